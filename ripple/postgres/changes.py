@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.errors import InputError
 from ripple.postgres.messages import Begin, Change, End, Relation, message_of
-from ripple.postgres.position import Position, lsn_text
+from ripple.postgres.position import Mark, Position, lsn_text
 from ripple.postgres.row import Rows
 
 if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape
+
+
+class Published(NamedTuple):
+    """A table as changes of it are told: its number, and the names that it has there."""
+
+    relation: int
+    schema: str
+    name: str
 
 
 class Refused(NamedTuple):
@@ -27,14 +35,24 @@ class Changes:
     transaction that comes first ``_skipped`` changes are before where the stream was begun.
     """
 
-    def __init__(self, name: str, shape: RecordShape, relation: int, at: Position) -> None:
-        """Take what comes of the table of this number; name: of its place, for people."""
-        self._name, self._shape, self._relation = name, shape, relation
+    is_told_of: bool = False
+    """Whether the server has told of the table since this was last set to False."""
+
+    def __init__(self, name: str, shape: RecordShape, table: Published, begin: Mark) -> None:
+        """Take what comes of a table; name: of its place, for people. begin: where it goes on."""
+        self._name, self._shape, self._table = name, shape, table
         self._rows: Rows | None = None
         self._begun: Begin | None = None
-        self._skipped = at.within
+        self._awaited = begin if begin.at.within else None
+        self._skipped = begin.at.within
         self._count = 0
-        self.at = at
+        self.at = begin.at
+        self.mark = begin
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether the transaction that was read last is still to come once more."""
+        return self._awaited is not None
 
     def take(self, data: bytes) -> bytes | Refused | None:
         """Return the document of a change of the table; None where a message is of none.
@@ -43,26 +61,51 @@ class Changes:
         """
         message = message_of(data)
         if isinstance(message, Change):
-            return self._change(message) if self._relation in message.relations else None
+            is_ours = self._table.relation in message.relations
+            return self._change(message) if is_ours else None
         if isinstance(message, Begin):
-            if self._skipped and message.lsn != self.at.lsn:
-                raise InputError(
-                    f"{self._name}: the transaction at {lsn_text(self.at.lsn)}, of which "
-                    f"{self._skipped} changes were read, does not come again: the server has lost "
-                    "what it had, or the publication was changed"
-                )
+            self._check_awaited(Mark(Position(message.lsn), message.committed_ns, message.xid))
             self._begun, self._count = message, 0
             self.passed(message.lsn)
         elif isinstance(message, End):
             self.passed(message.lsn)
             self._skipped = 0
-        elif isinstance(message, Relation) and message.number == self._relation:
-            self._relate(message)
+        elif isinstance(message, Relation):
+            is_named = (message.schema, message.name) == (self._table.schema, self._table.name)
+            if is_named != (message.number == self._table.relation):
+                raise InputError(
+                    f"{self._name} is another table behind {self.at} in its log: it was renamed, "
+                    "or made anew, and what was read is of the one before"
+                )
+            if is_named:
+                self.is_told_of = True
+                self._relate(message)
         return None
 
     def passed(self, lsn: int) -> None:
-        """Note that nothing of the table is between where it is and a place in the log."""
+        """Note that nothing of the table is between where it is and a place in the log.
+
+        Raises InputError where something is known to have been there.
+        """
+        if self._awaited is not None and lsn > self._awaited.at.lsn:
+            self._check_awaited(Mark(Position(lsn)))
         self.at = max(self.at, Position(lsn))
+
+    def _check_awaited(self, found: Mark) -> None:
+        """Raise InputError unless the transaction that was read last comes once more."""
+        awaited, self._awaited = self._awaited, None
+        if awaited is None:
+            return
+        is_same = found.at.lsn == awaited.at.lsn
+        if awaited.xid:
+            is_same &= found[1:] == awaited[1:]
+        if not is_same:
+            raise InputError(
+                f"{self._name}: the transaction at {lsn_text(awaited.at.lsn)}, of which "
+                f"{awaited.at.within} changes were read, does not come again: the server has lost "
+                "what it had, or the publication was changed. Make a new slot, and name another "
+                "--checkpoint-dir and other outputs, to begin anew"
+            )
 
     def _change(self, change: Change) -> bytes | Refused | None:
         if self._begun is None or self._rows is None:
@@ -71,6 +114,7 @@ class Changes:
         if self._count <= self._skipped:
             return None
         self.at = Position(self._begun.lsn, self._count)
+        self.mark = Mark(self.at, self._begun.committed_ns, self._begun.xid)
         try:
             return self._rows.document(change, self._begun.committed_ns)
         except InputError as error:

@@ -13,8 +13,8 @@ from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.postgres.changes import Changes, Refused
-from ripple.postgres.position import Position, lsn_text
-from ripple.postgres.slot import Slot, Slots, told
+from ripple.postgres.position import Mark, Position, lsn_text
+from ripple.postgres.slot import Slot, Slots, is_denied, told
 from ripple.postgres.stream import Alive, Stream
 from ripple.values.contract import read_batch
 
@@ -38,18 +38,46 @@ KNOWN_MAX = 1000
 # What the log may keep so that the oldest checkpoint can be gone on from, and not the newest alone.
 SPARE_BYTES = 256 << 20
 SEGMENT_BYTES = 16 << 20
-# Half a minute in all: a server that restarts is back by then.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
-LOOKS = 4  # of them where a run begins: somebody waits, and may have named another server
+# For a moment; and half a minute in all where nobody else waits, as a server restarts.
+MOMENT_S = (0.1, 0.3, 1.0, 2.0)
+DELAYS_S = (*MOMENT_S, 4.0, 8.0, 15.0)
+# A server that shuts down asks again and again until all that it has sent is not needed any more.
+ASKED_MAX = 10
+ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to begin anew"
 
 
 class _Held(NamedTuple):
-    """A change that was not given out yet, as a document or refused; ``at`` is behind it."""
+    """A change that was not given out yet, as a document or refused; ``mark`` is behind it."""
 
     offset: int
-    at: Position
+    mark: Mark
     value: bytes | Rejected
     length_bytes: int
+
+
+class _Identity(NamedTuple):
+    """What was read up to a cut: of which server, slot and publication, and its last change.
+
+    told: as of a slot; "" of runs that did not note it.
+    """
+
+    server: str
+    slot: str
+    mark: Mark
+    told: str = ""
+
+    def __str__(self) -> str:
+        at, committed_ns, xid = self.mark
+        return f"{self.server} {self.slot} {at} {self.told or '-'} {committed_ns} {xid}"
+
+    @classmethod
+    def parse(cls, text: str) -> _Identity:
+        server, slot, at, *more = text.split(" ")
+        if not more:
+            return cls(server, slot, Mark(Position.parse(at)))
+        told, committed_ns, xid = more
+        mark = Mark(Position.parse(at), int(committed_ns), int(xid))
+        return cls(server, slot, mark, told.strip("-"))
 
 
 class PostgresInputs:
@@ -74,7 +102,12 @@ class PostgresInputs:
         follow: bool = False,
         keeps: bool = True,
     ) -> None:
-        """Read; nothing is asked yet. keeps: whether checkpoints let the slot advance."""
+        """Read; nothing is asked yet.
+
+        keeps: whether checkpoints let the slot advance; who reads without is alone, so that nobody
+        else waits for a server that is away.
+        """
+        self._delays_s = MOMENT_S if keeps else DELAYS_S
         self._place, self._values = place, values
         self._slots = Slots(place, values.shape)
         self._name, self._batch_rows = name, batch_rows
@@ -83,8 +116,9 @@ class PostgresInputs:
         self._held_bytes = 0
         self._from = self._through = self._wanted = 0
         self._at = Position(0)
-        self._server = ""
-        self._known: dict[int, Position] = {}  # the last places before cuts
+        self._server = self._told = ""
+        self._mark = Mark(self._at)  # behind the last change
+        self._known: dict[int, Mark] = {}  # the last changes before cuts
         self._end: int | None = None
         self._end_lsn = 0
         self._is_caught_up = self._is_dry = False
@@ -108,38 +142,74 @@ class PostgresInputs:
         slot, offset = await self._look(), cut[self._name]
         self._check_first(slot, offset)
         known = self._identity(identities)
-        if known is None:
-            try:
+        try:
+            if known is None:
                 await self._count(slot, offset)
-            except (psycopg.Error, OSError) as error:
-                raise told(self._place, error) from error
-            return
-        server, name, at = known
-        if (server, name) != (slot.server, self._slots.name):
+                return
+            self._check_same(slot, offset, known)
+            await self._check_last(slot, known.mark)
+        except (psycopg.Error, OSError) as error:
+            raise told(self._place, error) from error
+        self._known[offset], self._server, self._told = known.mark, known.server, known.told
+
+    def _check_same(self, slot: Slot, offset: int, known: _Identity) -> None:
+        """Raise InputError where it is seen at once that it is not what was read."""
+        if known[:2] != (slot.server, self._slots.name):
             raise InputError(
-                f"{self._place}: it was read up to {offset} from the slot {name!r} of the server "
-                f"{server}, and this is {self._slots.name!r} of {slot.server}"
+                f"{self._place}: it was read up to {offset} from the slot {known.slot!r} of the "
+                f"server {known.server}, and this is {self._slots.name!r} of {slot.server}"
             )
-        if at.lsn > slot.end or (at < slot.at and offset > slot.first):
+        if known.told and known.told != slot.told:
+            raise InputError(
+                f"{self._place}: the table was made anew, or what the publication "
+                f"{self._slots.publication!r} tells of it was changed, since it was read up to "
+                f"{offset}, so changes may be missing. {ANEW}"
+            )
+        at = known.mark.at
+        # An unread slot stays where it was made, and one that is read goes along with the log.
+        is_before = at < slot.at and (offset > slot.first or not slot.is_known)
+        if at.lsn > slot.end or is_before:
             raise InputError(
                 f"{self._place}: it was read up to {offset}, at {at}, and the server has "
                 f"{slot.at} to {lsn_text(slot.end)}: it has lost what it had, or the slot is "
-                "another one"
+                f"another one. {ANEW}"
             )
-        self._known[offset], self._server = at, server
+
+    async def _check_last(self, slot: Slot, mark: Mark) -> None:
+        """Raise InputError unless the transaction that was read last is there as it was.
+
+        The server sends it once more, unless the slot has gone along with the log behind it; or
+        somebody else reads, who then sees.
+        """
+        if not mark.at.within or mark.at < slot.at:
+            return
+        try:
+            stream = await Stream.begin(self._slots, mark.at.lsn, slot.at.lsn)
+        except psycopg.errors.ObjectInUse:
+            return
+        changes = self._changes(slot, mark)
+        try:
+            while changes.is_awaiting:
+                said = stream.read()
+                if said is None:
+                    stream.tell(asks=True)
+                    await stream.wait(ASK_S)
+                elif isinstance(said, Alive):
+                    changes.passed(said.lsn)
+                else:
+                    changes.take(said)
+        finally:
+            await stream.close()
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return the server, the slot, and the place of the cut in its log."""
-        offset = cut[self._name]
-        at = self._at if offset == self._through else self._known.get(offset)
-        return {self._name: f"{self._server} {self._slots.name} {at}" if at is not None else ""}
+        """Return the server, the slot, what it tells, and the last change before the cut."""
+        mark = self._known.get(cut[self._name])
+        known = _Identity(self._server, self._slots.name, mark, self._told) if mark else ""
+        return {self._name: str(known)}
 
-    def _identity(self, identities: Mapping[str, str]) -> tuple[str, str, Position] | None:
+    def _identity(self, identities: Mapping[str, str]) -> _Identity | None:
         text = identities.get(self._name, "")
-        if not text:
-            return None
-        server, name, at = text.split(" ")
-        return server, name, Position.parse(at)
+        return _Identity.parse(text) if text else None
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
@@ -153,10 +223,16 @@ class PostgresInputs:
         slot = await self._look()
         self._from = self._wanted = cut[self._name]
         self._check_first(slot, self._from)
-        self._through, self._at = slot.first, slot.at
-        if self._from in self._known and self._from > slot.first:
-            self._through, self._at = self._from, self._known[self._from]
-        self._server, self._end_lsn = slot.server, slot.end
+        self._through, self._mark = slot.first, Mark(slot.at)
+        known = self._known.get(self._from)
+        if known is not None and (self._from > slot.first or known.at >= slot.at):
+            self._through, self._mark = self._from, known
+        if self._through == self._from:
+            self._known[self._from] = known or self._mark
+        self._at = self._mark.at
+        if self._told and (self._server, self._told) != (slot.server, slot.told):
+            raise self._changed()
+        self._server, self._told, self._end_lsn = slot.server, slot.told, slot.end
         self._let_go = (slot.first, slot.at)
         if self._keeps:
             try:
@@ -192,7 +268,7 @@ class PostgresInputs:
         while self._held and self._held[0].offset < end:
             one = self._held.popleft()
             self._held_bytes -= one.length_bytes
-            self._known[end] = one.at
+            self._known[end] = one.mark
             if isinstance(one.value, Rejected):
                 refused.append(one.value)
             else:
@@ -220,7 +296,7 @@ class PostgresInputs:
         for cut, identities in checkpoints:
             known = self._identity(identities)
             if known is not None and known[:2] == (self._server, self._slots.name):
-                self._stored.append((cut[self._name], known[2]))
+                self._stored.append((cut[self._name], known.mark.at))
         self._reading.took()
         if self._stream is not None:
             self._stream.stir()
@@ -231,7 +307,7 @@ class PostgresInputs:
 
     async def _look(self) -> Slot:
         """Return the slot; a server that restarts is asked again. Raises InputError."""
-        delays = iter(DELAYS_S[:LOOKS])
+        delays = iter(MOMENT_S)
         while True:
             try:
                 return await self._slots.look()
@@ -254,7 +330,7 @@ class PostgresInputs:
             stream = await Stream.begin(self._slots, slot.at.lsn, slot.at.lsn)
         except psycopg.errors.ObjectInUse:
             return
-        changes, through = self._changes(slot, slot.at), slot.first
+        changes, through = self._changes(slot, Mark(slot.at)), slot.first
         try:
             while through < offset:
                 said = stream.read()
@@ -270,43 +346,63 @@ class PostgresInputs:
         finally:
             await stream.close()
 
-    def _changes(self, slot: Slot, at: Position) -> Changes:
-        return Changes(str(self._place), self._values.shape, slot.relation, at)
+    def _changes(self, slot: Slot, begin: Mark) -> Changes:
+        return Changes(str(self._place), self._values.shape, slot.table, begin)
+
+    def _changed(self) -> InputError:
+        return InputError(
+            f"{self._place}: the table was made anew, or what the publication "
+            f"{self._slots.publication!r} tells of it was changed, behind {self._mark.at} in its "
+            f"log, so changes may be missing. {ANEW}"
+        )
 
     def _ends(self, end: int, offset: int) -> InputError:
         return InputError(f"{self._place} ends at {end}, and it was read up to {offset}")
 
     async def _read_on(self, slot: Slot) -> None:
-        """Read ahead, for ever; a server that is away is asked again for half a minute."""
-        delays, is_first = iter(DELAYS_S), True
+        """Read ahead, for ever; a server that is away is asked again, not for long."""
+        delays, is_first = iter(self._delays_s), True
         while True:
             before = self._at
             try:
                 if not is_first:
-                    slot = await self._slots.look()
+                    slot = await self._look_again()
                 is_first = False
                 await self._read(slot)
                 return
             except (psycopg.Error, OSError, InputError) as error:
                 if self._at > before:
-                    delays = iter(DELAYS_S)
+                    delays = iter(self._delays_s)
                 delay_s = next(delays, None) if _is_away(error) else None
                 if delay_s is None:
                     raise
                 await asyncio.sleep(delay_s)
 
+    async def _look_again(self) -> Slot:
+        """Return the slot. Raises InputError where another one, or another table, is told of."""
+        slot = await self._slots.look()
+        if (slot.server, slot.told) != (self._server, self._told):
+            raise self._changed()
+        return slot
+
     async def _read(self, slot: Slot) -> None:
         """Read on until nobody wants more. Raises what went wrong, and InputError."""
-        if self._at < slot.at and self._through != slot.first:
+        if self._mark.at < slot.at and self._through != slot.first:
             raise InputError(
                 f"{self._place}: the slot {self._slots.name!r} has advanced to {slot.at} while it "
-                f"was read, at {self._at}: somebody else has read from it"
+                f"was read, at {self._mark.at}: somebody else has read from it"
             )
-        begin = max(self._at, slot.at)
-        stream = self._stream = await Stream.begin(self._slots, begin.lsn, slot.at.lsn)
+        begin = self._mark if self._mark.at >= slot.at else Mark(slot.at)
+        stream = self._stream = await Stream.begin(self._slots, begin.at.lsn, slot.at.lsn)
         changes = self._changes(slot, begin)
         try:
             while True:
+                if changes.is_told_of:
+                    await self._look_again()
+                    changes.is_told_of = False
+                if stream.asked > ASKED_MAX:
+                    await self._slots.ping()  # a server that shuts down lets nobody in
+                    stream.asked = 0
                 await self._advance(stream)
                 last = self._last()
                 if last is not None and self._through >= last:
@@ -339,17 +435,17 @@ class PostgresInputs:
             if isinstance(said, Alive):
                 changes.passed(said.lsn)
             elif (found := changes.take(said)) is not None:
-                self._hold(found, changes.at)
-            self._at = changes.at
+                self._hold(found, changes.mark)
+            self._at, self._mark = changes.at, changes.mark
             if not self._is_caught_up and self._at.lsn >= self._end_lsn and not self._at.within:
                 self._catch_up()
-            if self._end is not None:
+            if self._end is not None or changes.is_told_of:
                 break
         self._is_dry = self._is_caught_up and said is None
         self._reading.wake()
         return said is not None
 
-    def _hold(self, found: bytes | Refused, at: Position) -> None:
+    def _hold(self, found: bytes | Refused, mark: Mark) -> None:
         offset = self._through
         self._through += 1
         if offset < self._from:
@@ -359,7 +455,7 @@ class PostgresInputs:
             value, length_bytes = Rejected(offset, None, *found), len(found.raw)
         else:
             value, length_bytes = found, len(found)
-        self._held.append(_Held(offset, at, value, length_bytes))
+        self._held.append(_Held(offset, mark, value, length_bytes))
         self._held_bytes += length_bytes
 
     def _catch_up(self) -> None:
@@ -372,9 +468,11 @@ class PostgresInputs:
 
     async def _rest(self, stream: Stream) -> None:
         """Read nothing until somebody wants more, and let the server know that we are there."""
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(REST_S):
                 await self._reading.room()
+        except TimeoutError:
+            await self._slots.ping()  # what the server asks is not read meanwhile
         stream.tell()
         stream.heard()
 
@@ -389,11 +487,12 @@ class PostgresInputs:
         offset, at = self._stored[-1]
         if stream.seen_lsn - at.lsn > SPARE_BYTES:
             offset, at = self._stored[0]
-        if offset == self._through:
+        if offset == self._through and self._at.lsn - at.lsn >= SEGMENT_BYTES:
             at = max(at, self._at)
         was_offset, was_at = self._let_go
         if at <= was_at or (offset == was_offset and at.lsn - was_at.lsn < SEGMENT_BYTES):
             return
+        await self._look_again()
         await self._slots.know(offset, at)
         self._let_go = (offset, at)
         stream.needed_lsn = at.lsn
@@ -402,7 +501,6 @@ class PostgresInputs:
 
 def _is_away(error: Exception) -> bool:
     """Whether a server may be back soon, or whoever has read the slot may leave it."""
-    # libpq has no codes for what fails while it connects.
-    is_refused = "authentication failed" in str(error) or "does not exist" in str(error)
-    is_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | OSError)
-    return is_lost and not is_refused
+    return isinstance(
+        error, psycopg.OperationalError | psycopg.InterfaceError | OSError
+    ) and not is_denied(error)

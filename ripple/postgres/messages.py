@@ -32,10 +32,11 @@ Value = bytes | Unchanged | None
 
 
 class Begin(NamedTuple):
-    """A transaction: where its commit stands in the log, and when that was."""
+    """A transaction: where its commit stands in the log, when that was, and its number."""
 
     lsn: int
     committed_ns: int
+    xid: int
 
 
 class End(NamedTuple):
@@ -91,8 +92,8 @@ def _message(data: bytes) -> Message | None:
     if kind in _OPERATIONS:
         return _change(kind, data)
     if kind == b"B":
-        lsn, committed_us, _ = _BEGIN.unpack_from(data, 1)
-        return Begin(lsn, (committed_us + EPOCH_US) * 1000)
+        lsn, committed_us, xid = _BEGIN.unpack_from(data, 1)
+        return Begin(lsn, (committed_us + EPOCH_US) * 1000, xid)
     if kind == b"C":
         return End(_COMMIT.unpack_from(data, 1)[2])
     if kind == b"R":

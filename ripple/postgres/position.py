@@ -31,6 +31,17 @@ class Position(NamedTuple):
         return cls(int(high, 16) << 32 | int(low, 16), int(count))
 
 
+class Mark(NamedTuple):
+    """A position, and the transaction of which it is: when it was committed, and its number.
+
+    Where it is of none, or nobody has noted it, these are 0.
+    """
+
+    at: Position
+    committed_ns: int = 0
+    xid: int = 0
+
+
 def lsn_text(lsn: int) -> str:
     """Return a place in the log as PostgreSQL writes it."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.library_errors import said
 from ripple.connectors.postgres.session import defaults
-from ripple.errors import InputError
+from ripple.errors import InputAwayError, InputError
 from ripple.extras import needed
+from ripple.postgres.changes import Published
 from ripple.postgres.messages import Column
 from ripple.postgres.position import Position, lsn_text
 from ripple.postgres.row import Rows, unknown_at_delete
@@ -43,16 +44,19 @@ class Slot:
     """A slot of a table's changes at one moment.
 
     server: its identifier, which is its own for ever. first, at: how many changes are before the
-    place from which the slot can be read, and that place. end: where the log ends. relation: the
-    number of the table, whose columns are ``columns``.
+    place from which the slot can be read, and that place. is_known: whether that was written down,
+    as it is before a slot advances. end: where the log ends. columns: of the table. told: a text
+    that changes with what the publication tells of it.
     """
 
     server: str
     first: int
     at: Position
+    is_known: bool
     end: int
-    relation: int
+    table: Published
     columns: tuple[Column, ...]
+    told: str
 
 
 class Slots:
@@ -85,8 +89,9 @@ class Slots:
     async def look(self) -> Slot:
         """Return the slot. Raises InputError where it cannot be read from; psycopg.Error."""
         async with self.connected() as connection:
-            relation, columns = await self._table(connection)
-            await self._check_published(connection, relation, columns)
+            table, columns = await self._table(connection)
+            await self._check_published(connection, table.relation, columns)
+            told = await self._told(connection, table.relation)
             found = await _row(
                 connection,
                 "SELECT s.plugin, s.database, current_database(), s.wal_status, "
@@ -124,7 +129,29 @@ class Slots:
                 f"{lsn_text(at.lsn)}: somebody else has read from it, or it is another one: "
                 f"{self._anew()}"
             )
-        return Slot(server, first, at, Position.parse(end).lsn, relation, columns)
+        is_known, end_lsn = known is not None, Position.parse(end).lsn
+        return Slot(server, first, at, is_known, end_lsn, table, columns, told)
+
+    async def _told(self, connection: psycopg.AsyncConnection, relation: int) -> str:
+        """Return what is another text whenever the publication of the table was changed.
+
+        Rows of catalogs are known by their numbers and the transactions that wrote them: so a table
+        that was taken out and put in again is seen, however soon that was done.
+        """
+        found = await _row(
+            connection,
+            "SELECT format('%%s/%%s.%%s', %(relation)s::oid, p.oid, p.xmin), "
+            "(SELECT format('/%%s.%%s', r.oid, r.xmin) FROM pg_publication_rel r "
+            "WHERE r.prpubid = p.oid AND r.prrelid = %(relation)s) "
+            "FROM pg_publication p WHERE p.pubname = %(publication)s",
+            {"relation": relation, "publication": self.publication},
+        )
+        return "".join(part or "" for part in found or ())
+
+    async def ping(self) -> None:
+        """Raise psycopg.Error where nobody is let in any more."""
+        async with self.connected():
+            pass
 
     async def prepare(self) -> None:
         """Make the table of what is known of slots, if there is none; raises psycopg.Error."""
@@ -152,18 +179,21 @@ class Slots:
                 [self.name, str(at), changes],
             )
 
-    async def _table(self, connection: psycopg.AsyncConnection) -> tuple[int, tuple[Column, ...]]:
-        """Return the table's number and its columns, of which those in the key are told."""
+    async def _table(
+        self, connection: psycopg.AsyncConnection
+    ) -> tuple[Published, tuple[Column, ...]]:
+        """Return the table and its columns, of which those in the key are told."""
         names = [name for name in (self.place.schema, self.place.table) if name]
         text = sql.Identifier(*names).as_string(connection)
         found = await _row(
             connection,
-            "SELECT c.oid, c.relreplident FROM pg_class c WHERE c.oid = to_regclass(%s)",
+            "SELECT c.oid, n.nspname, c.relname, c.relreplident FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)",
             [text],
         )
         if found is None:
             raise InputError(f"{self.place}: there is no such table")
-        relation, identity = found
+        relation, schema, name, identity = found
         rows = await connection.execute(
             "SELECT a.attname, a.atttypid, %(identity)s = 'f' OR "
             "coalesce(a.attnum = ANY(i.indkey), false) FROM pg_attribute a "
@@ -173,7 +203,8 @@ class Slots:
             "AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum",
             {"relation": relation, "identity": identity},
         )
-        return relation, tuple([Column(*one) async for one in rows])
+        columns = tuple([Column(*one) async for one in rows])
+        return Published(relation, schema, name), columns
 
     async def _check_published(
         self, connection: psycopg.AsyncConnection, number: int, columns: tuple[Column, ...]
@@ -245,8 +276,15 @@ def told(place: PostgresPlace, error: BaseException) -> InputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
     if isinstance(error, InputError):
         return error
+    if is_denied(error):
+        return InputError(f"{place}: {said(error)}")
     primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    return InputError(f"{place}: {said(error, primary)}")
+    return InputAwayError(f"{place}: {said(error, primary)}")
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether nobody is let in who says so; libpq has no codes for what fails while it connects."""
+    return "authentication failed" in str(error) or "does not exist" in str(error)
 
 
 async def _row(

@@ -46,7 +46,8 @@ class Stream:
     """What comes of a slot, from a place in the log on.
 
     needed_lsn: from where the slot will be read again, if it is; what is before may go. seen_lsn:
-    how far the server was when it was last heard.
+    how far the server was when it was last heard. asked: how often in a row it has asked where we
+    are, with nothing new to tell.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection, needed_lsn: int) -> None:
@@ -55,6 +56,7 @@ class Stream:
         self._stirred = asyncio.Event()
         self.needed_lsn = needed_lsn
         self.seen_lsn = needed_lsn
+        self.asked = 0
         self._told_s = self._heard_s = _now_s()
         self._has_heard = True
 
@@ -94,10 +96,12 @@ class Stream:
             raise _error(self._pg.get_result(), "the server has ended the stream")
         self._has_heard = True
         if data[0] == _CHANGE:
+            self.asked = 0
             return bytes(data[_HEAD_BYTES:])
         _, lsn, _, asks = _ALIVE.unpack_from(data)
         self.seen_lsn = max(self.seen_lsn, lsn)
         if asks:
+            self.asked += 1
             self.tell()
         return Alive(lsn)
 

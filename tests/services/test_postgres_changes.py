@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import signal
 import subprocess
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,12 @@ from psycopg.errors import UndefinedTable
 import ripple as rp
 from ripple.batch import Batch
 from ripple.connectors.connector import Reading
-from ripple.connectors.inputs import Signal
+from ripple.connectors.inputs import Inputs, Signal
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.cut import Cut
 from ripple.errors import InputError
+from ripple.partition.patient_inputs import PatientInputs
 from ripple.postgres.inputs import PostgresInputs
 from ripple.postgres.places import check, discover, open_inputs, open_source
 from ripple.postgres.position import Position
@@ -106,7 +109,62 @@ def put(folder: Path, rows: list[dict[str, Any]]) -> str:
     return table
 
 
-TestPostgresChanges = source_suite(own()["postgres"], put)
+def remake(folder: Path) -> None:
+    """Let another table have the name, and be told of."""
+    table = named(folder)
+    run(
+        f"ALTER TABLE {table} RENAME TO {table}_old",
+        f"CREATE TABLE {table} (LIKE {table}_old INCLUDING ALL)",
+        f"ALTER TABLE {table} REPLICA IDENTITY FULL",
+        f"ALTER PUBLICATION ripple_{table} ADD TABLE {table}",
+    )
+    insert(table, list(ticks(100, 150)))
+
+
+def untell(folder: Path) -> None:
+    """Tell nothing of the table for a while."""
+    table = named(folder)
+    run(f"ALTER PUBLICATION ripple_{table} DROP TABLE {table}")
+    insert(table, list(ticks(100, 150)))
+    run(f"ALTER PUBLICATION ripple_{table} ADD TABLE {table}")
+    insert(table, list(ticks(150, 200)))
+
+
+def narrow(folder: Path) -> None:
+    """Tell of some rows alone."""
+    table = named(folder)
+    run(f"ALTER PUBLICATION ripple_{table} SET TABLE {table} WHERE (number > 120)")
+    insert(table, list(ticks(100, 150)))
+
+
+def reslot(folder: Path) -> None:
+    """Let another slot have the name, made a little later."""
+    slot = f"ripple_{named(folder)}"
+    run(
+        "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
+        f"WHERE slot_name = '{slot}'"
+    )
+    until(
+        lambda: RUNNING[0].rows(
+            f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{slot}' AND NOT active"
+        )
+    )
+    run(f"SELECT pg_drop_replication_slot('{slot}')")
+    insert(named(folder), list(ticks(100, 110)))
+    run(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+    insert(named(folder), list(ticks(110, 150)))
+
+
+@contextmanager
+def killed(folder: Path) -> Iterator[None]:
+    RUNNING[0].kill()
+    yield
+    RUNNING[0].start()
+
+
+CHANGES = {"made anew": remake, "told otherwise": untell, "filtered": narrow, "reslotted": reslot}
+
+TestPostgresChanges = source_suite(own()["postgres"], put, changes=CHANGES, away=killed)
 
 
 def reading(record: type, rows: int = 1000, *, follow: bool = False) -> Reading:
@@ -268,10 +326,8 @@ def test_reading_goes_on_within_a_transaction(tmp_path: Path) -> None:
         moved = known[10]["rows"].replace(
             str(position), str(position._replace(lsn=position.lsn - 8))
         )
-        await wrong.check({"rows": 10}, {"rows": moved})
-        await wrong.open({"rows": 10}, 1)
         with pytest.raises(InputError, match="does not come again"):
-            await numbers(wrong, 10)
+            await wrong.check({"rows": 10}, {"rows": moved})
         await wrong.close()
 
     asyncio.run(story())
@@ -574,3 +630,67 @@ def test_secrets_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="password authentication failed") as told:
         read("t", Tick)
     assert "wrong one" not in str(told.value)
+
+
+async def read_up_to(inputs: Inputs, cut: dict[str, int], end: int) -> None:
+    """Take batches until so many changes are behind the cut."""
+    while cut["rows"] < end:
+        found = inputs.next(cut)
+        if isinstance(found, tuple):
+            cut["rows"] = found[1].next_offset
+        elif found is Signal.ENDED:
+            break
+        else:
+            await inputs.more()
+
+
+def test_a_server_that_has_lost_its_end_is_refused_whatever_came_since(
+    server: Postgres, tmp_path: Path
+) -> None:
+    table, data = put(tmp_path, list(ticks(0, 100))), server.folder / "data"
+    server.stop()
+    shutil.copytree(data, tmp_path / "copy")
+    server.start()
+    insert(table, list(ticks(100, 200)))
+
+    async def read_all() -> dict[str, str]:
+        inputs, cut = open_inputs(table, reading(Tick)), {"rows": 0}
+        await inputs.open(cut, 1000)
+        await read_up_to(inputs, cut, 200)
+        known = await inputs.identities(cut)
+        await inputs.check(cut, known)  # nothing has happened yet
+        await inputs.close()
+        return known
+
+    known = asyncio.run(read_all())
+    server.stop()
+    shutil.rmtree(data)
+    shutil.copytree(tmp_path / "copy", data)
+    server.start()
+    insert(table, list(ticks(500, 800)), at_once=1)
+
+    async def refused() -> None:
+        with pytest.raises(InputError, match=r"does not come again.*Make a new slot"):
+            await open_inputs(table, reading(Tick)).check({"rows": 200}, known)
+
+    asyncio.run(refused())
+
+
+def test_a_reader_that_follows_lets_a_server_shut_down(server: Postgres, tmp_path: Path) -> None:
+    table = put(tmp_path, list(ticks(0, 20)))
+
+    async def story() -> None:
+        inputs, cut = PatientInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
+        await inputs.open(cut, 10)
+        reader = asyncio.create_task(read_up_to(inputs, cut, 40))
+        await comes(lambda: cut["rows"] == 20)
+        stored = dict(cut)
+        inputs.stored([(stored, await inputs.identities(stored))])
+        await asyncio.to_thread(server.stop)  # which waits until it has ended
+        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(insert, table, list(ticks(20, 40)))
+        async with asyncio.timeout(PATIENCE_S):
+            await reader
+        await inputs.close()
+
+    asyncio.run(story())
