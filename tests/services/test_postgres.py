@@ -6,9 +6,11 @@ import asyncio
 import random
 import re
 import signal
+import string
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -475,3 +477,64 @@ def test_a_cluster_of_which_a_worker_is_killed_writes_one_table(
     ripple("run", job.pipeline, "--source", f"log:{job.source}", *calm)
     every = "SELECT * FROM {} ORDER BY 1, 2"
     assert server.rows(every.format("vwaps")) == server.rows(every.format("calm_vwaps"))
+
+
+def test_a_table_that_changes_while_it_is_written_ends_the_run(server: Postgres) -> None:
+    """Nothing is written into another table, nor into columns that hold something else."""
+    with closing(sink()) as one:
+        one.write(changes(("A", "d", 0, 1.5)), at(1))
+        one.commit(at(1))
+        with server.connect() as other:
+            other.execute("ALTER TABLE quotes RENAME TO quotes_old")
+            other.execute("CREATE TABLE quotes (LIKE quotes_old INCLUDING ALL)")
+        one.write(changes(("B", "d", 0, 2.5)), at(2))
+        with pytest.raises(OutputError, match="another table than the one that was written"):
+            one.commit(at(2))
+    assert server.rows("SELECT count(*) FROM quotes") == [(0,)]
+    with pytest.raises(OutputError, match="remove this one and its rows in ripple_outputs"):
+        sink()
+    with server.connect() as other:
+        other.execute("DROP TABLE quotes")
+        other.execute("ALTER TABLE quotes_old RENAME TO quotes")
+    with closing(sink()) as one:
+        assert one.committed == at(1)
+        with server.connect() as other:
+            other.execute("ALTER TABLE quotes ALTER price TYPE real")
+        one.write(changes(("B", "d", 0, 2.5)), at(2))
+        with pytest.raises(OutputError, match=r"a column 'price' .*, which is real there"):
+            one.commit(at(2))
+    with server.connect() as other:
+        other.execute("ALTER TABLE quotes ALTER price TYPE double precision")
+    with closing(sink()) as one:
+        one.write(changes(("B", "d", 0, 2.5)), at(2))
+        one.commit(at(2))
+    assert server.rows("SELECT count(*) FROM quotes") == [(2,)]
+
+
+def test_records_of_runs_before_are_taken(server: Postgres) -> None:
+    with closing(sink()) as one:
+        one.write(changes(("A", "d", 0, 1.5)), at(1))
+        one.commit(at(1))
+    with server.connect() as other:
+        other.execute("ALTER TABLE ripple_outputs DROP COLUMN relation")
+    with closing(sink()) as one:
+        assert one.committed == at(1)
+    assert server.rows("SELECT relation = 'quotes'::regclass FROM ripple_outputs") == [(True,)]
+
+
+def test_what_no_table_takes_is_named(server: Postgres) -> None:
+    for name in ("ctid", "x" * 64):
+        plan = (
+            rp.Pipeline("quotes")
+            .source("quotes", Quote)
+            .partition("by-symbol", key="symbol")
+            .fold("last", **{name: rp.last("price")})
+            .sink("out")
+        ).plan()
+        with pytest.raises(OutputError, match=f"no column '{name}'.*call it otherwise"):
+            continue_table("quotes", Writing(plan, plan.outputs[0]))
+    long = "".join(random.Random(1).choices(string.ascii_letters, k=4000))
+    with closing(sink()) as one:
+        one.write(changes(("A", "d", 0, 1.5), (long, "d", 0, 1.5)), at(1))
+        with pytest.raises(OutputError, match=f"longest key is '{long[:40]}.*of 40.. bytes.*2,704"):
+            one.commit(at(1))

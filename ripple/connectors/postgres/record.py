@@ -26,13 +26,15 @@ class Record(NamedTuple):
     """What is known of a table: whose it is, and what its part has reached.
 
     epoch: of the part's owner, 0 of one that has none. commit: None before the first one, and of a
-    plain run, which goes on nowhere.
+    plain run, which goes on nowhere. relation: the number of the table, None where a run before did
+    not note it.
     """
 
     owner: Owner
     part: Part
     epoch: int
     commit: Commit | None
+    relation: int | None
 
 
 class Records:
@@ -50,9 +52,18 @@ class Records:
             sql.SQL(
                 "CREATE TABLE IF NOT EXISTS {} (of_table text, part integer, parts integer, "
                 "pipeline text, output text, epoch bigint, cut text, digest text, "
-                "PRIMARY KEY (of_table, part))"
+                "relation oid, PRIMARY KEY (of_table, part))"
             ).format(self._records)
         )
+        missing = connection.execute(
+            "SELECT WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) "
+            "AND attname = 'relation' AND NOT attisdropped)",
+            [self._records.as_string(connection)],
+        ).fetchone()
+        if missing is not None:
+            connection.execute(
+                sql.SQL("ALTER TABLE {} ADD COLUMN relation oid").format(self._records)
+            )
         connection.commit()
 
     def is_there(self, connection: Connection) -> bool:
@@ -66,7 +77,8 @@ class Records:
         """Return the records of all parts of this table."""
         rows = connection.execute(
             sql.SQL(
-                "SELECT part, parts, pipeline, output, epoch, cut, digest FROM {} "
+                "SELECT part, parts, pipeline, output, epoch, cut, digest, "
+                "nullif(to_jsonb(r)->>'relation', '')::bigint FROM {} AS r "
                 "WHERE of_table = %s ORDER BY part"
             ).format(self._records),
             [self._place.table],
@@ -77,12 +89,15 @@ class Records:
                 Part(part, parts),
                 epoch,
                 Commit(json.loads(cut), digest) if cut is not None else None,
+                relation,
             )
-            for part, parts, pipeline, output, epoch, cut, digest in rows
+            for part, parts, pipeline, output, epoch, cut, digest, relation in rows
         ]
 
-    def claim(self, connection: Connection, owner: Owner, part: Part, epoch: int) -> Commit | None:
-        """Become the one who writes a part, and return what is committed of it.
+    def claim(
+        self, connection: Connection, owner: Owner, part: Part, epoch: int, relation: int
+    ) -> Commit | None:
+        """Become the one who writes a part of a table, and return what is committed of it.
 
         Waits for a transaction of the owner before that is under way. Raises OutputError if the
         part has a newer owner.
@@ -95,10 +110,11 @@ class Records:
         )
         found = connection.execute(
             sql.SQL(
-                "UPDATE {} SET epoch = %s WHERE of_table = %s AND part = %s AND epoch <= %s "
+                "UPDATE {} SET epoch = %s, relation = %s "
+                "WHERE of_table = %s AND part = %s AND epoch <= %s "
                 "RETURNING cut, digest"
             ).format(self._records),
-            [epoch, self._place.table, part.number, epoch],
+            [epoch, relation, self._place.table, part.number, epoch],
         ).fetchone()
         if found is None:
             raise OutputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.library_errors import said
 from ripple.connectors.postgres.record import Records
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit
     from ripple.connectors.postgres.place import PostgresPlace
     from ripple.connectors.postgres.record import Record
-    from ripple.connectors.postgres.table import Table
+    from ripple.connectors.postgres.table import Found, Table
     from ripple.connectors.text.cut_record import Owner
 
 CONNECT_S = 10
@@ -65,6 +65,14 @@ def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
     return connection
 
 
+class Claim(NamedTuple):
+    """What is committed of a part, its owner's epoch, and the number of the table."""
+
+    commit: Commit | None
+    epoch: int
+    relation: int
+
+
 def looked_at(
     connection: psycopg.Connection, table: Table, owner: Owner, part: Part, epoch: int | None
 ) -> int:
@@ -85,13 +93,14 @@ def claimed(
     epoch: int | None,
     *,
     held: int | None = None,
-) -> tuple[Commit | None, int]:
+) -> Claim:
     """Become the one who goes on with a part of a table.
 
-    Return what is committed of it, and the epoch: without one that was assigned it is that of the
-    connection before, ``held``, or the one after the newest, where owners had any. The table is
-    made if there is none. Raises OutputError where it is not the owner's, where the part has a
-    newer owner, where another run writes it, and where it is another table; psycopg.Error.
+    Return what is committed of it, the table's number, and the epoch: without one that was
+    assigned it is that of the connection before, ``held``, or the one after the newest, where
+    owners had any. The table is made if there is none. Raises OutputError where it is not the
+    owner's, where the part has a newer owner, where another run writes it, and where it is another
+    table; psycopg.Error.
     """
     records = _alone(connection, table)
     if epoch is None:
@@ -104,9 +113,10 @@ def claimed(
         table.make(connection)
     own = held if held is not None else newest + 1 if newest else NO_EPOCH
     taken = own if epoch is None else epoch
-    commit = records.claim(connection, owner, part, taken)
+    number = _number(connection, table)
+    commit = records.claim(connection, owner, part, taken, number)
     connection.commit()
-    return commit, taken
+    return Claim(commit, taken, number)
 
 
 def replaced(connection: psycopg.Connection, table: Table, owner: Owner, part: Part) -> None:
@@ -126,7 +136,13 @@ def replaced(connection: psycopg.Connection, table: Table, owner: Owner, part: P
     else:
         table.check(there)
         table.empty(connection)
-    records.claim(connection, owner, part, PLAIN)
+    records.claim(connection, owner, part, PLAIN, _number(connection, table))
+
+
+def _number(connection: psycopg.Connection, table: Table) -> int:
+    found = table.found(connection.cursor())
+    assert found is not None, "it was made"
+    return found.number
 
 
 def _alone(connection: psycopg.Connection, table: Table) -> Records:
@@ -151,7 +167,7 @@ def _take_session(connection: psycopg.Connection, table: Table) -> None:
 
 
 def _checked(
-    table: Table, there: dict[str, str] | None, known: list[Record], owner: Owner, part: Part
+    table: Table, there: Found | None, known: list[Record], owner: Owner, part: Part
 ) -> int:
     """Return the newest epoch of a part. Raises OutputError unless it can be gone on with."""
     _check_known(table, there is not None, [one.epoch != PLAIN for one in known])
@@ -163,8 +179,8 @@ def _checked(
                 f"cannot write {table.place}: it is of a pipeline of {one.part.of} partitions, and "
                 f"this one has {part.of}. Name another table"
             )
-    if there is not None:
-        table.check(there)
+        if there is not None:
+            table.check(there, one.relation)
     return max((one.epoch for one in known if one.part == part), default=NO_EPOCH)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.connectors.contract import BasicSink
@@ -90,6 +91,7 @@ class PostgresSink:
         self._records = Records(table.place)
         self._pending = _Pending(table)
         self._has_staged = False
+        self._relation = 0
         self._wait = wait
         self._connection: psycopg.Connection | None = None
         try:
@@ -129,6 +131,8 @@ class PostgresSink:
             try:
                 self._commit(reached)
                 break
+            except psycopg.errors.ProgramLimitExceeded as error:
+                raise self._too_long(error) from error
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self._disconnect()
                 delay_s = None if self._has_staged else next(delays, None)
@@ -152,6 +156,11 @@ class PostgresSink:
         if not self._records.reach(connection, self._part, self._taken, self.committed, reached):
             raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
         self._table.apply(connection)
+        # What was written is locked: until the commit nobody changes what is looked at here.
+        there = self._table.found(connection.cursor())
+        if there is None:
+            raise OutputError(f"cannot write {self.name}: the table is gone")
+        self._table.check(there, self._relation)
         connection.commit()
 
     def close(self) -> None:
@@ -170,7 +179,7 @@ class PostgresSink:
         self._connection = connected(
             self._table.place, f"{self._owner.pipeline}/{self._part.number}"
         )
-        found, self._taken = claimed(
+        found, self._taken, self._relation = claimed(
             self._connection,
             self._table,
             self._owner,
@@ -181,6 +190,21 @@ class PostgresSink:
         self._table.prepare(self._connection)
         self._connection.commit()
         return found
+
+    def _too_long(self, error: psycopg.Error) -> OutputError:
+        """Return an error that names the key which no index takes, if it can be found."""
+        key = ""
+        with suppress(psycopg.Error, OutputError):
+            self._disconnect()
+            connection = self._open_connection()
+            self._table.stage(connection, self._pending.lines)
+            key = self._table.longest_key(connection)
+        self._disconnect()
+        return OutputError(
+            f"{told(self.name, error)}: the longest key is {key or 'not known any more'}. An index "
+            "of PostgreSQL takes keys of up to 2,704 bytes: filter longer ones out in the "
+            "pipeline, or write this output elsewhere"
+        )
 
     def _open_connection(self) -> psycopg.Connection:
         if self._connection is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import pyarrow as pa
 
@@ -27,6 +27,10 @@ STAGED: LiteralString = "ripple_staged"
 POSITION: LiteralString = "ripple_n"
 KEYS_READ = 10_000
 
+# What the server calls columns of its own, and we those of the table that changes are copied to.
+TAKEN = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", POSITION}
+NAME_BYTES_MAX = 63
+
 _TYPES: dict[type[FieldType], LiteralString] = {
     Bool: "boolean",
     Float: "double precision",
@@ -35,6 +39,13 @@ _TYPES: dict[type[FieldType], LiteralString] = {
     String: "text",
 }
 _OTHER: LiteralString = "json"  # its text as it was: jsonb has no -0.0, and other digits
+
+
+class Found(NamedTuple):
+    """A table that is there: its number, and the names and types of its columns."""
+
+    number: int
+    columns: dict[str, str]
 
 
 class Table:
@@ -47,6 +58,13 @@ class Table:
     def __init__(self, place: PostgresPlace, plan: Plan, output: Output) -> None:
         self.place = place
         self.columns = {field.name: _type_of(field) for field in output.fields}
+        for name in self.columns:
+            if name in TAKEN or len(name.encode()) > NAME_BYTES_MAX:
+                why = "is its own" if name in TAKEN else f"has more than {NAME_BYTES_MAX} bytes"
+                raise OutputError(
+                    f"cannot write {place}: a table of PostgreSQL can have no column {name!r}, a "
+                    f"name that {why}: call it otherwise in the pipeline"
+                )
         key = plan.fold(output.of).row_key
         self._key = [field.name for field in key]
         self._values = [name for name in self.columns if name not in self._key]
@@ -57,24 +75,34 @@ class Table:
             self._staged, _listed([OP, *self.columns])
         )
 
-    def found(self, cursor: Cursor[tuple[object, ...]]) -> dict[str, str] | None:
-        """Return the names and types of the columns that are there; None if no table is."""
-        cursor.execute("SELECT to_regclass(%s)", [self._table.as_string(cursor)])
+    def found(self, cursor: Cursor[tuple[Any, ...]]) -> Found | None:
+        """Return the table that is there; None if none is."""
+        cursor.execute("SELECT to_regclass(%s)::oid", [self._table.as_string(cursor)])
         (oid,) = cursor.fetchone() or (None,)
         if oid is None:
             return None
         cursor.execute(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-            "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
             [oid],
         )
-        return {str(name): str(kind) for name, kind in cursor}
+        return Found(oid, {str(name): str(kind) for name, kind in cursor})
 
-    def check(self, found: dict[str, str]) -> None:
-        """Raise OutputError, which names a column, unless all are there, of their types."""
+    def check(self, found: Found, number: int | None = None) -> None:
+        """Raise OutputError, which names a column, unless all are there, of their types.
+
+        number: of the table that was written until now, if it is known: it must be that one.
+        """
+        if number is not None and found.number != number:
+            raise OutputError(
+                f"cannot write {self.place}: it is another table than the one that was written "
+                "until now: bring that one back, or remove this one and its rows in ripple_outputs "
+                "to begin anew"
+            )
         for name, kind in self.columns.items():
-            if found.get(name) != kind:
-                there = f"which is {found[name]} there" if name in found else "which is not there"
+            if found.columns.get(name) != kind:
+                own = found.columns.get(name)
+                there = f"which is {own} there" if own else "which is not there"
                 raise OutputError(
                     f"cannot write {self.place}: the output has a column {name!r} ({kind}), "
                     f"{there}. Name another table, or rename this one"
@@ -139,6 +167,17 @@ class Table:
                 self._table, names, names, self._newest(), sql.Identifier(OP), self._replace()
             )
         )
+
+    def longest_key(self, connection: Connection) -> str:
+        """Return the beginning of the longest key that is staged, and how long it is."""
+        names = map(sql.Identifier, self._key)
+        key = sql.SQL("concat_ws(',', {})").format(sql.SQL(", ").join(names))
+        found = connection.execute(
+            sql.SQL(
+                "SELECT left({0}, 40), octet_length({0}) FROM {1} ORDER BY 2 DESC LIMIT 1"
+            ).format(key, self._staged)
+        ).fetchone()
+        return f"{found[0]!r}... of {found[1]} bytes" if found is not None else ""
 
     def _newest(self) -> sql.Composed:
         by = sql.SQL("").join(sql.SQL("{}, ").format(sql.Identifier(name)) for name in self._key)
