@@ -65,12 +65,14 @@ class Reads:
     certain: of globals, those that are no names of a class body. chains: per name of a global or a
     free variable, the attributes that are read from it one from the other; empty where the value
     itself is used. imports: (level, names, module) as in ``from`` statements.
+    attributes: the names of all that are read, of whatever.
     """
 
     certain: set[str] = field(default_factory=set)
     globals: dict[str, set[Chain]] = field(default_factory=dict)
     free: dict[str, set[Chain]] = field(default_factory=dict)
     imports: set[tuple[int, Chain, str]] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
 
 
 def operations(code: CodeType) -> list[Operation]:
@@ -102,6 +104,8 @@ def _read(code: CodeType, found: Reads) -> None:
             names.setdefault(one.argval, set()).add(tuple(step.argval for step in after))
             if one.opname == "LOAD_GLOBAL":
                 found.certain.add(one.argval)
+        elif one.opname in _ATTRIBUTES:
+            found.attributes.add(one.argval)
         elif one.opname == "IMPORT_NAME":
             level, names_from = (before.argval for before in steps[at - 2 : at])
             found.imports.add((level or 0, tuple(names_from or ()), one.argval))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
@@ -124,6 +125,7 @@ class Reading:
         self._exhausted: set[str] = set()
         self._unseen: dict[str, None] = {}
         self._libraries: dict[str, None] = {}
+        self._has_decimals = False
 
     def read(self, roots: Mapping[str, object]) -> CodeForm:
         """Return the form of everything that is reached from ``roots``."""
@@ -146,6 +148,8 @@ class Reading:
                 take(self._described(value, place))
             except Exception as error:  # as in ``form``
                 take([(place, self.blind(place, f"{type(error).__name__} when it was read"))])
+        if self._has_decimals and (context := names.decimal_context()):
+            take([("decimal", [self.blind("decimal", names.DECIMALS), *context])])
         parts = ((place, _short("".join(texts))) for place, texts in found.items())
         return CodeForm(
             whole.hexdigest(),
@@ -191,7 +195,9 @@ class Reading:
         """Return the library that a class is from, None for the user's."""
         if kind not in self._owners:
             module = kind.__module__
-            self._owners[kind] = library_of_module(module if isinstance(module, str) else None)
+            is_made = module == "types" and not hasattr(types, kind.__qualname__)
+            known = isinstance(module, str) and not is_made  # by make_dataclass or new_class
+            self._owners[kind] = library_of_module(module if known else None)
         return self.library(self._owners[kind])
 
     def number(self, value: Any, place: str, key: object = None) -> Sexp:
@@ -282,6 +288,7 @@ class Reading:
         """Return the library that ``package`` is, None for the user's; note which are used."""
         if package is None or package in self._own:
             return None
+        self._has_decimals = self._has_decimals or package == "decimal"
         if package != "ripple" and not is_python(package):
             self._libraries[package] = None
         return package

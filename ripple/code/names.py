@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from ripple.code.attributes import attributes, is_plain
@@ -26,9 +27,25 @@ _REACHES = {
     "getattr": "attributes by names that are computed",
     "getenv": "variables of the environment",
     "globals": "globals by names that are computed",
+    "getcontext": "the context of decimals",
     "import_module": "modules by names that are computed",
+    "localcontext": "the context of decimals",
+    "modules": "modules by names that are computed",
     "open": "files",
     "vars": "attributes by names that are computed",
+}
+# Of other libraries', those that read files: by their names, or by how these begin.
+_READERS = ("numpy", "pandas", "polars", "pyarrow", "scipy", "duckdb", "joblib", "torch")
+_READING = {
+    *("load", "loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "loadmat"),
+    *("memory_map", "input_stream", "OSFile", "ParquetFile", "open_file", "dataset"),
+}
+# Methods and attributes by which code reaches what no name in it stands for, whosoever they are.
+_REACHING = {
+    "read_text": "files",
+    "read_bytes": "files",
+    "__globals__": "globals by names that are computed",
+    "__closure__": "what a function closes over, as a whole",
 }
 # Where a module was loaded from and as what: other names and folders are no change of the code.
 _ABOUT_MODULE = frozenset(
@@ -37,6 +54,21 @@ _ABOUT_MODULE = frozenset(
 )
 _LATE = "imported when it runs: its code is seen, its values are not"
 _ABSENT = "it is not there when the plan is made"
+
+
+DECIMALS = "their context is not the one that Python begins with: other threads have their own"
+_DECIMALS_BEGIN = (
+    "Context(prec=28, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, "
+    "traps=[InvalidOperation, DivisionByZero, Overflow])"
+)
+
+
+def decimal_context() -> list[str]:
+    """Return what decimals are rounded by here, none where it is what Python begins with."""
+    context = sys.modules["decimal"].getcontext().copy()
+    context.clear_flags()
+    text = repr(context).replace("flags=[], ", "")
+    return [] if text == _DECIMALS_BEGIN else [text]
 
 
 @frozen
@@ -59,9 +91,18 @@ def function(reading: Reading, value: FunctionType, place: str) -> Sexp:
 
 def library(reading: Reading, package: str, name: str) -> Sexp:
     """Return the form of what a library calls ``name``."""
-    if name in _REACHES and is_python(package):
-        reading.blind(name, _REACHES[name])
+    why = _reached(package, name)
+    if why:
+        reading.blind(name, why)
     return ["library", package, name]
+
+
+def _reached(package: str, name: str) -> str:
+    """Return what a function of a library reads that no digest has, "" for nothing."""
+    last = name.rpartition(".")[2]
+    if package in _READERS and (last in _READING or last.startswith(("read_", "scan_"))):
+        return "files"
+    return _REACHES.get(name, "") if is_python(package) else ""
 
 
 def module(reading: Reading, value: ModuleType, place: str) -> Sexp:
@@ -86,12 +127,17 @@ def function_parts(reading: Reading, value: FunctionType, place: str) -> Iterato
     for name, default in _defaults(value):
         yield within(place, name), [name, reading.form(default, within(place, name))]
     found = reads(code)
+    for name, why in _REACHING.items():
+        if name in found.attributes:
+            reading.blind(name, why)
     yield from _cells(reading, value, found, place)
     yield from _globals(reading, value, found)
     package = value.__globals__.get("__package__") or ""
     yield from _imports(reading, found, package, is_first=True)
+    cells = [cell for cell in value.__closure__ or () if cell != CellType()]
     for name, held in sorted(vars(value).items()):
-        if name != "__wrapped__":
+        # What a decorator keeps is in its closure, too; else it is read by that name alone.
+        if name != "__wrapped__" or all(cell.cell_contents is not held for cell in cells):
             yield within(place, name), [name, reading.form(held, within(place, name))]
 
 
@@ -157,6 +203,9 @@ def _named(
     reading: Reading, place: str, value: Any, chains: set[Chain]
 ) -> Iterator[tuple[str, Sexp]]:
     """Yield what a name stands for, or only what is read from the module or object that it is."""
+    if value is sys.modules:
+        yield place, [place, reading.blind(place, _REACHES["modules"])]
+        return
     if issubclass(type(value), ModuleType):  # isinstance would ask the value
         for chain in sorted(chains):
             yield _attribute(reading, value, chain, place)
@@ -175,10 +224,12 @@ def _attribute(reading: Reading, module: ModuleType, chain: Chain, place: str) -
     value: Any = module
     rest = list(chain)
     while rest and issubclass(type(value), ModuleType):
-        if reading.library(library_of_globals(vars(value))) is not None:
+        package = reading.library(library_of_globals(vars(value)))
+        if package is not None:
             for name in rest:
-                if name in _REACHES:
-                    reading.blind(within(place, name), _REACHES[name])
+                why = _REACHES.get(name) or _reached(package, name)
+                if why:
+                    reading.blind(within(place, name), why)
             break
         name = rest.pop(0)
         place = within(place, name)

@@ -12,8 +12,10 @@ from types import (
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,35 @@ _HELD: dict[type, Callable[[Any], Any]] = {
 }
 # Cython's functions are of classes that belong to no module.
 CYTHON = ("cython_function_or_method", "fused_cython_function")
+# What Python writes into a class, and what libraries do that use no metaclass: no part of what it
+# does, or seen by the functions that they make of it.
+_NOTES = {
+    *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__slots__", "__hash__"),
+    *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
+    *("__conditional_annotations__", "__static_attributes__", "__firstlineno__", "__classcell__"),
+    *(
+        "__abstractmethods__",
+        "__orig_bases__",
+        "__parameters__",
+        "__type_params__",
+        "__classdict__",
+    ),
+    *("__classdictcell__", "__dataclass_fields__", "__dataclass_params__", "__protocol_attrs__"),
+    *("__non_callable_proto_members__", "__final__", "__total__", "__required_keys__"),
+    *(
+        "__optional_keys__",
+        "__readonly_keys__",
+        "__mutable_keys__",
+        "__closed__",
+        "__extra_items__",
+    ),
+    *("__objclass__", "__members__", "__signature__", "__ripple_record__"),
+    "__is_pydantic_dataclass__",
+}
+_NOTES_OF = ("__attrs_", "__pydantic_")
+# Of the members of an enumeration, what it is told by, or what its class says.
+_OF_MEMBERS = {"_value_", "_name_", "__objclass__", "_sort_order_", "_inverted_"}
+_CHECKS = "ripple.checks"  # in the metadata of a field: a part of the plan by themselves
 _NOISE = ("random.", "numpy.random.")
 _MADE = {"__reduce__", "__reduce_ex__"}
 
@@ -76,21 +107,49 @@ def class_parts(reading: Reading, value: type, place: str) -> Iterator[tuple[str
     yield place, ["class", reading.form(made_by, place), *bases]
     if issubclass(made_by, EnumType):
         yield from _members(reading, value, place)
+    package = reading.owner(made_by)
+    is_librarys = package is not None and not is_python(package)
     for name, held in sorted(vars(value).items()):
-        if not _is_about(value, name, held):
+        if not _is_about(value, name, held, is_librarys=is_librarys):
             yield within(place, name), [name, reading.form(held, within(place, name))]
+    for one in vars(value).get("__dataclass_fields__", {}).values():
+        notes = {key: held for key, held in one.metadata.items() if key != _CHECKS}
+        if notes:
+            at = within(place, one.name)
+            yield at, ["metadata", one.name, reading.form(notes, at)]
 
 
-def _is_about(of: Any, name: str, held: Any) -> bool:
-    """Tell whether an entry of a class is Python's or a library's note on it, no part of it."""
+def _is_about(of: Any, name: str, held: Any, *, is_librarys: bool) -> bool:
+    """Tell whether an entry of a class is Python's or a library's note on it, no part of it.
+
+    is_librarys: whether a library's metaclass made the class, whose notes nobody lists.
+    """
     kind = type(held)
     if issubclass(kind, _SLOTS) or name == "_abc_impl":
         return True
-    is_enum = issubclass(type(of), EnumType)
-    if is_enum and name in of.__members__:
+    if issubclass(type(of), EnumType) and _is_of_enum(of, name, kind):
         return True
-    mark = "_" if is_enum else "__"
-    return name.startswith(mark) and name.endswith(mark) and not issubclass(kind, _METHODS)
+    if not (name.startswith("__") and name.endswith("__")) or issubclass(kind, _METHODS):
+        return False
+    if name == "__match_args__":
+        return bool(held == _match_args(of))
+    return is_librarys or name in _NOTES or name.startswith(_NOTES_OF)
+
+
+def _is_of_enum(of: Any, name: str, kind: type) -> bool:
+    """Tell whether an entry of an enumeration is a member, or what makes it an enumeration."""
+    if name.startswith("__"):
+        return issubclass(kind, (MethodDescriptorType, WrapperDescriptorType))  # of int, or str
+    is_own = name.startswith("_") and name.endswith("_") and not issubclass(kind, _METHODS)
+    return is_own or name in of.__members__
+
+
+def _match_args(of: Any) -> object:
+    """Return what Python itself, or a library, takes patterns apart by."""
+    if "__dataclass_fields__" in vars(of):
+        fields = vars(of)["__dataclass_fields__"].values()
+        return tuple(one.name for one in fields if one.init and not one.kw_only)
+    return getattr(of, "_fields", None)  # of a named tuple
 
 
 def _members(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
@@ -98,7 +157,7 @@ def _members(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Se
         at = within(place, name)
         yield at, [name, member.name, reading.form(member.value, at)]
         for key, held in sorted(vars(member).items()):
-            if not key.startswith("_"):
+            if key not in _OF_MEMBERS:
                 yield within(at, key), [key, reading.form(held, within(at, key))]
 
 
@@ -132,6 +191,8 @@ def descriptor(reading: Reading, value: Any, place: str) -> Sexp:
 
 def wrapper(reading: Reading, value: Any, place: str) -> Sexp:
     """Return the form of what a class body makes of functions."""
+    if isinstance(value, functools.partialmethod):
+        return ["partialmethod", partial(reading, value, place)]
     if isinstance(value, property):
         functions = [value.fget, value.fset, value.fdel]
     else:
@@ -139,7 +200,9 @@ def wrapper(reading: Reading, value: Any, place: str) -> Sexp:
     return [type(value).__name__, *(reading.form(each, place) for each in functions)]
 
 
-def partial(reading: Reading, value: functools.partial[Any], place: str) -> Sexp:
+def partial(
+    reading: Reading, value: functools.partial[Any] | functools.partialmethod[Any], place: str
+) -> Sexp:
     """Return the form of a function with some arguments given."""
     given: list[Sexp] = [
         [name, reading.form(held, within(place, name))]

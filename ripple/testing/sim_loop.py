@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from asyncio import events
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
@@ -185,8 +186,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             return
         self._closed = True
         self.timeline.remove(self)
-        before = events._get_running_loop()
+        before, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
         events._set_running_loop(None)  # one that waits even now is closed by that
+        sys.set_asyncgen_hooks(None, None)
         for task in self._tasks:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -194,6 +196,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             else:
                 _see(task)
         events._set_running_loop(before)
+        sys.set_asyncgen_hooks(*hooks)
         self.ready.clear()
         self._held.clear()
         self._tasks.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from asyncio import events
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,9 @@ class Timeline:
         """Take steps until ``done``. Raises what an ``after_step`` raises."""
         self.is_running = True
         before = self.told = events._get_running_loop()
+        # Where a test runs in a loop itself, that one would wait for the generators of this world.
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)
         try:
             steps = 0
             while not done():
@@ -73,6 +77,7 @@ class Timeline:
         finally:
             self.is_running = False
             self.tell(before)
+            sys.set_asyncgen_hooks(*hooks)
 
     def tell(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Say which loop runs, if it is another one: asyncio asks the system each time."""

@@ -18,7 +18,7 @@ import functools
 import rates as r
 import shop.taxes
 from collections import deque, namedtuple
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from datetime import timedelta
 from decimal import Decimal
 from types import SimpleNamespace
@@ -42,6 +42,9 @@ class Side(enum.Enum):
     BUY = 1
     SELL = -1
 
+    def __init__(self, value):
+        self._weight = 4 * value
+
     @property
     def opposite(self):
         return Side(-self.value)
@@ -50,8 +53,25 @@ class Side(enum.Enum):
 TAKEN = {Side.BUY, Side.SELL}
 
 
+class Plain:
+    def __get__(self, instance, owner):
+        return lambda: 13
+
+
 class Base:
     factor = 2
+    __rate__ = 21
+    __match_args__ = ("factor", "rate")
+    __len__ = Plain()
+
+    def scale(self, by, x):
+        return by * x
+
+    fee = functools.partialmethod(scale, 22)
+
+    @functools.cache
+    def __call__(self, x):
+        return x + 23
 
     def scaled(self, x):
         return x * self.factor
@@ -77,11 +97,13 @@ BOOK = Book(3, "n")
 
 @dataclass(frozen=True)
 class Conf:
-    share: float = 0.5
+    share: float = field(default=0.5, metadata={"unit": "percent"})
     names: list = field(default_factory=lambda: ["p"])
 
 
 CONF = Conf()
+DOUBLED = {"doubled": lambda self: self.size * 2}
+Loose = make_dataclass("Loose", [("size", int, 24)], namespace=DOUBLED)
 
 
 class Caller:
@@ -159,6 +181,7 @@ def made(c, call, bound, given):
             total = c.f
         total += BOOK.scaled(1) + CONF.share + len(Conf().names) + ORIGIN.x + OPEN.at
         total += len(ARROW) + len(RECENT)
+        total += Loose().doubled()
         total += r.RATE + r.sub.NAME + shop.taxes.vat(1) + float(FEE) + PAUSE.seconds
         return total + call(1) + bound(1) + given(2) + count(2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import functools
 import random
 import threading
@@ -52,6 +53,20 @@ SAID = {
         "environ (variables of the environment)"
     ),
     "from os import getenv\nstep = lambda r: getenv('X')": "getenv (variables of the environment)",
+    "import pathlib\nstep = lambda r: pathlib.Path(r.x).read_text()": "read_text (files)",
+    "import numpy as np\nstep = lambda r: np.load(r.x)": "np.load (files)",
+    "from numpy import loadtxt\nstep = lambda r: loadtxt(r.x)": "loadtxt (files)",
+    "import pandas\nstep = lambda r: pandas.read_csv(r.x)": "pandas.read_csv (files)",
+    "import sys\nstep = lambda r: sys.modules['c'].X": (
+        "sys.modules (modules by names that are computed)"
+    ),
+    "from sys import modules\nstep = lambda r: modules['c'].X": (
+        "modules (modules by names that are computed)"
+    ),
+    "import decimal\nstep = lambda r: decimal.getcontext().prec": (
+        "decimal.getcontext (the context of decimals)"
+    ),
+    "step = lambda r: r.f.__globals__['X']": ("__globals__ (globals by names that are computed)"),
     "f = open('/dev/null')\nstep = lambda r: f.read()\nf.close()": (
         "f (what a TextIOWrapper holds)"
     ),
@@ -281,3 +296,27 @@ def test_python_and_ripple_stand_by_name_and_are_not_listed() -> None:
     found = form(lambda r: (json.dumps(r), rp.col("a"), functools.reduce(max, r), np.sqrt(r)))
     assert not found.unseen
     assert found.libraries == ("numpy",)
+
+
+def test_a_context_of_decimals_that_is_not_the_first_is_seen_and_said() -> None:
+    names: dict[str, Any] = {"__name__": "any"}
+    exec("from decimal import Decimal\nstep = lambda r: Decimal(r) / 3", names)
+    before = form(names["step"])
+    with decimal.localcontext(prec=3):
+        after = form(names["step"])
+        assert form(lambda r: r).unseen == ()
+    assert before.unseen == ()
+    assert after.digest != before.digest
+    assert after.unseen[0].startswith("decimal (their context is not the one that Python")
+
+
+def test_what_is_kept_under_the_name_of_a_decorator_alone_is_seen() -> None:
+    def kept(share: int) -> Any:
+        def step(r: Any) -> Any:
+            return step.__wrapped__(r)  # type: ignore[attr-defined]
+
+        step.__wrapped__ = lambda r: r * share  # type: ignore[attr-defined]
+        return step
+
+    assert form(kept(2)).digest != form(kept(3)).digest
+    assert form(kept(2)).digest == form(kept(2)).digest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -142,3 +143,27 @@ def test_what_a_left_over_task_waits_for_is_closed_silently_too() -> None:
         loop.close()
         gc.collect()
     assert complaints == []
+
+
+def test_a_loop_around_the_simulated_one_waits_for_none_of_its_generators() -> None:
+    kept: list[Any] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        for number in range(3):
+            await asyncio.sleep(1)
+            yield number
+
+    async def begun() -> None:
+        kept.append(numbers())
+        await anext(kept[0])
+
+    async def around() -> None:
+        hooks = sys.get_asyncgen_hooks()
+        loop = SimLoop(Chance(0))
+        loop.run_until_complete(begun())
+        loop.close()
+        assert sys.get_asyncgen_hooks() == hooks
+        assert not asyncio.get_running_loop()._asyncgens  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+    asyncio.run(around())
