@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import ripple as rp
 import ripple.aggregate as rpa
 from ripple.code.former import former
 from ripple.errors import PlanError
@@ -188,3 +189,34 @@ def test_a_plan_describes_itself() -> None:
     ):
         assert line in text.splitlines()
     assert text.count("#") == 5
+
+
+def test_description_tells_aggregates_of_one_name_apart() -> None:
+    @rp.record(version=1)
+    class Tick:
+        k: str
+        x: float
+
+    plan = (
+        rp.Pipeline("p")
+        .source("s", Tick)
+        .partition("by", key="k")
+        .fold(
+            "f",
+            p=rp.percentile("x", 99.9),
+            near=rp.percentile("x", 5, method="nearest-rank"),
+            half=rp.median("x"),
+            s=rp.stddev("x", ddof=0),
+            best=rp.top_k("x", 3),
+        )
+        .sink("out")
+        .plan()
+    )
+    told = [line.partition(" = ")[2] for line in plan.describe().splitlines() if " = " in line]
+    assert told == [
+        'percentile(col("x"), 99.9)',
+        'percentile(col("x"), 5, nearest-rank)',
+        'median(col("x"))',
+        'stddev(col("x"), ddof=0)',
+        'top_k(col("x"), 3)',
+    ]

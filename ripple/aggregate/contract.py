@@ -141,6 +141,11 @@ class Aggregate(ABC):
         """Whether two states can become one, as sessions need."""
         return True
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What tells it from others of its name, beside the inputs: for people."""
+        return ()
+
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
         """Return the aggregate over inputs of ``types``; raises :class:`PlanError`."""
         if len(types) != len(self.inputs):

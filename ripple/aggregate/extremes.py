@@ -96,6 +96,11 @@ class TopK(Aggregate):
 
     k: int
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """How many."""
+        return (str(self.k),)
+
     name = "top_k"
 
     def _bind(self, *types: FieldType) -> Bound:

@@ -60,6 +60,14 @@ class Quantile(Aggregate):
     denominator: int
     method: Method
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Of a percentile, which one; the median says it by its name."""
+        if self.name == "median":
+            return ()
+        per_cent = Decimal(100 * self.numerator) / Decimal(self.denominator)
+        return (f"{per_cent.normalize():f}", *(() if self.method == "linear" else (self.method,)))
+
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
         (of,) = types

@@ -52,6 +52,11 @@ class Spread(Aggregate):
         return "stddev" if self.root else "variance"
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """By how much the count is lowered."""
+        return (f"ddof={self.ddof}",)
+
+    @property
     def decomposes(self) -> bool:
         """Exact moments add up."""
         return True

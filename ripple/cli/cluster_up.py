@@ -29,6 +29,7 @@ from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
 from ripple.errors import InputError, RippleError
 from ripple.process import write
+from ripple.store.opening import open_store
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ripple.cli.up.at_work import AtWork
 
 PROGRAM = "ripple"
+FIRST = "main"  # the stage that reads, in the assignment
 LOOK_INTERVAL_S = 1.0
 LOOK_INTERVAL_MAX_S = 5.0
 LOOK_REST = 9  # a look is a tenth of the time at most, as long as that bound allows it
@@ -140,6 +142,8 @@ def run(options: argparse.Namespace) -> int:
     if options.dashboard is not None:
         where = f"{url_of(HOST, options.dashboard)}{not_there()}"
         say(f"{PROGRAM}: the dashboard comes to {where}")
+    if options.partitions is not None:
+        check_begun(asked.store or f"{options.dir}/store", options.partitions)
     cluster_down.check_free(options.dir)  # says more than that a port is taken
     planned = processes(asked)
     lock = cluster_down.held(options.dir)
@@ -160,6 +164,27 @@ def run(options: argparse.Namespace) -> int:
         return asyncio.run(cluster.run(status))
     finally:
         lock.release()
+
+
+def check_begun(store: str, partitions: int) -> None:
+    """Raise InputError where a store's cluster has begun with another number of partitions."""
+    from ripple.assignment import AssignmentChain  # noqa: PLC0415 - slow to import
+
+    async def first_stage() -> int | None:
+        async with open_store(store, is_read=True) as opened:
+            reading = await AssignmentChain(opened).newest()
+        if reading.entry is None:
+            return None
+        counts = {stage.name: stage.partitions for stage in reading.entry.content.stages}
+        return counts.get(FIRST)
+
+    found = asyncio.run(first_stage())
+    if found not in (None, partitions):
+        raise InputError(
+            f"the cluster of {store} has {found} partitions, for ever, not {partitions}: leave "
+            "--partitions out; or begin another one, with another --dir, another store and other "
+            "outputs"
+        )
 
 
 class _Cluster:

@@ -34,7 +34,7 @@ from ripple.window.instant import instant_ns
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from ripple.batch import Batch
     from ripple.connectors.target import Target
@@ -165,13 +165,16 @@ def _append(options: argparse.Namespace) -> int:
     target = open_target(options.dead_letter) if options.dead_letter else None
     letters = ToldLetters(PROGRAM, target, before_telling=progress.clear)
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
-    appended = 0
+    seen = 0
+    writers: list[TopicWriter] = []
+    before = 0
     try:
         with ExitStack() as stack:
             writers = [
                 stack.enter_context(TopicWriter(one, LiveClock(), holder=holder))
                 for one in routes.topics
             ]
+            before = _rows(writers)
             for writer in writers:
                 _say_cuts(writer)
             for batch in source.batches():
@@ -182,19 +185,27 @@ def _append(options: argparse.Namespace) -> int:
                 letters.write(source.name, batch.rejected)
                 for number, records in routes.divided(batch.records):
                     writers[number].append(records)
-                appended += batch.records.num_rows
-                progress.update(appended)
+                seen += batch.records.num_rows
+                progress.update(seen)
     except BaseException:
+        appended = _rows(writers) - before
         if appended:
-            say(f"appended {appended} records")
+            say(
+                f"appended {appended} records, which stay: those of the first {seen} that fit, and "
+                "of the batch after them what was there before it failed"
+            )
         raise
     finally:
         source.close()
         progress.clear()
         letters.close()
-    say(f"appended {appended} records")
+    say(f"appended {seen} records")
     letters.tell_counts()
-    return 0
+    return EXIT_FAILURE if letters.counts and not seen else 0
+
+
+def _rows(writers: Sequence[TopicWriter]) -> int:
+    return sum(writer.rows for writer in writers)
 
 
 def _say_cuts(writer: TopicWriter) -> None:

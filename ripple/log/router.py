@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from ripple.errors import LimitError
 from ripple.keys.partitioner import partitioned
 from ripple.log.writer import Appended, PartitionWriter
 
@@ -74,11 +75,19 @@ class TopicWriter:
             raise
 
     def append(self, records: pa.RecordBatch) -> list[tuple[int, Appended]]:
-        """Append records; return (partition, where) ascending. Raises as PartitionWriter does."""
+        """Append records; return (partition, where) ascending. Raises as PartitionWriter does.
+
+        What is more than one frame may hold is several; LimitError is of a single record then.
+        """
         return [
-            (partition, self.writers[partition].append(part))
+            (partition, _append(self.writers[partition], part))
             for partition, part in self._router.route(records)
         ]
+
+    @property
+    def rows(self) -> int:
+        """How many records all partitions have ever got."""
+        return sum(writer.next_offset for writer in self.writers)
 
     def mark(self, watermark_ns: int) -> None:
         """Append the promise that no event below ``watermark_ns`` follows, to all partitions."""
@@ -106,3 +115,15 @@ class TopicWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _append(writer: PartitionWriter, records: pa.RecordBatch) -> Appended:
+    """Append records as one frame, or as several where they exceed the topic's limit."""
+    try:
+        return writer.append(records)
+    except LimitError:
+        half = records.num_rows // 2
+        if not half:
+            raise
+    first = _append(writer, records.slice(0, half))
+    return first._replace(next_offset=_append(writer, records.slice(half)).next_offset)

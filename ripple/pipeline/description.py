@@ -99,8 +99,9 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
         ("window", window_text(fold.window) if fold.window is not None else None),
     )
     for member in fold.aggregates:
-        inputs = ", ".join(repr(item.expr) for item in member.inputs)
-        yield f"    {member.name} = {member.aggregate.name}({inputs})"
+        inputs = [repr(item.expr) for item in member.inputs]
+        told = ", ".join([*inputs, *member.aggregate.parameters])
+        yield f"    {member.name} = {member.aggregate.name}({told})"
     yield from _code_lines(plan, fold.name)
     yield from _details(("node", fold.node_key))
     for step in fold.steps:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from coordinator.status import Status
+from ripple.assignment import AssignmentChain, Stage, empty
 from ripple.cli.cluster_status import print_status
+from ripple.cli.cluster_up import check_begun
+from ripple.cli.up.at_work import AtWork, at_work
+from ripple.errors import InputError
+from ripple.store import DiskStore
+from ripple.world import LiveDisk, LiveRandom
 from tests.cli.processes import RIPPLE, ROOT, Ended, run
 from tests.coordinator.test_messages import STATUS
 
@@ -145,3 +153,39 @@ Version      none yet
 Frozen       why
 """
     )
+
+
+def test_cluster_that_has_begun_keeps_its_number_of_partitions(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    check_begun(store, 4)  # there is none
+
+    async def begin() -> None:
+        chain = AssignmentChain(DiskStore(LiveDisk(store), LiveRandom()), "a")
+        first = empty([Stage("main", 1)])
+        reading = await chain.newest()
+        assert await chain.propose(reading, replace(first, version=1))
+
+    asyncio.run(begin())
+    check_begun(store, 1)
+    with pytest.raises(InputError, match="has 1 partitions, for ever, not 4: leave --partitions"):
+        check_begun(store, 4)
+
+
+def test_partitions_at_work_are_those_that_a_coordinator_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages = {
+        "a": "ripple_coordinator_partitions 2\nripple_coordinator_partitions_live 1\n",
+        "b": "# HELP ripple_coordinator_partitions of all stages\n",
+    }
+
+    async def page(address: str, _: str) -> str:
+        if address not in pages:
+            raise ConnectionError("nobody")
+        return pages[address]
+
+    monkeypatch.setattr("ripple.cli.up.at_work.page_at", page)
+    assert asyncio.run(at_work(["b", "a", "c"])) == AtWork(1, 2)
+    assert not AtWork(1, 2).is_all
+    assert not AtWork(0, 0).is_all
+    assert AtWork(2, 2).is_all

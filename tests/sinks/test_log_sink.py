@@ -330,3 +330,16 @@ def live(
     if not has_woken:
         at_half()
     sink.close()
+
+
+def test_records_of_owners_before_go_once_there_is_a_newer_one(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path)
+    for number, epoch in enumerate((1024, 2048, 3072)):
+        sink = LogSink(topic_for(disk, "out", SCHEMA), 0, ManualClock(), OWNER, epoch=epoch)
+        before = [name for name in disk.list("out/0") if name.endswith(".cut")]
+        assert len(before) == min(number, 1), "until something else says what was reached"
+        sink.write(changes(number), reached(number))
+        sink.commit(reached(number))
+        sink.close()
+    records = [name for name in disk.list("out/0") if name.endswith(".cut")]
+    assert records == ["output-0000003072.cut"]

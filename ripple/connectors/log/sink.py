@@ -133,6 +133,7 @@ class LogSink:
         self.committed: Commit | None = None
         self._current: Commit | None = None
         self._start = self._rows = 0
+        self._has_forgotten = False
         self._disk = topic.disk
         self._owner = owner
         self._columns = tuple(field.name for field in topic.schema.fields)
@@ -234,8 +235,19 @@ class LogSink:
         record = CutRecord(self._owner, self._columns, reached, end, crc)
         cut_record.write(self._disk, self._record_path, record, self._guards)
         self._writer.check_owner()
+        self._forget_records()
         self.committed = reached
         self._is_new = False
+
+    def _forget_records(self) -> None:
+        """Remove what owners before have recorded, once: nobody asks for it any more."""
+        if not self._has_forgotten:
+            self._has_forgotten = True
+            topic, partition = self._writer.topic, self._writer.partition
+            for epoch in _owners_with_records(topic, partition):
+                if epoch < self._writer.epoch:
+                    with suppress(FileNotFoundError):
+                        self._disk.remove(_record_path(topic, partition, epoch))
 
     def close(self) -> None:
         """Release the partition; readers have seen what was appended, so it stays.
@@ -440,9 +452,13 @@ def _newest_record(topic: Topic, partition: int) -> CutRecord | None:
 
 
 def _newest_record_path(topic: Topic, partition: int) -> str | None:
-    found = map(_RECORD.fullmatch, topic.disk.list(topic.folder(partition)))
-    owners = [int(one[1] or 0) for one in found if one is not None]
+    owners = _owners_with_records(topic, partition)
     return _record_path(topic, partition, max(owners)) if owners else None
+
+
+def _owners_with_records(topic: Topic, partition: int) -> list[int]:
+    found = map(_RECORD.fullmatch, topic.disk.list(topic.folder(partition)))
+    return [int(one[1] or 0) for one in found if one is not None]
 
 
 def _record_path(topic: Topic, partition: int, epoch: int) -> str:

@@ -18,6 +18,7 @@ from ripple.errors import RippleError
 from ripple.events import Restored, StoreFailed
 from ripple.fenced import FencedError
 from ripple.log import StaleEpochError
+from ripple.partition.group import looked_at
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.spark.streaming.sliced import Sliced
@@ -142,7 +143,7 @@ class _Lived:
         checkpoints = Checkpoints(store, self._plan.name, self._partition, executor=world.executor)
         newest = await checkpoints.manifest.newest()
         last = newest.entry.content.epoch if newest.entry is not None else 0
-        self._epoch = max(last, newest.newest_number) + 1 + attempt
+        self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
         self._keeper = _Keeper(
             checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
         )
@@ -158,6 +159,14 @@ class _Lived:
         self._task = asyncio.create_task(self._life.run())
         while self._restored is None:
             await self._moment()
+
+    async def _known(self) -> int:
+        """Return the highest epoch that the outputs know: the store may have been lost."""
+        outputs = self._stream.outputs(self._plan, self._partition, 1, self._world.executor)
+        try:
+            return await looked_at(outputs, None)
+        finally:
+            await outputs.close()
 
     async def bring(self, stop: Cut) -> dict[str, Any]:
         """Come to a cut, commit there, and store what has changed."""
