@@ -70,16 +70,32 @@ def migrates(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> b
     return not comparison.problems and not comparison.rebuilds and Verdict.MIGRATE in verdicts
 
 
+def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
+    """Return why state of ``stage``, None for all of them, is not gone on with here; "" if it is.
+
+    staged: whether a cluster wants it, whose stages have partitions of their own.
+    """
+    if staged == (stage is not None):
+        return ""
+    homes = (
+        ("one process, with all stages in one partition", "ripple run, or ripple spark run"),
+        ("a cluster, with partitions of its own for each stage", "ripple cluster up, or workers"),
+    )
+    (has, how), (wants, _) = homes[:: -1 if stage is not None else 1]
+    return (
+        f"the state of {pipeline!r} is that of {has}, and {wants.partition(',')[0]} cannot go on "
+        f"from it: go on with {how}; or name another store and other outputs, to compute "
+        "everything from the first record"
+    )
+
+
 def refusals(
     plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
 ) -> tuple[str, ...]:
     """Return why ``decide`` would refuse; of the tables only their names are looked at."""
-    if staged != (snapshot.stage is not None):
-        has, wanted = ("all stages", "one stage alone")[:: 1 if staged else -1]
-        return (
-            f"the checkpoint has {has}, and {wanted} is wanted: a cluster and runs of one process "
-            "cannot go on from each other's checkpoints: name another folder",
-        )
+    elsewhere = of_other_home(plan.name, snapshot.stage, staged=staged)
+    if elsewhere:
+        return (elsewhere,)
     if not staged:
         return compare(plan, snapshot, rebuild).problems
     _, reasons = staying(plan, snapshot)

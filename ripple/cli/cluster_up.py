@@ -8,6 +8,7 @@ elsewhere, ends them in good order: what they have computed is kept in the folde
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -28,14 +29,18 @@ from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
 from ripple.errors import InputError, RippleError
+from ripple.partition.home import check_home
+from ripple.pipeline.stages import is_spread
 from ripple.process import write
-from ripple.store.opening import open_store
+from ripple.store.opening import open_store, store_to_read
+from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Sequence
 
     from ripple.cli.up.at_work import AtWork
+    from ripple.pipeline.plan import Plan
 
 PROGRAM = "ripple"
 FIRST = "main"  # the stage that reads, in the assignment
@@ -125,6 +130,8 @@ def run(options: argparse.Namespace) -> int:
     undivided = undivided_by(options.source, reach.partitions, partitions)
     if undivided is not None:
         raise InputError(undivided)
+    if is_spread(plan):
+        asyncio.run(_check_home(plan, options.store or f"{options.dir}/store"))
     asked = Asked(
         pipeline=options.file,
         source=options.source,
@@ -185,6 +192,14 @@ def check_begun(store: str, partitions: int) -> None:
             "--partitions out; or begin another one, with another --dir, another store and other "
             "outputs"
         )
+
+
+async def _check_home(plan: Plan, place: str) -> None:
+    """Raise ChangedPlanError where one process has computed all stages of a pipeline."""
+    if not is_s3(place) and not os.path.isdir(place):
+        return
+    async with store_to_read(place) as store:
+        await check_home(store, plan, staged=True)
 
 
 class _Cluster:

@@ -26,6 +26,7 @@ from ripple.cli.statistics import (
 from ripple.connectors.locate import open_inputs, path_of
 from ripple.errors import InputError
 from ripple.partition.grouping import commit_interval_ns, group_at
+from ripple.partition.home import check_home
 from ripple.partition.keeper import Keeper
 from ripple.partition.life import Life
 from ripple.partition.notes import NoteFile, in_flight_path
@@ -123,6 +124,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         nonlocal shown
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(place, is_probed=True))
+            await check_home(store, plan, staged=False)
             if options.dashboard is not None:
                 shown = await stack.enter_async_context(
                     run_shown(options.dashboard, plan, store, world, place)

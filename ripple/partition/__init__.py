@@ -3,6 +3,7 @@
 life        reads, applies, writes; stage_life: of a later stage, which follows others
 drive       pure: what an engine is fed; live: entries in, changes out
 plain, keeper   one that nobody goes on with, and one that is for ever
+home        whose state it is
 restoring   where it begins; catching_up: to where its outputs are; warm: beside an owner
 stage_base, comeback, following   the same of a later stage, and what it takes in
 group       outputs as one commit; outputs, shown: what each lacks; grouping: which belong together

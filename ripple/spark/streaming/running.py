@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import InputError, OutputError
+from ripple.partition.home import check_home
 from ripple.partition.settings import Settings
 from ripple.spark.driver import Driver
 from ripple.spark.parcel import Parcel
@@ -187,11 +188,14 @@ def _made(
         batch_rows=batch_rows,
         keep=keep,
     )
-    asyncio.run(_probed(made))
+    asyncio.run(_probed(made, plan))
     return made
 
 
-async def _probed(made: Stream) -> None:
-    """Raise UnsafeStoreError for a store that does not keep its promise."""
-    async with open_store(made.store, is_probed=True):
-        pass
+async def _probed(made: Stream, plan: Plan) -> None:
+    """Raise UnsafeStoreError for a store that does not keep its promise.
+
+    Raises ChangedPlanError where the state in it is that of a cluster's stages.
+    """
+    async with open_store(made.store, is_probed=True) as store:
+        await check_home(store, plan, staged=False)
