@@ -42,7 +42,7 @@ class LiveDisk:
         self.root = Path(root).absolute()
         self._look_s = look_s
         if make:
-            _make_folder(self.root)
+            _make_folder(self.root, self.root)
 
     def open(
         self, path: str, *, create: bool = False, exclusive: bool = False, like: str = ""
@@ -82,7 +82,7 @@ class LiveDisk:
     def make_folder(self, folder: str) -> None:
         real = self._real(folder)
         with _room(real):
-            for part in _make_folder(real):
+            for part in _make_folder(real, self.root):
                 _sync_folder(part.parent)
 
     def rename(self, source: str, target: str) -> None:
@@ -252,11 +252,17 @@ def _is_lock(text: str) -> bool:
     return not text or text.startswith(LOCK_MARK) or bool(_FORMER_LOCK.fullmatch(text))
 
 
-def _make_folder(folder: Path) -> list[Path]:
-    """Make a folder and those above it; return those that were not there, the uppermost first."""
+def _make_folder(folder: Path, root: Path) -> list[Path]:
+    """Make a folder and those above it; return those that were not there, the uppermost first.
+
+    They are for this user alone: there are records in them, and keys. One within another one that
+    is below ``root`` is as open as that one, which its user may have opened to others.
+    """
     made = [part for part in (folder, *folder.parents) if not part.exists()][::-1]
     for part in made:
-        part.mkdir(exist_ok=True)
+        is_within = root in part.parents and part.parent != root
+        mode = stat.S_IMODE(part.parent.stat().st_mode) & 0o777 if is_within else 0o700
+        part.mkdir(mode, exist_ok=True)
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     return made

@@ -271,3 +271,17 @@ def test_watches_of_one_loop_have_one_instance_of_the_system(disk: LiveDisk) -> 
         return sum("inotify" in os.readlink(one) for one in links if os.path.islink(one))
 
     asyncio.run(story())
+
+
+def test_folders_are_for_their_user_alone_unless_opened_to_others(tmp_path: Path) -> None:
+    disk = LiveDisk(tmp_path / "state")
+    disk.make_folder("ledger/1")
+
+    def mode(name: str) -> int:
+        return (disk.root / name).stat().st_mode & 0o777
+
+    assert [mode(name) for name in ("", "ledger", "ledger/1")] == [0o700] * 3
+    (disk.root / "ledger").chmod(0o750)
+    disk.make_folder("ledger/2")
+    disk.make_folder("assign")
+    assert (mode("ledger/2"), mode("assign")) == (0o750, 0o700)
