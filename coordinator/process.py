@@ -43,6 +43,8 @@ async def coordinate(
         timeline.note(line)
         say(line)
 
+    if settings.roles is not None:
+        settings.roles.tell(told)
     shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
     cluster = Belonging(world, settings.cluster, say)
     service = Desk(shell, settings.roles, cluster.credential).service

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from coordinator.limits import Limits
-from ripple.access import Access
 from ripple.errors import InputError, LimitError
 from ripple.log_place import LogPlace
 from ripple.process_settings import (
@@ -18,6 +17,7 @@ from ripple.process_settings import (
     LOG,
     ROLES,
     TLS,
+    FileOfRoles,
     check_log,
     check_pages,
     check_ports,
@@ -195,7 +195,7 @@ class Settings:
     dashboard_port: int
     dashboard_allow_commands: bool
     retry_source: str
-    roles: Access | None
+    roles: FileOfRoles | None
     pages_without_tls: bool
     peers: tuple[str, ...]
     end_with_stdin: bool

@@ -106,19 +106,22 @@ class Access:
         certificates: Mapping[str, Role],
     ) -> None:
         """Know tokens, each a role and a name, and the names of certificates."""
-        self._tokens = [(_digest(token), *known) for token, known in tokens.items()]
+        self._tokens = [(digest_of(token), *known) for token, known in tokens.items()]
         self._certificates = dict(certificates)
 
     def known(self, caller: Caller) -> Known:
         """Return who somebody is: the most of what token and certificate say."""
-        found = NOBODY
-        if caller.token is not None:
-            given = _digest(caller.token[: TOKEN_CHARACTERS_MAX + 1])
-            for digest, role, name in self._tokens:  # all of them, whichever fits
-                if hmac.compare_digest(digest, given):
-                    found = Known(role, name)
+        found = NOBODY if caller.token is None else self.of(digest_of(caller.token))
         for name in caller.certificates:
             found = greater(found, Known(self._certificates.get(name, Role.NOBODY), name))
+        return found
+
+    def of(self, given: bytes) -> Known:
+        """Return who has a token, by its digest."""
+        found = NOBODY
+        for digest, role, name in self._tokens:  # all of them, whichever fits
+            if hmac.compare_digest(digest, given):
+                found = Known(role, name)
         return found
 
 
@@ -197,5 +200,6 @@ def _place(message: str) -> str:
     return f" (at {found}" if found != message else ""
 
 
-def _digest(token: str) -> bytes:
-    return sha256(token.encode(errors="surrogatepass")).digest()
+def digest_of(token: str) -> bytes:
+    """Return what a token is kept as; one that is too long has that of nobody's."""
+    return sha256(token[: TOKEN_CHARACTERS_MAX + 1].encode(errors="surrogatepass")).digest()

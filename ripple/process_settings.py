@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ripple.access import TOKEN_CHARACTERS_MAX, Access, AccessError, access_of, token_from
+from ripple.access import (
+    TOKEN_CHARACTERS_MAX,
+    Access,
+    AccessError,
+    Caller,
+    Known,
+    access_of,
+    token_from,
+)
+from ripple.reread import Reread
 from ripple.settings import Alias, InForce, Setting, SettingsError
 from ripple.world.addresses import check_secured, is_loopback, joined, parts
 from ripple.world.errors import TlsError
@@ -157,12 +166,33 @@ def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
     return tls
 
 
-def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Access | None:
+def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> FileOfRoles | None:
     """Return what the file of roles says, None where none is given. Raises SettingsError."""
     path = values["roles"]
-    if not path:
-        return None
-    origin = found["roles"].origin
+    return FileOfRoles(path, found["roles"].origin) if path else None
+
+
+class FileOfRoles(Access):
+    """Roles as a file has them now. warn: is told of a file that does not fit any more."""
+
+    def __init__(self, path: str, origin: str) -> None:
+        """Read the file. Raises SettingsError."""
+        self._said = Reread(path, lambda path: _roles_in(path, origin))
+
+    def known(self, caller: Caller) -> Known:
+        """Return who somebody is now."""
+        return self._said().known(caller)
+
+    def of(self, given: bytes) -> Known:
+        """Return who has a token now."""
+        return self._said().of(given)
+
+    def tell(self, warn: Callable[[str], None]) -> None:
+        """Let somebody know of a file that does not fit any more."""
+        self._said.warn = warn
+
+
+def _roles_in(path: str, origin: str) -> Access:
     try:
         status = os.stat(path)
         with open(path, "rb") as file:
@@ -180,11 +210,16 @@ def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Access | N
         raise SettingsError(f"roles: {error} (from {origin})") from None
 
 
-def token_of(values: dict[str, Any], found: Mapping[str, InForce]) -> str:
-    """Return the token in the file that holds it, "" where none is named. Raises SettingsError."""
+def token_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Callable[[], str]:
+    """Return what tells the token that a file holds now, "" where none is named.
+
+    Raises SettingsError.
+    """
     path, origin = values.pop("token_file"), found["token_file"].origin
-    if not path:
-        return ""
+    return Reread(path, lambda path: _token_in(path, origin)) if path else lambda: ""
+
+
+def _token_in(path: str, origin: str) -> str:
     try:
         with open(path, "rb") as file:
             return token_from(file.read(TOKEN_CHARACTERS_MAX + 2))

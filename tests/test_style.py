@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "access": {"errors"},
     "credentials": {"access"},
+    "reread": {"errors"},
     "arguments": {"errors"},
     "frozen": set(),
     "hashing": set(),
@@ -214,7 +215,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "world",
     },
     "probes": {"world"},
-    "process_settings": {"access", "settings", "world"},
+    "process_settings": {"access", "reread", "settings", "world"},
     "store": {"errors", "extras", "settings", "world"},
     "coordinator": {
         "access",

@@ -52,6 +52,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "the file of roles is a setting, and says whose it is",
         ("os.stat", "open"),
     ),
+    "ripple/reread.py": ("files of settings that may be replaced", ("os.stat",)),
     "ripple/process.py": (
         "a process owns its streams, its limits, the lines that it says, and its end",
         ("os.*", "open", "select", "threading"),

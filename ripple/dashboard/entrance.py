@@ -146,7 +146,7 @@ class Entrance:
         if self._gate.asks_for_tokens:
             response.set_cookie(
                 COOKIE,
-                self._gate.begin(known, now_s),
+                self._gate.begin(known, now_s, caller.token),
                 httponly=True,
                 samesite="Strict",
                 secure=self._is_secured,

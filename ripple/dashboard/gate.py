@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.access import EVERYBODY, Access, Caller, Known, Role, greater
+from ripple.access import EVERYBODY, Access, Caller, Known, Role, digest_of, greater
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,12 @@ ASKED_MAX = 400
 WRONG_MAX = 5
 ADDRESSES_MAX = 10_000
 READS = Known(Role.READER, "anybody here")
+
+
+class _Session(NamedTuple):
+    known: Known
+    until_s: float
+    token: bytes | None
 
 
 class Gate:
@@ -33,7 +39,7 @@ class Gate:
         self._access = access
         self._random_hex = random_hex
         self._anybody = EVERYBODY if allow_commands else READS
-        self._sessions: dict[str, tuple[Known, float]] = {}
+        self._sessions: dict[str, _Session] = {}
         self._window = 0.0
         self._asked: dict[str, int] = {}
         self._wrong: dict[str, int] = {}
@@ -49,17 +55,22 @@ class Gate:
             return self._anybody
         held = self._sessions.get(session or "")
         known = self._access.known(caller)
-        if held is None or now_s >= held[1] or caller.token is not None:
+        if held is None or now_s >= held.until_s or caller.token is not None:
             return known
-        return greater(held[0], known)
+        # The token may have been taken out of the roles meanwhile.
+        return greater(known, held.known if held.token is None else self._access.of(held.token))
 
-    def begin(self, known: Known, now_s: float) -> str:
-        """Return the name of a session of somebody, that nobody can guess."""
-        for name, (_, until_s) in list(self._sessions.items()):
-            if until_s <= now_s or len(self._sessions) >= SESSIONS_MAX:
+    def begin(self, known: Known, now_s: float, token: str | None = None) -> str:
+        """Return the name of a session of somebody, that nobody can guess.
+
+        token: with which it begins, and without which it ends.
+        """
+        for name, one in list(self._sessions.items()):
+            if one.until_s <= now_s or len(self._sessions) >= SESSIONS_MAX:
                 del self._sessions[name]
         name = self._random_hex()
-        self._sessions[name] = (known, now_s + SESSION_S)
+        digest = None if token is None else digest_of(token)
+        self._sessions[name] = _Session(known, now_s + SESSION_S, digest)
         return name
 
     def end(self, session: str | None) -> None:

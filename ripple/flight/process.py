@@ -39,6 +39,8 @@ async def serve(
     assert world.control is not None
     assert world.network is not None
     state = _State()
+    if settings.roles is not None:
+        settings.roles.tell(say)
     async with AsyncExitStack() as stack:
         logs = {}
         for name, place in settings.logs.items():
@@ -133,6 +135,8 @@ class _State:
     def _ready(self) -> Page:
         if self.observer is None:
             return Page("NOT READY: no coordinator has answered yet\n", 503)
+        if self.observer.refusal:
+            return Page(f"NOT READY: {self.observer.refusal}\n", 503)
         connected = self.observer.connected
         absent = sorted({*self.observer.places.processes} - connected)
         self._heard_all = self._heard_all or not absent

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ripple.access import Access
 from ripple.process_settings import (
     END_WITH_STDIN,
     LOG,
     ROLES,
     TLS,
     TOKEN_FILE,
+    FileOfRoles,
     check_log,
     check_pages,
     check_ports,
@@ -69,8 +69,8 @@ class Settings:
     log_format: str
     log_level: str
     tls: Tls | None
-    token: str = field(repr=False)
-    roles: Access | None
+    token: Callable[[], str] = field(repr=False)
+    roles: FileOfRoles | None
     pages_without_tls: bool
     origins: Mapping[str, InForce]
 

@@ -15,7 +15,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import Session
 from ripple.exchange.speaking import speak
 from ripple.observing.output import SeenOutput
-from ripple.observing.places import Places
+from ripple.observing.places import NotLetInError, Places
 from ripple.wire.errors import RemoteProtocolError
 from ripple.world import addresses
 
@@ -35,6 +35,7 @@ CONNECT_S = 5.0
 PAUSE_S = 0.2
 LOOK_S = 1.0
 FOUND_S = 10.0
+REFUSED_S = 10  # one that begins refuses until it has read its store
 
 
 class Observer:
@@ -81,6 +82,7 @@ class Observer:
         self._learned = asyncio.Event()
         self._stopping = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._refused: tuple[int, str] | None = None  # since when, and why
 
     async def __aenter__(self) -> Self:
         """Ask where everybody is. Raises ConnectionError where no coordinator answers."""
@@ -173,6 +175,13 @@ class Observer:
             found[1].end()
 
     @property
+    def refusal(self) -> str:
+        """Why coordinators have not let us in for a while, "" if they do: see to the token."""
+        since_ns, why = self._refused or (self._clock.monotonic_ns(), "")
+        is_lasting = self._clock.monotonic_ns() - since_ns >= REFUSED_S * 1_000_000_000
+        return why if is_lasting else ""
+
+    @property
     def connected(self) -> frozenset[str]:
         """The processes with which there is a connection."""
         return frozenset(self._sessions)
@@ -189,9 +198,21 @@ class Observer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await self._looking.wait()
-            with suppress(ConnectionError):  # who was there may be there still
-                self.places = await self._find()
+            await self._find_again()
             self._refresh()
+
+    async def _find_again(self) -> None:
+        try:
+            self.places = await self._find()
+        except NotLetInError as error:
+            since_ns, _ = self._refused or (self._clock.monotonic_ns(), "")
+            if self._refused is None:
+                self._say(str(error))
+            self._refused = since_ns, str(error)
+        except ConnectionError:
+            pass  # who was there may be there still
+        else:
+            self._refused = None
 
     async def _keep(self, process: str) -> None:
         """Connect, again and again, as long as the process owns something."""

@@ -19,6 +19,10 @@ STATUS_S = 5.0
 DIVIDING = "repartition"
 
 
+class NotLetInError(ConnectionError):
+    """Coordinators answer, and do not tell us."""
+
+
 class Place(NamedTuple):
     """Who owns a partition: a process, its address, and the least epoch that it has."""
 
@@ -54,7 +58,7 @@ def found_by(
 ) -> Callable[[], Awaitable[Places]]:
     """Return what asks coordinators, the next one where one does not answer soon.
 
-    It raises ConnectionError where none answers.
+    It raises ConnectionError where none answers, of which NotLetInError says that they will not.
     """
 
     async def find() -> Places:
@@ -70,7 +74,9 @@ def found_by(
                 control, coordinators, STATUS, b"", deadline_s=STATUS_S, tls=tls
             )
             return places_of(parsed(StatusAnswer, data), address)
-        except (RefusedError, RpcError) as error:
+        except RefusedError as error:
+            raise NotLetInError(f"no coordinator lets us in: {error}") from error
+        except RpcError as error:
             raise ConnectionError(f"no coordinator answers: {error}") from error
 
     return find

@@ -27,6 +27,8 @@ from ripple.world.control import (
 from ripple.world.live_control_server import LiveServer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.world.tls import Tls
 
 with needed("cluster", "the control channel"):
@@ -60,10 +62,10 @@ _REFUSED = (
 
 
 class LiveControl:
-    """Calls and conversations over gRPC. token: shown with each call, "" for none."""
+    """Calls and conversations over gRPC. token: shown with each call, as it is then; "": none."""
 
-    def __init__(self, token: str = "") -> None:
-        self._token = token
+    def __init__(self, token: str | Callable[[], str] = "") -> None:
+        self._token = token if callable(token) else lambda: token
 
     async def serve(self, address: str, service: Service, *, tls: Tls | None = None) -> LiveServer:
         server = LiveServer(service)
@@ -77,13 +79,13 @@ class LiveControl:
 class LiveChannel:
     """A gRPC channel, made anew when the files of its certificate have changed."""
 
-    def __init__(self, address: str, tls: Tls | None, token: str = "") -> None:
+    def __init__(self, address: str, tls: Tls | None, token: Callable[[], str]) -> None:
         host, _ = addresses.parts(address)
         self._address = address
         self._tls = tls
         self._name = host if tls is None or not tls.peer else tls.peer
         self._closed = False
-        self._shown = (("authorization", f"Bearer {token}"),) if token else None
+        self._token = token
         self._newest = None if tls is None else live_tls.Newest(tls, lambda _: None)
         self._former: list[Any] = []  # where what was under way goes on
         self._channel = self._make(None if tls is None else live_tls.read(tls))
@@ -91,7 +93,7 @@ class LiveChannel:
     async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
         check_length(request)
         doing = self._current().unary_unary(f"/{method}")(
-            request, timeout=deadline_s, metadata=self._shown
+            request, timeout=deadline_s, metadata=self._shown()
         )
         try:
             return bytes(await doing)
@@ -102,7 +104,7 @@ class LiveChannel:
             raise
 
     async def open(self, method: str, *, deadline_s: float) -> LiveConversation:
-        doing = self._current().stream_stream(f"/{method}")(metadata=self._shown)
+        doing = self._current().stream_stream(f"/{method}")(metadata=self._shown())
         try:
             async with asyncio.timeout(deadline_s):
                 await doing.initial_metadata()
@@ -123,6 +125,10 @@ class LiveChannel:
         self._closed = True
         for channel in (*self._former, self._channel):
             await channel.close()
+
+    def _shown(self) -> tuple[tuple[str, str], ...] | None:
+        token = self._token()
+        return (("authorization", f"Bearer {token}"),) if token else None
 
     def _fail(self, code: Any, details: str | None) -> NoReturn:
         if self._tls is None and details and _HUNG_UP.match(details):

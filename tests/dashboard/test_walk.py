@@ -26,6 +26,7 @@ from ripple.dashboard.gate import ASKED_MAX, SESSION_S, Gate, is_this_machine
 from ripple.dashboard.headers import HEADERS
 from ripple.dashboard.viewers import VIEWERS_MAX
 from ripple.dashboard.web import BODY_BYTES_MAX, Dashboard
+from ripple.process_settings import FileOfRoles
 from ripple.rpc import methods
 from ripple.world import LiveClock
 from ripple.world.control import UNKNOWN_CALLER
@@ -279,6 +280,25 @@ def test_who_has_a_session_and_a_certificate_has_the_greater_role() -> None:
     assert gate.known(nobodys, name, SESSION_S).role is Role.NOBODY
     gate.end(name)
     assert gate.known(nobodys, name, 1.0).role is Role.NOBODY
+
+
+def test_a_session_ends_with_the_token_that_began_it(tmp_path: Path) -> None:
+    path, told = tmp_path / "roles.toml", list[str]()
+    path.write_text(f'[reader.tokens]\nrita = "{"r" * 32}"\n')
+    path.chmod(0o600)
+    roles = FileOfRoles(str(path), "a test")
+    roles.tell(told.append)
+    gate = Gate(roles, lambda: "session")
+    rita = roles.known(Caller("r" * 32))
+    name = gate.begin(rita, 0.0, "r" * 32)
+    path.write_text("no TOML")
+    assert gate.known(Caller(), name, 1.0) == rita
+    assert len(told) == 1
+    assert "is no TOML" in told[0]
+    path.write_text(f'[reader.tokens]\nrita = "{"s" * 32}"\n')
+    assert gate.known(Caller(), name, 1.0).role is Role.NOBODY
+    assert roles.known(Caller("r" * 32)).role is Role.NOBODY
+    assert roles.known(Caller("s" * 32)) == rita
 
 
 def test_other_pages_cannot_ask_in_somebodys_name(coordinator: Shown) -> None:

@@ -21,7 +21,7 @@ def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
     ready: Any = state.pages()["/ready"]
     assert (ready().status, ready().body) == (503, "NOT READY: no coordinator has answered yet\n")
     places = SimpleNamespace(processes={"worker-1/0": "a:1", "worker-2/0": "b:1"})
-    observer: Any = SimpleNamespace(places=places, connected=frozenset({"worker-1/0"}))
+    observer: Any = SimpleNamespace(places=places, connected=frozenset({"worker-1/0"}), refusal="")
     state.observer = observer
     assert (ready().status, ready().body) == (503, "NOT READY: not connected to worker-2/0\n")
     for connected, status in (
@@ -32,6 +32,8 @@ def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
     ):
         observer.connected = frozenset(connected)
         assert ready().status == status, connected
+    observer.refusal = "no coordinator lets us in"
+    assert (ready().status, ready().body) == (503, "NOT READY: no coordinator lets us in\n")
 
 
 def test_a_port_that_is_taken_is_told_by_its_setting() -> None:

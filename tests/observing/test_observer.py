@@ -13,7 +13,8 @@ import pytest
 from ripple.errors import InputError
 from ripple.exchange.limits import ExchangeLimits
 from ripple.observing import Change, Observer, Places, SeenOutput
-from ripple.observing.places import Place
+from ripple.observing.observer import REFUSED_S
+from ripple.observing.places import NotLetInError, Place
 from ripple.ops import OP
 from ripple.testing import SimCluster, SimWorld
 from ripple.wire.edge_messages import Release
@@ -254,6 +255,40 @@ def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked() -> N
             done.set()
 
         cluster.host("eye").start(main)
+        async with asyncio.timeout(PATIENCE_S):
+            await done.wait()
+
+    simulate(scenario)
+
+
+def test_who_is_not_let_in_any_more_says_so_and_goes_on_once_it_is() -> None:
+    async def scenario(cluster: SimCluster, _seed: int) -> None:
+        answers: list[Exception | None] = [None]
+        done = asyncio.Event()
+
+        async def find() -> Places:
+            if answers[-1] is not None:
+                raise answers[-1]
+            return Places()
+
+        async def look(world: SimWorld) -> None:
+            said: list[str] = []
+            async with Observer(world, find, insecure=True, say=said.append) as observer:
+                answers.append(ConnectionError("nobody answers"))
+                await world.clock.sleep(3 * REFUSED_S)
+                assert not observer.refusal, "who was there may be there still"
+                answers.append(NotLetInError("they do not know who asks"))
+                await world.clock.sleep(3)
+                assert not observer.refusal
+                await world.clock.sleep(REFUSED_S)
+                assert observer.refusal == "they do not know who asks"
+                assert said == ["they do not know who asks"]
+                answers.append(None)
+                await world.clock.sleep(3)
+                assert not observer.refusal
+            done.set()
+
+        cluster.host("eye").start(look)
         async with asyncio.timeout(PATIENCE_S):
             await done.wait()
 
