@@ -183,6 +183,9 @@ class PartitionWriter:
                 raise
         self.check_owner()
         if is_due:
+            if not self._file.is_named():
+                self._fail("its segment was removed or renamed while it was written")
+                self._check()
             self._note_durable()
             if self._unindexed_appends >= APPENDS_PER_INDEX:
                 # It only saves readers time.

@@ -87,6 +87,10 @@ class SimDisk:
         paths.parts(path)
         return path in self._names.files or path in self._names.folders
 
+    def is_at(self, path: str, contents: Contents) -> bool:
+        """Whether a name leads to these contents."""
+        return self._names.files.get(path) is contents
+
     def make_folder(self, folder: str) -> None:
         names = paths.parts(folder)
         for length in range(1, len(names) + 1):

@@ -45,6 +45,9 @@ class SimFile:
     def size(self) -> int:
         return len(self._contents.data)
 
+    def is_named(self) -> bool:
+        return self._disk.is_at(self._path, self._contents)
+
     def truncate(self, size: int) -> None:
         self._check_writable()
         if size > self.size():

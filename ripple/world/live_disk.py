@@ -175,6 +175,9 @@ class LiveFile:
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
 
+    def is_named(self) -> bool:
+        return _is_at(self._descriptor, Path(self._path))
+
     def truncate(self, size: int) -> None:
         if size > self.size():
             raise ValueError(f"{self._path}: cannot be cut to {size} bytes, it has {self.size()}")

@@ -72,6 +72,10 @@ class File(Protocol):
         """Return the length in bytes."""
         ...
 
+    def is_named(self) -> bool:
+        """Return whether the name by which it was opened still leads to it."""
+        ...
+
     def truncate(self, size: int) -> None:
         """Cut the file to ``size`` bytes, at most its length; durable after the next sync."""
         ...

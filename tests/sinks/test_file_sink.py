@@ -167,3 +167,33 @@ def test_closed_sink_takes_no_more(disk: LiveDisk) -> None:
     sink.close()
     with pytest.raises(OutputError, match="it was closed: open it again"):
         sink.write(changes(0), reached(0))
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced", "cut", "grown"])
+def test_file_that_is_taken_away_while_it_is_written_ends_the_run(disk: LiveDisk, how: str) -> None:
+    sink = CSV.open(world_of(disk))
+    write_one(sink, 0)
+    record = (disk.root / "out.cut").read_bytes()
+    {
+        "removed": lambda: disk.remove("out"),
+        "renamed": lambda: disk.rename("out", "out.1"),
+        "replaced": lambda: (disk.rename("out", "out.1"), rewrite(disk, "out", b"")),
+        "cut": lambda: (disk.root / "out").write_bytes(b""),
+        "grown": lambda: rewrite(disk, "out", CSV.read(disk) + b"more"),
+    }[how]()
+    sink.write(changes(1), reached(1))
+    with pytest.raises(
+        OutputError, match=r"out .*(removed or renamed|somebody else has changed it)"
+    ):
+        sink.commit(reached(1))
+    sink.close()
+    assert (disk.root / "out.cut").read_bytes() == record
+    if how in ("renamed", "replaced"):
+        disk.rename("out.1", "out")
+        write(CSV.open(world_of(disk)), 1, 5)
+        assert CSV.read(disk) == CSV.expected(5)
+
+
+def write_one(sink: FileSink, number: int) -> None:
+    sink.write(changes(number), reached(number))
+    sink.commit(reached(number))

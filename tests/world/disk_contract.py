@@ -41,6 +41,21 @@ HAPPENINGS: dict[str, Callable[[Disk], object]] = {
 class DiskContract:
     """Subclasses give the fixture ``disk``: an empty one; and run what waits, until it is done."""
 
+    def test_a_file_knows_whether_its_name_leads_to_it(self, disk: Disk) -> None:
+        disk.make_folder("x")
+        grow(disk, "x/b")
+        file = disk.open("x/a", create=True)
+        assert file.is_named()
+        disk.rename("x/a", "x/c")
+        assert not file.is_named()
+        disk.rename("x/b", "x/a")
+        assert not file.is_named()
+        disk.rename("x/c", "x/a")
+        assert file.is_named()
+        disk.remove("x/a")
+        assert not file.is_named()
+        file.close()
+
     def run(self, story: Awaitable[None]) -> None:
         asyncio.run(within(story))
 

@@ -148,11 +148,16 @@ class DeltaSink:
     def _write(self, changes: pa.Table, reached: Commit | None) -> None:
         record = Record(self._number + 1, self._table.owner, self._epoch, reached)
         for _ in range(ATTEMPTS):
+            found = self._table.record()
+            if found is None:
+                raise OutputError(
+                    f"cannot write {self.name}: the table was removed while it was written: bring "
+                    "it back, or begin anew in another folder and with another --checkpoint-dir"
+                )
+            if found.number != self._number:
+                raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
             if self._table.commit(changes, record):
                 break
-            found = self._table.record()
-            if found is None or found.number != self._number:
-                raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
         else:
             raise OutputError(f"cannot write {self.name}: others commit to it all the time")
         self._number = record.number

@@ -72,6 +72,7 @@ class Table:
         self.key = [f.name for f in writing.plan.fold(writing.output.of).row_key]
         self._path = path
         self._table: DeltaTable | None = None
+        self._id = ""
 
     def record(self) -> Record | None:
         """Return what our newest commit says, None where there is none; read it anew."""
@@ -79,6 +80,7 @@ class Table:
             if not DeltaTable.is_deltatable(self._path):
                 return None
             self._table = table = DeltaTable(self._path)
+            self._note(table)
             number = table.transaction_version(APPLICATION)
             if number is None:
                 raise OutputError(
@@ -99,6 +101,17 @@ class Table:
             self._table = DeltaTable.create(
                 self._path, self.schema, mode="error", commit_properties=_properties(record)
             )
+            self._note(self._table)
+
+    def _note(self, table: DeltaTable) -> None:
+        """Note which table it is. Raises OutputError where it was another one."""
+        id_ = str(table.metadata().id)
+        if self._id not in ("", id_):
+            raise OutputError(
+                f"cannot write {self.name}: it is another table than the one that was written "
+                "until now: bring that one back, or remove this one to begin anew"
+            )
+        self._id = id_
 
     def commit(self, changes: pa.Table, record: Record) -> bool:
         """Bring changes into the table, each key once; False if another commit came between."""

@@ -111,6 +111,7 @@ class FileSink:
     def commit(self, reached: Commit) -> None:
         """Make the lines durable, then the record; see Sink."""
         assert self._file is not None
+        self._check_there(self._file)
         if self._guards("data_sync"):
             self._file.sync()
         record = CutRecord(self._owner, self._columns, reached, self._length, self._crc)
@@ -127,6 +128,21 @@ class FileSink:
                 self._withdraw()
         self._is_begun = False
         self._lock.release()
+
+    def _check_there(self, file: File) -> None:
+        """Raise OutputError where readers would not find what was written, or more than that."""
+        way_out = (
+            f"bring back the one that was written, or remove it and {self._record_path} to begin "
+            "anew"
+        )
+        if not file.is_named():
+            raise OutputError(f"{self.name} was removed or renamed while it was written: {way_out}")
+        size = file.size()
+        if size != self._length and self._guards("truncation"):
+            raise OutputError(
+                f"{self.name} has {size} bytes, but {self._length} were written: somebody else has "
+                f"changed it: {way_out}"
+            )
 
     # --- opening ---
 
