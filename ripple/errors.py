@@ -27,6 +27,10 @@ class OutputError(RippleError):
     """A sink cannot be written."""
 
 
+class OutputAwayError(OutputError):
+    """A sink cannot commit now, and may soon: its server is away. The commit may be repeated."""
+
+
 class ConnectorError(RippleError):
     """What a package adds to read and write cannot be used; names the package."""
 

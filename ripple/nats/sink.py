@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.connectors.background import Background
 from ripple.connectors.contract import Commit
 from ripple.connectors.text.sink import TextFormat, TextLines
-from ripple.errors import OutputError
+from ripple.errors import OutputAwayError, OutputError
 from ripple.extras import needed
 from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
 
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 ONCE = "each cut once, in order: a message is taken behind the one before it, or not at all"
 AT_ONCE = 200
 WRONG_LAST = 10071  # the server's code: another message is the last
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+# For a moment: whoever commits may do so again.
+DELAYS_S = (0.1, 0.3, 1.0)
+# What is kept of changes before the server gets them.
+PENDING_BYTES_MAX = 64 << 20
 OWNER, CUT, SINCE, ROWS, EPOCH, WRITER = (
     "Ripple-Output",
     "Ripple-Cut",
@@ -78,6 +81,8 @@ class NatsSink:
         self.name = str(place)
         self.epoch = epoch
         self._place, self._owner = place, owner
+        self._pending: list[tuple[list[bytes], Commit]] = []
+        self._pending_bytes = 0
         self._writer = NUID().next().decode()  # of this run alone
         self._lines = TextLines(TextFormat("json", removes="mark"), self.name)
         self._client: Client | None = None
@@ -97,7 +102,7 @@ class NatsSink:
         return state.reached.cut if state.reached and state.done < state.rows else None
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Send what is not there yet of the changes, and wait until the server has it; see Sink."""
+        """Keep what is not there yet of the changes for the commit; see Sink."""
         rows = [row.as_py() for row in self._lines.values(changes)]
         if self.unfinished is not None and dict(self.unfinished) != dict(reached.cut):
             raise OutputError(
@@ -111,10 +116,14 @@ class NatsSink:
                 "is not a function of its input"
             )
         if rows:
-            self._send(rows, reached)
+            self._pending.append((rows, reached))
+            self._pending_bytes += sum(map(len, rows))
+        if self._pending_bytes > PENDING_BYTES_MAX:
+            self._send_pending()
 
     def commit(self, reached: Commit) -> None:
-        """Say that the cut is reached, where its rows do not say it; see Sink."""
+        """Send the changes, and that the cut is reached where its rows do not say it; see Sink."""
+        self._send_pending()
         if not _is_same(self._state.reached, reached):
             self._send([b""], reached)
         self.committed = reached
@@ -128,6 +137,12 @@ class NatsSink:
                     loop.call(self._client.close())
             finally:
                 loop.close()
+
+    def _send_pending(self) -> None:
+        while self._pending:
+            self._send(*self._pending[0])
+            del self._pending[0]
+        self._pending_bytes = 0
 
     def _send(self, rows: list[bytes], reached: Commit) -> None:
         if self._loop is None:
@@ -160,13 +175,13 @@ class NatsSink:
                 self._state = await self._last(js)
                 if self._state.sequence == before:
                     raise OutputError(f"{self.name} takes new rows for repeats, and lacks them")
-            except (*FAILURES, APIError) as error:
+            except (*FAILURES, APIError, OutputAwayError) as error:
                 is_wrong = isinstance(error, APIError) and error.err_code == WRONG_LAST
                 if isinstance(error, APIError) and not is_wrong and (error.code or 0) < 500:
                     raise told(self._place, error, OutputError) from error
                 delay_s = next(delays, None)
                 if delay_s is None:
-                    raise told(self._place, error, OutputError) from error
+                    raise told(self._place, error, OutputAwayError) from error
                 await asyncio.sleep(delay_s)
                 try:
                     self._state = await self._last(await self._stream())
@@ -202,7 +217,7 @@ class NatsSink:
 
     async def _stream(self) -> JetStreamContext:
         if self._client is None or self._client.is_closed:
-            self._client = await connected(self._place, OutputError)
+            self._client = await connected(self._place, OutputAwayError)
         return self._client.jetstream(timeout=ASK_S)
 
     async def _claimed(self) -> _State:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ripple.connectors.contract import KnowingSink, is_readable_sink
-from ripple.errors import OutputError
-from ripple.events import CutOff, Promise, Tell, untold
+from ripple.errors import OutputAwayError, OutputError
+from ripple.events import CommitWaits, CutOff, Promise, Tell, untold
 from ripple.fenced import FencedError
 from ripple.frozen import frozen
 from ripple.partition.endings import failures
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from ripple.cut import Cut
     from ripple.schema.exported import Made
     from ripple.world.ports import Executor
+
+
+# As commits of Kafka have it.
+PATIENCE_S = 180.0
+PAUSE_S, PAUSE_S_MAX = 0.1, 10.0
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
 
 
 @frozen
@@ -155,12 +162,15 @@ class SinkGroup:
         executor: Executor = INLINE,
         *,
         looks: Collection[Callable[[], int]] = (),
+        waits: bool = True,
     ) -> None:
         """Take what opens the sink of each output, to be called when nobody else can write.
 
         executor: where they are opened, commit and are closed, which takes long: a disk is waited
-        for. looks: see LookingGroup, of sinks.
+        for. looks: see LookingGroup, of sinks. waits: whether a server that is away is waited for.
         """
+        self._waits = waits
+        self._tell: Tell = untold
         self._openers = openers
         self._looks = tuple(looks)
         self._executor = executor
@@ -172,6 +182,7 @@ class SinkGroup:
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, Standing]:
         """Open the sinks, in order; if one cannot be, those before are given up."""
+        self._tell = tell
         try:
             for output, open_sink in self._openers.items():
                 await self._executor.run(self._open, output, open_sink)
@@ -238,7 +249,30 @@ class SinkGroup:
     async def commit(self, reached: Mapping[str, Commit]) -> None:
         """Commit one sink after the other."""
         for output, commit in reached.items():
-            await self._executor.run(self._sinks[output].commit, commit)
+            await self._committed(self._sinks[output], commit)
+
+    async def _committed(self, sink: Sink, commit: Commit) -> None:
+        """Commit; a server that is away is asked again for a time, with pauses that grow."""
+        loop = asyncio.get_running_loop()
+        began_s, pause_s, tell_at_s = loop.time(), PAUSE_S, TELL_FIRST_S
+        while True:
+            try:
+                await self._executor.run(sink.commit, commit)
+                return
+            except OutputAwayError as error:
+                waited_s = loop.time() - began_s
+                if not self._waits:
+                    raise
+                if waited_s >= PATIENCE_S:
+                    raise OutputError(
+                        f"{error}; that is so for {PATIENCE_S:.0f} s now. What was committed "
+                        "stays; start again once the server answers"
+                    ) from error
+                if waited_s >= tell_at_s:
+                    tell_at_s = waited_s + TELL_S
+                    self._tell(CommitWaits(waited_s, 0, str(error)))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
     async def close(self) -> None:
         """Close all sinks, whatever closing one of them raises; the first of that is raised."""

@@ -69,6 +69,7 @@ def group_at(
             for name, place in sinks.items()
             if (look := look_at(place, plan, name, epoch=epoch, part=part)) is not None
         ],
+        waits=waits,
     )
     if not groups:
         return alone

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from ripple.connectors.contract import Commit
+from ripple.errors import OutputAwayError, OutputError
+from ripple.events import CommitWaits
+from ripple.partition import group as group_module
 from ripple.partition.endings import Endings
 from ripple.partition.group import SinkGroup
 from ripple.world.live import LiveExecutor
@@ -62,6 +65,45 @@ def test_the_loop_turns_while_a_group_waits_for_its_sinks() -> None:
         await beside(group.close(), let)
 
     asyncio.run(run())
+
+
+class AwaySink(SlowSink):
+    """Commits once it has been asked four times."""
+
+    asked = 0
+
+    def commit(self, _reached: Commit) -> None:
+        self.asked += 1
+        if self.asked < 4:
+            raise OutputAwayError("no answer")
+
+
+def test_a_sink_whose_server_is_away_is_asked_again_and_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_module, "PAUSE_S", 0.001)
+    monkeypatch.setattr(group_module, "TELL_FIRST_S", 0.0)
+    told: list[object] = []
+    let = threading.Event()
+    let.set()
+
+    async def run(*, waits: bool) -> AwaySink:
+        sink = AwaySink(let)
+        group = SinkGroup({"out": lambda: cast("Sink", sink)}, LiveExecutor(), waits=waits)
+        await group.open(1, told.append)
+        try:
+            await group.commit({"out": Commit({}, "")})
+        finally:
+            await group.close()
+        return sink
+
+    assert asyncio.run(run(waits=True)).asked == 4
+    assert [one.error for one in told if isinstance(one, CommitWaits)] == ["no answer"]
+    with pytest.raises(OutputError, match="no answer"):
+        asyncio.run(run(waits=False))
+    monkeypatch.setattr(group_module, "PATIENCE_S", 0.0)
+    with pytest.raises(OutputError, match=r"for 0 s now.*start again once the server answers"):
+        asyncio.run(run(waits=True))
 
 
 def test_sink_that_opens_while_its_life_is_cancelled_is_closed() -> None:

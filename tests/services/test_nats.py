@@ -27,10 +27,12 @@ from ripple.errors import InputError, OutputError
 from ripple.nats import inputs
 from ripple.nats.place import NatsPlace
 from ripple.nats.places import check, continue_sink, open_inputs, open_source
+from ripple.partition.group import SinkGroup
 from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, sink_suite, source_suite
 from ripple.testing.connector_rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
 from ripple.wire.liftbridge import ACK, Message, dumps, dumps_message
+from ripple.world.live import LiveExecutor
 from tests.cli.processes import RIPPLE, ROOT
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
@@ -266,6 +268,37 @@ def test_killed_server_loses_and_doubles_nothing_that_is_written(
         number for cut in range(CUTS) for number in changes(cut)["number"].to_pylist()
     ]
     assert {row["name"]: row["number"] for row in found} == newest(CUTS)
+
+
+def test_a_commit_waits_for_a_server_that_is_away(
+    server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ripple.partition.group.TELL_FIRST_S", 0.0)
+    told = asyncio.Event()
+
+    async def story() -> None:
+        place = unique(tmp_path)
+        group = SinkGroup({"out": lambda: continue_sink(place, WRITING)}, LiveExecutor())
+        await group.open(None, lambda _: told.set())
+        for cut in range(3):
+            group.write("out", changes(cut), reached(cut))
+            if cut != 1:
+                await group.commit({"out": reached(cut)})
+                continue
+            await asyncio.to_thread(server.kill)
+            commit = asyncio.create_task(group.commit({"out": reached(cut)}))
+            async with asyncio.timeout(PATIENCE_S):
+                await told.wait()
+            assert not commit.done()
+            await asyncio.to_thread(server.start)
+            await commit
+        await group.close()
+
+    asyncio.run(story())
+    found = read(unique(tmp_path))
+    assert [row["number"] for row in found] == [
+        number for cut in range(3) for number in changes(cut)["number"].to_pylist()
+    ]
 
 
 def test_a_batch_may_be_larger_than_what_is_read_ahead(

@@ -12,7 +12,7 @@ from ripple.connectors.postgres.record import Records
 from ripple.connectors.postgres.session import claimed, connected, replaced, told
 from ripple.connectors.target import WHOLE
 from ripple.connectors.text.sink import TextFormat, TextLines
-from ripple.errors import OutputError
+from ripple.errors import OutputAwayError, OutputError
 from ripple.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 # What is kept of changes before the server gets them.
 PENDING_BYTES_MAX = 64 << 20
-# Half a minute in all: a server that restarts is back by then.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+# For a moment: whoever commits may do so again.
+DELAYS_S = (0.1, 0.3, 1.0)
 
 
 class _Pending:
@@ -135,9 +135,11 @@ class PostgresSink:
                 raise self._too_long(error) from error
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self._disconnect()
-                delay_s = None if self._has_staged else next(delays, None)
-                if delay_s is None:
+                if self._has_staged:
                     raise told(self.name, error) from error
+                delay_s = next(delays, None)
+                if delay_s is None:
+                    raise OutputAwayError(str(told(self.name, error))) from error
                 self._wait(delay_s)
             except psycopg.Error as error:
                 raise told(self.name, error) from error
