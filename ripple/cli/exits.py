@@ -146,6 +146,12 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
         return next(code for kind, code in _CODES if isinstance(error, kind))
 
 
+def finished() -> None:
+    """Let no signal undo what is done: from here on it ends as it would have."""
+    for number in (signal.SIGINT, *_ENDING_SIGNALS):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _text(error: Exception) -> str:
     """Return what an error says; the number of a system's error helps nobody."""
     if isinstance(error, OSError) and error.strerror:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
 from ripple.cli.dashboard import run_shown
-from ripple.cli.exits import say
+from ripple.cli.exits import finished, say
 from ripple.cli.places import check_apart
 from ripple.cli.progress import Progress
+from ripple.cli.retried import say_retried
 from ripple.cli.statistics import (
     exceptions,
     say_statistics,
@@ -132,9 +133,11 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             life = lived(store)
             return life, await _live(life, inputs, stopping)
 
+    say_retried(options.rebuild, plan, None if is_remote else world.disk, options.source)
     started_s = time.perf_counter()
     try:
         life, report = asyncio.run(live())
+        finished()
     finally:
         progress.clear()
     _say_results(plan, life, report, time.perf_counter() - started_s)

@@ -16,7 +16,9 @@ from ripple.checkpoint import Checkpoints, partitions
 from ripple.cli.exits import EXIT_FAILURE, say
 from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
+from ripple.cli.plan_outputs import seen_at
 from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.locate import sinks_by_output
 from ripple.errors import InputError
 from ripple.pipeline.description import blind_spots, type_text
 from ripple.pipeline.plan import type_of
@@ -25,11 +27,17 @@ from ripple.store.opening import store_to_read
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from ripple.checkpoint import Found
     from ripple.pipeline.plan import Plan
     from ripple.schema.types import Field
+
+
+_UNKNOWN = (
+    "some outputs are new, or other ones: whether ripple run goes on depends on what is where they "
+    "are written: name them with --sink"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FOLD",
         help="as if this fold were to be computed again from the first record of the log",
     )
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        metavar="[OUTPUT=]PLACE",
+        help="where ripple run would write: what that refuses, and what is new, is told, too",
+    )
     add_format(parser)
 
 
@@ -58,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
     if options.checkpoint_dir is None:
         if options.rebuild:
             raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
+        if options.sink:
+            raise InputError("--sink goes with --checkpoint-dir: without state, all is written")
         write(options.format, _values(plan), lambda: print(plan.describe(), end=""))
         return 0
     return _compare(plan, options)
@@ -122,14 +139,19 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     if found is None:
         would = "ripple run would begin with the first record of the log."
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
-        write(options.format, value, lambda: print(would))
-        return 0
+        if options.sink:
+            value |= {"passed_over": (), "remarks": (), "problems": ()}
+            _with_outputs(plan, options.sink, value)
+        write(options.format, value, lambda: _print(value) if options.sink else print(would))
+        return 0 if value["starts"] else EXIT_FAILURE
     value |= {
         "checkpoint": found.checkpoint.name,
         "passed_over": [str(damage) for damage in found.damaged],
     }
     staged = found.snapshot.stage is not None
     value |= _of_stage(plan, found) if staged else _of_run(plan, found, options.rebuild)
+    if not staged:
+        _with_outputs(plan, options.sink, value)
     write(options.format, value, lambda: _print(value))
     return 0 if value["starts"] else EXIT_FAILURE
 
@@ -146,6 +168,28 @@ def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any
         "starts": not comparison.problems,
         "would": _would_do(found, comparison),
     }
+
+
+def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]) -> None:
+    """Add what the outputs would do, as far as it is known where they are."""
+    if not given:
+        kept = (Verdict.KEEP.value, Verdict.DROP.value)
+        if any(one["kind"] == "sink" and one["verdict"] not in kept for one in value["nodes"]):
+            value["remarks"] = (*value["remarks"], _UNKNOWN)
+        return
+    seen = seen_at(plan, sinks_by_output(plan, given))
+    value["remarks"] = (*value["remarks"], *seen.remarks)
+    if seen.new and value["checkpoint"] is not None and not plan.migrations:
+        # Checkpoints that an output is behind are passed over, whatever is in them.
+        value["problems"] = ()
+        value["would"] = (
+            f"ripple run would read the log from its first record: {', '.join(seen.new)} "
+            "would be written from there."
+        )
+    if seen.problems:
+        value["problems"] = (*value["problems"], *seen.problems)
+        value["would"] = "ripple run would refuse to start."
+    value["starts"] = not value["problems"]
 
 
 def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.cli.dashboard import add_dashboard
+from ripple.cli.exits import finished
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store, check_apart
 from ripple.cli.progress import Progress
@@ -146,6 +147,7 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         report = at_once(life.run())
+        finished()
     finally:
         progress.clear()
     say_counts(report.rejected, report.letters)

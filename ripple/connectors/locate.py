@@ -143,7 +143,7 @@ def open_sink(
 
 
 def reached_at(
-    place: str, plan: Plan, output: str, part: Part
+    place: str, plan: Plan, output: str, part: Part | None
 ) -> Callable[[], Commit | None] | None:
     """Return what tells what an output's owner has committed at a place; None if nothing does."""
     found = find(place, "continued_sink")

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from ripple.cli.main import main
+from ripple.cli.retried import say_retried
+from ripple.cli.user_file import load_plan
+from ripple.partition.retries import Name, note_retried, retries_path
+from ripple.world import LiveClock, LiveDisk, LiveRandom
 
 CODE = """
 import ripple as rp
@@ -203,3 +207,65 @@ def test_plan_says_what_of_a_step_it_cannot_see(folder: Path, capfd) -> None:
     assert lines[at + 1] == f"         {said}"
     assert main(["plan", "reading.py"]) == 0
     assert f"    {said}" in capfd.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("change", "sink", "code", "said"),
+    [
+        ((), "out.csv", 0, ""),
+        (("n=rp.count()", "n=rp.count(), m=rp.max('size')"), "out.csv", 1, "has the columns"),
+        (('Pipeline("test")', 'Pipeline("other")'), "out.csv", 1, "belongs to output"),
+        (('.sink("rows")', '.sink("lines")'), "out.csv", 1, "belongs to output"),
+        (('.sink("rows")', '.sink("lines")'), "new.csv", 0, ""),
+        (("n=rp.count()", "n=rp.count(), m=rp.max('size')"), "new.csv", 0, ""),
+    ],
+)
+def test_plan_and_run_decide_alike_where_outputs_matter(
+    folder: Path, capfd, *, change: tuple[str, str], sink: str, code: int, said: str
+) -> None:
+    file = version("changed")
+    if change:
+        Path(file).write_text(Path(file).read_text().replace(*change))
+    before = contents(folder)
+    assert plan(file, "--sink", sink) == code
+    told = capfd.readouterr()
+    assert said in told.err
+    assert ("would refuse" in told.out) == bool(code)
+    assert {**contents(folder), **before} == contents(folder)
+    assert run(file, sink=sink) == code
+    assert said in capfd.readouterr().err
+
+
+def test_plan_says_where_it_does_not_know_the_outputs(folder: Path, capfd) -> None:
+    file = version("changed")
+    assert plan(file) == 0
+    assert "--sink" not in capfd.readouterr().err
+    Path(file).write_text(Path(file).read_text().replace('.sink("rows")', '.sink("lines")'))
+    assert plan(file) == 0
+    assert "name them with --sink" in capfd.readouterr().err
+
+
+def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path, capfd) -> None:
+    disk, plan = LiveDisk(tmp_path), load_plan(version_in(tmp_path))
+    say_retried(["f"], plan, disk, "log:data/trades")
+    assert capfd.readouterr().err == ""
+    note_retried(
+        disk,
+        retries_path(plan.name),
+        "there",
+        [Name("trades", 17)],
+        clock=LiveClock(),
+        random=LiveRandom(),
+        holder="a test",
+    )
+    say_retried([], plan, disk, "log:data/trades")
+    assert capfd.readouterr().err == ""
+    say_retried(["f"], plan, disk, "log:data/trades")
+    assert "1 dead letters were retried" in (told := capfd.readouterr().err)
+    assert told.endswith(": trades 17\n")
+
+
+def version_in(folder: Path) -> str:
+    path = folder / "code.py"
+    path.write_text(CODE.format(events="", fold="f", results=""))
+    return str(path)

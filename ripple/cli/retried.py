@@ -1,0 +1,36 @@
+"""What a rebuild reads twice: records of dead letters that were retried, and their copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.cli.exits import say
+from ripple.log_place import PREFIX, LogPlace
+from ripple.partition.retries import read_journal, retries_path
+from ripple.world import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.pipeline.plan import Plan
+    from ripple.world.ports import Disk
+
+PROGRAM = "ripple"
+SHOWN = 10
+
+
+def say_retried(rebuild: Sequence[str], plan: Plan, disk: Disk | None, source: str) -> None:
+    """Say it before a rebuild. disk: of the checkpoints, None where they are in S3."""
+    if disk is None and source.startswith(PREFIX):
+        disk = LiveDisk(LogPlace.parse(source).folder, make=False)
+    if not rebuild or disk is None:
+        return
+    retried = sorted(read_journal(disk, retries_path(plan.name)).retried)
+    if retried:
+        shown = ", ".join(f"{one.input} {one.offset}" for one in retried[:SHOWN])
+        more = f" and {len(retried) - SHOWN} more" if len(retried) > SHOWN else ""
+        say(
+            f"{PROGRAM}: {len(retried)} dead letters were retried, so their records are in the "
+            "source twice: the rebuild reads both, and counts twice what this code takes now: "
+            f"{shown}{more}"
+        )
