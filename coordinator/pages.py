@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinator.shell import Shell
+    from ripple.validity import Validity
 
 
 def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
@@ -45,10 +46,13 @@ def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
     return {"/health": health, "/ready": ready, "/alerts": alerts}
 
 
-def metrics_of(shell: Shell) -> dict[str, Callable[[], Page]]:
+def metrics_of(shell: Shell, validity: Validity | None = None) -> dict[str, Callable[[], Page]]:
     """Return the page of the metrics port."""
 
     def metrics() -> Page:
-        return Page(exposition(OF_COORDINATORS, samples_of(shell)), content_type=CONTENT_TYPE)
+        found = samples_of(shell)
+        if validity is not None:
+            found.set("ripple_coordinator_certificate_seconds_left", validity.left_s)
+        return Page(exposition(OF_COORDINATORS, found), content_type=CONTENT_TYPE)
 
     return {"/metrics": metrics}

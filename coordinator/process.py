@@ -13,6 +13,7 @@ from coordinator.shell import Shell
 from coordinator.timeline import Timeline
 from ripple.probes import serve_pages
 from ripple.process_settings import listening
+from ripple.validity import validity_of
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
     from coordinator.settings import Settings
     from coordinator.showing import Showing
-    from ripple.world.ports import World
+    from ripple.validity import Validity
+    from ripple.world.ports import Clock, World
 
 GRACE_S = 1.0
+LOOK_S = 60.0
 
 
 async def coordinate(
@@ -46,6 +49,7 @@ async def coordinate(
     if settings.roles is not None:
         settings.roles.tell(told)
     shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
+    validity = validity_of(settings.tls, world.clock)
     cluster = Belonging(world, settings.cluster, say)
     service = Desk(shell, settings.roles, cluster.credential).service
     host = settings.host
@@ -56,7 +60,7 @@ async def coordinate(
         stack.callback(probes.close)
         with listening("metrics_port", settings.origins):
             at = joined(host, settings.metrics_port)
-            metrics = await serve_pages(world.network, at, metrics_of(shell))
+            metrics = await serve_pages(world.network, at, metrics_of(shell, validity))
         stack.callback(metrics.close)
         with listening("port", settings.origins):
             at = joined(host, settings.port)
@@ -74,6 +78,8 @@ async def coordinate(
         )
         working = asyncio.ensure_future(_work(cluster, shell))
         waiting = asyncio.ensure_future(ending.wait())
+        looking = asyncio.ensure_future(_look(validity, shell, told, world.clock))
+        stack.callback(looking.cancel)
         try:
             await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -90,6 +96,20 @@ async def _work(cluster: Belonging, shell: Shell) -> None:
     await cluster.begin()
     shell.state.store = cluster.mark
     await shell.run()
+
+
+async def _look(
+    validity: Validity | None, shell: Shell, say: Callable[[str], None], clock: Clock
+) -> None:
+    """Say each day that the certificate runs out, and show it all the time."""
+    said = ""
+    while validity is not None:
+        concern = validity.concern
+        shell.concern("tls", concern)
+        if concern not in ("", said):
+            say(concern)
+        said = concern
+        await clock.sleep(LOOK_S)
 
 
 async def show(

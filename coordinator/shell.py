@@ -111,6 +111,13 @@ class Shell:
         """Whether it has read the chain."""
         return self.state.now is not None
 
+    def concern(self, what: str, why: str) -> None:
+        """Let people know what is the matter here, "" for nothing any more."""
+        if why:
+            self._failing[what] = why
+        else:
+            self._failing.pop(what, None)
+
     @property
     def status(self) -> Status | None:
         """What it knows; None before it has read the chain."""

@@ -22,6 +22,7 @@ from ripple.process_settings import listening
 from ripple.settings import SettingsError
 from ripple.store import RetryingStore
 from ripple.store.opening import open_store
+from ripple.validity import validity_of
 from ripple.world import live_world
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
@@ -143,11 +144,7 @@ async def _work(
         watch=watch,
     )
     samples, name = Samples(), settings.worker_id
-
-    def own() -> Samples:
-        samples.set("ripple_system_heap_words", resident_bytes() // 8, name)
-        return samples
-
+    own = _measuring(settings, world, samples)
     shown: dict[str, Mapping[str, Shows]] = {
         "health_port": probes_of(worker, about(plan)),
         "metrics_port": metrics_of(worker, own, plan),
@@ -249,6 +246,19 @@ def _lanes(settings: Settings, home: LaneHome | None) -> str:
 async def _mark_of(store: ObjectStore) -> str:
     there = await founded(store)
     return "" if there is None else there.mark
+
+
+def _measuring(settings: Settings, world: World, samples: Samples) -> Callable[[], Samples]:
+    """Return what measures the supervisor itself."""
+    validity = validity_of(settings.tls, world.clock)
+
+    def own() -> Samples:
+        samples.set("ripple_system_heap_words", resident_bytes() // 8, settings.worker_id)
+        if validity is not None:
+            samples.set("ripple_worker_certificate_seconds_left", validity.left_s)
+        return samples
+
+    return own
 
 
 async def _become_free(settings: Settings, world: World, addresses: Mapping[str, str]) -> None:

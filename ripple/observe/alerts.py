@@ -26,6 +26,7 @@ WINDOW_S = 300.0
 STEP_S = 5.0  # between what is kept of a window
 LOSS_S = 900.0  # for how long a loss is told: nothing undoes it
 QUANTILE = 0.99
+EXPIRY_S = 14 * 86_400.0  # before a certificate is over
 NS = 1_000_000_000
 
 
@@ -48,6 +49,7 @@ RULES = {
         Rule("WorkerSilent", "critical"),
         Rule("SchemaMismatch", "critical"),
         Rule("DataLossDetected", "critical"),
+        Rule("CertificateExpires", "warning"),
     )
 }
 
@@ -169,6 +171,12 @@ class Alerts:
             yield "WorkerSilent", f"no coordinator has answered for {seen.silent_s:.0f} s"
         if seen.refused:
             yield "SchemaMismatch", seen.refused
+        left_s = seen.samples.numbers.get(("ripple_worker_certificate_seconds_left", ()), EXPIRY_S)
+        if left_s < EXPIRY_S:
+            yield (
+                "CertificateExpires",
+                f"the certificate is believed for {left_s / 86_400:.1f} days",
+            )
         losses = _sum(seen.samples, "ripple_digest_mismatches_total")
         if losses > self._losses:
             self._losses, self._lost_ns = losses, now_ns

@@ -151,6 +151,7 @@ _WORKER = (
     _gauge("worker_state", "1 for where it stands", "state"),
     _gauge("worker_assignment_version", "The newest version that it has heard of"),
     _gauge("worker_incarnation", "The version that let it in, 0 for none"),
+    _gauge("worker_certificate_seconds_left", "Until its certificate is not believed any more"),
     _gauge("worker_load", "Of its busiest process, 0 to 1"),
     _gauge("worker_partitions_live", "Owned, and caught up with"),
     _gauge("worker_partitions_followed", "About to move here"),
@@ -178,6 +179,9 @@ OF_WORKERS: tuple[Metric, ...] = _BOOK + _WORKER
 
 OF_COORDINATORS: tuple[Metric, ...] = (
     _gauge("coordinator_ready", "1 once the chain of assignments was read"),
+    _gauge(
+        "coordinator_certificate_seconds_left", "Until its certificate is not believed any more"
+    ),
     _gauge("coordinator_conversations", "Workers that speak with this replica"),
     _gauge("coordinator_assignment_version", "The newest version of the assignment"),
     _gauge("coordinator_frozen", "1 while the assignment is frozen: no partition moves"),

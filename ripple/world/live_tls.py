@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -188,12 +189,50 @@ def _context(tls: Tls, side: int, verify: ssl.VerifyMode = ssl.CERT_REQUIRED) ->
     return context
 
 
+def ends_s(path: str) -> int:
+    """Return until when a file's certificate is believed, in seconds since 1970.
+
+    Raises OSError, ValueError or IndexError for what is none.
+    """
+    der = _first(path)
+    _, at, _ = _element(der, 0)  # the certificate,
+    _, at, _ = _element(der, at)  # of which this is what was signed
+    kind, _, after = _element(der, at)
+    if kind == 0xA0:  # a version
+        at = after
+    for _ in range(3):  # serial number, algorithm, issuer
+        _, _, at = _element(der, at)
+    _, at, _ = _element(der, at)  # from when, until when
+    _, _, at = _element(der, at)
+    kind, begin, end = _element(der, at)
+    text = der[begin:end].decode("ascii")
+    if kind == 0x17:  # a year of two digits
+        text = ("20" if int(text[:2]) < 50 else "19") + text
+    return int(datetime.strptime(text, "%Y%m%d%H%M%S%z").timestamp())
+
+
+def _element(der: bytes, at: int) -> tuple[int, int, int]:
+    """Return the kind of what stands there, where it begins and where it ends."""
+    length, begin = der[at + 1], at + 2
+    if length & 0x80:
+        length, begin = (
+            int.from_bytes(der[begin : begin + (length & 0x7F)]),
+            begin + (length & 0x7F),
+        )
+    return der[at], begin, begin + length
+
+
 def _digest(path: str) -> str:
-    """Return a digest of the first certificate in a file, which is the one of its owner."""
+    """Return a digest of a file's certificate."""
+    return sha256(_first(path)).hexdigest()
+
+
+def _first(path: str) -> bytes:
+    """Return the first certificate in a file, which is the one of its owner."""
     with open(path, encoding="latin-1") as file:
         text = file.read()
     begin, end = text.index(_BEGIN), text.index(_END) + len(_END)
-    return sha256(ssl.PEM_cert_to_DER_cert(text[begin:end])).hexdigest()
+    return ssl.PEM_cert_to_DER_cert(text[begin:end])
 
 
 def _load_pair(context: ssl.SSLContext, tls: Tls) -> None:

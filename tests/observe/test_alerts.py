@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ripple.observe.alerts import LOSS_S, RULES, WINDOW_S, Alerts, AlertThresholds, Seen, State
+from ripple.observe.alerts import (
+    EXPIRY_S,
+    LOSS_S,
+    RULES,
+    WINDOW_S,
+    Alerts,
+    AlertThresholds,
+    Seen,
+    State,
+)
 from ripple.observe.samples import Samples
 
 NS = 1_000_000_000
@@ -209,12 +218,13 @@ def test_prometheus_is_given_the_same_rules() -> None:
         "WorkerSilent": limits.alert_silent_ms / 1000,
         "SchemaMismatch": 0,
         "DataLossDetected": 0,
+        "CertificateExpires": EXPIRY_S,
     }
     for name, rule in RULES.items():
         told = shipped[name]
         assert told["labels"]["severity"] == rule.severity
         assert _seconds(told.get("for", "0s")) == rule.after_s, name
-        said = re.findall(r"> ([0-9.e]+)", told["expr"])
+        said = re.findall(r"[<>] ([0-9.e]+)", told["expr"])
         assert float(said[0]) == thresholds[name], name
     (told,) = re.findall(r"offset (\w+)", shipped["CheckpointStale"]["expr"])
     assert _seconds(told) == limits.alert_checkpoint_ms / 1000
