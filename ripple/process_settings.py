@@ -41,7 +41,13 @@ def store(help_text: str) -> Setting:
 def check_store(found: Mapping[str, InForce]) -> None:
     """Refuse a place where no store can be. Raises SettingsError."""
     given = found["store"]
-    if "://" in str(given.value) and not str(given.value).startswith("s3://"):
+    place = str(given.value)
+    if "@" in place.partition("://")[2].partition("/")[0]:  # not shown: a secret may stand there
+        raise SettingsError(
+            f"store (from {given.origin}) holds a user: give s3://bucket/prefix, and credentials "
+            "by the AWS chain"
+        )
+    if "://" in place and not place.startswith("s3://"):
         raise SettingsError(
             f"store is {given.value} (from {given.origin}): it is a folder, or s3://bucket/prefix"
         )

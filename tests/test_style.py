@@ -551,7 +551,7 @@ OF_EXTRA = {
     "ripple/spark/streaming/source.py": ("spark", {"pyspark"}),
     "ripple/spark/validating.py": ("spark", {"pyspark"}),
     "ripple/spark/work.py": ("spark", {"pyspark"}),
-    "ripple/store/s3.py": ("s3", {"aiobotocore"}),
+    "ripple/store/s3.py": ("s3", {"aiobotocore", "botocore"}),
     "ripple/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
     "ripple/websocket/source.py": ("websocket", {"websockets"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),

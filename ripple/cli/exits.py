@@ -143,7 +143,14 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
     except tuple(kind for kind, _ in _CODES) as error:
         say(f"{program}: {' '.join(_text(error).split())}")
         _drop_output()
-        return next(code for kind, code in _CODES if isinstance(error, kind))
+        return _code_of(error)
+
+
+def _code_of(error: Exception) -> int:
+    from ripple.cli.silence import is_silence  # noqa: PLC0415 - only where something is wrong
+
+    code = next(code for kind, code in _CODES if isinstance(error, kind))
+    return EXIT_UNREACHABLE if code == EXIT_FAILURE and is_silence(error) else code
 
 
 def finished() -> None:

@@ -23,8 +23,12 @@ def a_place(text: str) -> str:
 
 def a_store(text: str) -> str:
     """Read where checkpoints are: a folder, or ``s3://bucket/prefix``."""
+    from ripple.store.s3_settings import is_s3, split_url  # noqa: PLC0415 - few commands have one
+
     place = a_place(text)
-    if "://" in place and not place.startswith("s3://"):
+    if is_s3(place):
+        split_url(place)  # said before anything is opened
+    elif "://" in place:
         raise argparse.ArgumentTypeError(f"{place} is neither a folder nor s3://bucket/prefix")
     return place
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RACERS = 8
 NONCE_BYTES = 16
+_LATE = "{where} does not show at once what was put: take a store or a version that does"
 
 
 async def probe(store: ObjectStore, random: Random, where: str) -> None:
@@ -38,13 +39,13 @@ async def probe(store: ObjectStore, random: Random, where: str) -> None:
             await store.delete(name)
         raise
     await store.delete(name)
+    if held is None or kept is None:
+        raise UnsafeStoreError(_LATE.format(where=where))
     if again or sum(won) > 1 or held != kept or (any(won) and held != racers[won.index(True)]):
         raise UnsafeStoreError(
             f"{where} lets a second put replace the first (If-None-Match: * does not hold there), "
             "so that two owners of a partition could both believe that they are the only one: take "
             "a store or a version that keeps to it"
         )
-    if held is None or listed != [name]:
-        raise UnsafeStoreError(
-            f"{where} does not show at once what was put: take a store or a version that does"
-        )
+    if listed != [name]:
+        raise UnsafeStoreError(_LATE.format(where=where))

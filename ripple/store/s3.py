@@ -21,6 +21,7 @@ from ripple.world.errors import StoreError
 with needed("s3", "a store in S3"):
     from aiobotocore.config import AioConfig
     from aiobotocore.session import get_session
+    from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
     from ripple.world.ports import Random
@@ -215,7 +216,9 @@ class S3Store:
         if self._client is None:
             async with self._opening:
                 if self._client is None:
-                    self._client = await self._opened.enter_async_context(self._make_client())
+                    client = await self._opened.enter_async_context(self._make_client())
+                    client.meta.events.register("before-call.s3.HeadBucket", _know_no_region)
+                    self._client = client
         return self._client
 
     def _make_client(self) -> Any:
@@ -236,3 +239,11 @@ class S3Store:
             endpoint_url=settings.endpoint or None,
             config=config,
         )
+
+
+def _know_no_region(**_: Any) -> None:
+    """Answer the client below, which asks where a bucket is when it is redirected.
+
+    That question may be redirected as well, without end; the settings say where a bucket is.
+    """
+    raise ClientError({"ResponseMetadata": {"HTTPHeaders": {}}}, "HeadBucket")

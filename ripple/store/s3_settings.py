@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ripple.settings import Alias, Arguments, Setting, SettingsError, in_force
 
 ADDRESSING = ("auto", "path", "virtual")
+ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse", "aws:fsx")
 
 
 def _setting(name: str, help_text: str, default: str = "") -> Setting:
@@ -25,7 +26,7 @@ S3 = (
     _setting("s3_region", "the bucket's region; none: that of the AWS chain"),
     _setting(
         "s3_encryption",
-        "how the store encrypts what it keeps: AES256, aws:kms, ...; none: as the bucket says",
+        "how the store encrypts what it keeps: AES256, aws:kms, aws:kms:dsse; none: as it says",
     ),
     _setting("s3_kms_key", "the key, where s3_encryption is aws:kms"),
     _setting(
@@ -58,6 +59,10 @@ class S3Settings:
             raise SettingsError(
                 f"s3_addressing is {self.addressing!r}, none of {', '.join(ADDRESSING)}"
             )
+        if self.encryption and self.encryption not in ENCRYPTIONS:
+            raise SettingsError(
+                f"s3_encryption is {self.encryption!r}, none of {', '.join(ENCRYPTIONS)}"
+            )
         if self.kms_key and not self.encryption.startswith("aws:kms"):
             raise SettingsError("s3_kms_key is given, but s3_encryption is not aws:kms")
 
@@ -81,11 +86,20 @@ def split_url(url: str) -> tuple[str, str]:
     """Return the bucket and the prefix of ``s3://bucket/prefix``. Raises SettingsError."""
     bucket, _, prefix = url.removeprefix("s3://").partition("/")
     prefix = prefix.strip("/")
+    if "@" in url[3:].lstrip("/").partition("/")[0]:  # it is not shown: a secret may stand there
+        raise SettingsError(
+            "the store s3://...@... holds a user: give s3://BUCKET/PREFIX, and "
+            "credentials by the AWS chain, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
     if not url.startswith("s3://") or not bucket or "//" in prefix:
         raise SettingsError(f"{url!r} is not s3://bucket or s3://bucket/prefix")
     return bucket, prefix
 
 
 def is_s3(place: str) -> bool:
-    """Return whether a place is in S3 and no folder."""
-    return place.startswith("s3://")
+    """Return whether a place is in S3 and no folder.
+
+    One that begins with the scheme is, in any case and also with too few slashes: ``split_url``
+    says what is wrong with it, where a folder of that name would be made in silence.
+    """
+    return place[:3].lower() == "s3:"

@@ -1,0 +1,49 @@
+"""Whether an error says that nobody answers at an address, whatever client of ours has met it."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+
+# By name: none of these libraries is loaded to know their errors, and none need be there.
+_NAMES = {
+    "aiokafka.errors.KafkaConnectionError",
+    "aiokafka.errors.KafkaTimeoutError",
+    "aiokafka.errors.RequestTimedOutError",
+    "botocore.exceptions.ConnectionError",
+    "botocore.exceptions.HTTPClientError",
+    "nats.errors.NoServersError",
+    "nats.errors.TimeoutError",
+    "redis.exceptions.ConnectionError",
+    "redis.exceptions.TimeoutError",
+}
+_NUMBERS = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT}
+# One class of psycopg has all that connecting can end with; a server that answers says FATAL.
+_OF_POSTGRES = "psycopg.OperationalError"
+# Who refuses is there.
+_ANSWERS = {"redis.exceptions.AuthenticationError", "ripple.store.errors.StoreRefusedError"}
+_CAUSES_MAX = 20
+
+
+def is_silence(error: BaseException) -> bool:
+    """Return whether an error, or what has caused it, is that of an address without an answer."""
+    found = False
+    one: BaseException | None = error
+    for _ in range(_CAUSES_MAX):
+        if one is None:
+            break
+        names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(one).__mro__}
+        if isinstance(one, ssl.SSLError) or names & _ANSWERS:
+            return False
+        found = found or _is(one, names)
+        one = one.__cause__
+    return found
+
+
+def _is(error: BaseException, names: set[str]) -> bool:
+    if isinstance(error, ConnectionError | TimeoutError | socket.gaierror) or names & _NAMES:
+        return True
+    if _OF_POSTGRES in names:
+        return "FATAL" not in str(error) and "SSL" not in str(error)
+    return isinstance(error, OSError) and error.errno in _NUMBERS

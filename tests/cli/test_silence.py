@@ -1,0 +1,80 @@
+"""Nobody answers at an address: exit code 2, whichever client has found it out."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.exits import EXIT_FAILURE, EXIT_UNREACHABLE, exit_code
+from ripple.cli.silence import is_silence
+from ripple.errors import InputError, SchemaError
+from ripple.store.opening import store_to_read
+
+
+@pytest.fixture
+def nobody() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        return f"127.0.0.1:{closed.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "place", ["kafka:{}/t", "redis://{}/s", "nats://{}/s", "ws://{}/f", "postgres://{}/d/t"]
+)
+def test_a_client_that_gets_no_answer_ends_with_two(
+    place: str, nobody: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ripple.cli.main import main
+
+    assert main(["connector", "check", place.format(nobody)]) == EXIT_UNREACHABLE
+
+
+def test_a_store_that_does_not_answer_ends_with_two(
+    nobody: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in (("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "y")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RIPPLE_S3_ENDPOINT", f"http://{nobody}")
+    monkeypatch.setenv("RIPPLE_S3_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+    async def ask() -> None:
+        async with store_to_read("s3://bucket/p") as store:
+            await store.list("")
+
+    def work() -> int:
+        asyncio.run(ask())
+        return 0
+
+    assert exit_code("ripple", work) == EXIT_UNREACHABLE
+
+
+def caused(error: Exception, by: BaseException) -> Callable[[], int]:
+    def work() -> int:
+        raise error from by
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("work", "code"),
+    [
+        (caused(InputError("x"), ConnectionResetError()), EXIT_UNREACHABLE),
+        (caused(InputError("x"), socket.gaierror(-2, "unknown")), EXIT_UNREACHABLE),
+        (caused(InputError("x"), ssl.SSLCertVerificationError("unknown")), EXIT_FAILURE),
+        (caused(InputError("x"), PermissionError(13, "denied")), EXIT_FAILURE),
+        (caused(SchemaError("x"), ConnectionResetError()), 3),
+    ],
+)
+def test_what_answers_otherwise_is_a_failure(work: Callable[[], int], code: int) -> None:
+    assert exit_code("ripple", work) == code
+
+
+def test_a_chain_of_causes_that_never_ends_does() -> None:
+    one, other = InputError("one"), InputError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert not is_silence(one)
