@@ -65,7 +65,7 @@ class Parcel:
             )
         if not isinstance(pipeline, (Pipeline, Plan)):
             raise PlanError(
-                f"what is replayed is FILE.py[:NAME], a Pipeline or its plan, not "
+                f"a pipeline is FILE.py[:NAME], a Pipeline or its plan, not "
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()

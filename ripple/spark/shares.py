@@ -147,6 +147,12 @@ def source_at(
     can read; or a folder or a pattern of files, each of which is an input. start, stop: what is
     read of each. Raises InputError and ConnectorError.
     """
+    if not isinstance(place, str):
+        raise InputError(
+            "a source is the place of one (log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file, a folder or "
+            f"a pattern of files), which tasks read themselves, not a {type(place).__name__}: name "
+            "what that reads, or write it, as with df.write.parquet('DIR'), and name parquet:DIR"
+        )
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
     if place.startswith(PREFIX):

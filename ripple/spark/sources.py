@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,29 +15,28 @@ from ripple.spark.log_table import OFFSET, PARTITION, LogTable
 
 with needed("spark", "ripple.spark"):
     from pyspark.errors import PySparkException
-    from pyspark.sql.datasource import (
-        DataSource,
-        DataSourceReader,
-        EqualTo,
-        GreaterThan,
-        GreaterThanOrEqual,
-        InputPartition,
-        LessThan,
-        LessThanOrEqual,
-    )
+    from pyspark.sql import datasource
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
     from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+# PySpark 4.0 gives no conditions to data sources in Python: it applies all of them itself.
 _OPERATIONS = {
-    EqualTo: "=",
-    GreaterThan: ">",
-    GreaterThanOrEqual: ">=",
-    LessThan: "<",
-    LessThanOrEqual: "<=",
+    getattr(datasource, name): operation
+    for name, operation in {
+        "EqualTo": "=",
+        "GreaterThan": ">",
+        "GreaterThanOrEqual": ">=",
+        "LessThan": "<",
+        "LessThanOrEqual": "<=",
+    }.items()
+    if hasattr(datasource, name)
 }
+# Times are in UTC; before PySpark 4.2 there is nothing to be said of it.
+_IN_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -49,7 +49,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Return Spark's columns as Arrow's."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 class Conforming:

@@ -16,6 +16,7 @@ import pytest
 
 import ripple as rp
 from ripple.engine import Engine
+from ripple.errors import InputError
 from ripple.pipeline.plan import Plan
 from ripple.pipeline_file import load_plan
 from tests.cli.processes import RIPPLE
@@ -305,3 +306,31 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
     (tmp_path / "lone").touch()
     with pytest.raises(OutputError, match=r"cannot write .*/lone/rows: "):
         Replay(spark, str(file), place).write({"shown": f"{tmp_path}/lone/rows"})
+
+
+def test_a_data_frame_is_told_the_way_and_the_way_leads_there(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    import ripple.spark as rs
+
+    given = trades(60)
+    frame = spark.createDataFrame(
+        given, "symbol string, venue string, price double, size int, t long"
+    )
+    with pytest.raises(InputError, match=r"not a DataFrame: .* as with df.write.parquet\('DIR'\)"):
+        rs.replay(spark, f"{file}:whole", frame)
+    frame.coalesce(1).write.parquet(str(tmp_path / "DIR"))
+    rows = rs.replay(spark, f"{file}:whole", f"parquet:{tmp_path}/DIR")
+    assert rows.count() == len({one["symbol"] for one in given})
+
+
+def test_what_a_task_raises_is_told(spark: Any) -> None:
+    from ripple.spark.session import SparkJobError, blaming
+
+    def raises(batches: Any) -> Any:
+        raise KeyError("no such row")
+        yield
+
+    why = r"^Spark: KeyError: 'no such row' \(in a task, at "
+    with pytest.raises(SparkJobError, match=why), blaming():
+        spark.range(1).mapInArrow(raises, "id long").collect()
