@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -253,26 +252,35 @@ class SinkGroup:
 
     async def _committed(self, sink: Sink, commit: Commit) -> None:
         """Commit; a server that is away is asked again for a time, with pauses that grow."""
+        try:
+            await self._executor.run(sink.commit, commit)
+        except OutputAwayError as error:
+            if not self._waits:
+                raise
+            await self._committed_again(sink, commit, error)
+
+    async def _committed_again(self, sink: Sink, commit: Commit, error: OutputAwayError) -> None:
+        import asyncio  # noqa: PLC0415 - slow, and plain runs have no loop
+
         loop = asyncio.get_running_loop()
         began_s, pause_s, tell_at_s = loop.time(), PAUSE_S, TELL_FIRST_S
         while True:
+            waited_s = loop.time() - began_s
+            if waited_s >= PATIENCE_S:
+                raise OutputError(
+                    f"{error}; that is so for {PATIENCE_S:.0f} s now. What was committed "
+                    "stays; start again once the server answers"
+                ) from error
+            if waited_s >= tell_at_s:
+                tell_at_s = waited_s + TELL_S
+                self._tell(CommitWaits(waited_s, 0, str(error)))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
             try:
                 await self._executor.run(sink.commit, commit)
                 return
-            except OutputAwayError as error:
-                waited_s = loop.time() - began_s
-                if not self._waits:
-                    raise
-                if waited_s >= PATIENCE_S:
-                    raise OutputError(
-                        f"{error}; that is so for {PATIENCE_S:.0f} s now. What was committed "
-                        "stays; start again once the server answers"
-                    ) from error
-                if waited_s >= tell_at_s:
-                    tell_at_s = waited_s + TELL_S
-                    self._tell(CommitWaits(waited_s, 0, str(error)))
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+            except OutputAwayError as other:
+                error = other
 
     async def close(self) -> None:
         """Close all sinks, whatever closing one of them raises; the first of that is raised."""
