@@ -40,9 +40,9 @@ COPY examples /opt/ripple/examples
 ENV PATH=/opt/ripple/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 WORKDIR /var/lib/ripple
-# Of a worker: probes, data of its first process, metrics. Of a coordinator: gRPC, probes, metrics.
-# Of a gateway: Arrow Flight, probes.
-EXPOSE 9100 9101 9102 9200 9201 9202 9300 9301
+# Of a worker: probes, data of its first process, metrics. Of a coordinator: gRPC, probes, metrics,
+# the dashboard. Of a gateway: Arrow Flight, probes.
+EXPOSE 9100 9101 9102 9200 9201 9202 9203 9300 9301
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-I", "-S", "/opt/ripple/healthy.py"]
 STOPSIGNAL SIGTERM

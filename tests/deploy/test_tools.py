@@ -27,6 +27,8 @@ OTHER_VALUES = [
     "--set=createNamespace=false",
     "--set=gateway.enabled=true",
     "--set=gateway.replicas=1",
+    "--set=roles=ripple-roles",
+    "--set=dashboard.enabled=true",
     "--set=network.clients.team=desk",
 ]
 
