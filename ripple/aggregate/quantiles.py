@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -36,7 +37,8 @@ def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
     values counted from 0, "linear" (Hyndman and Fan's type 7, NumPy's default) reads place
     (n - 1) * q / 100 and interpolates between its neighbours exactly, rounding once to a
     Float; "nearest-rank" gives the value of rank ceil(n * q / 100), in x's own type. NaN is
-    above every other number. None for an empty group.
+    above every other number. None for an empty group. A float between 0 and 1 is warned of, for
+    elsewhere it may be a share of one: ``Decimal("0.5")`` says that half a per cent is meant.
     """
     is_number = isinstance(q, (int, float, Decimal, np.number)) and not isinstance(q, bool)
     if not is_number or isinstance(q, (np.complexfloating, np.timedelta64)) or not 0 <= q <= 100:
@@ -47,6 +49,12 @@ def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
     if not isinstance(method, str) or method not in ("linear", "nearest-rank"):
         raise PlanError(
             f"percentile: method must be 'linear' or 'nearest-rank', not {shown(method)}"
+        )
+    if isinstance(q, float) and 0 < q < 1:
+        warnings.warn(
+            f"percentile: q={q} is {q} per cent: say q={q * 100:g} for that share of "
+            f"the group, or q=Decimal('{q}')",
+            stacklevel=2,
         )
     return Quantile((x,), "percentile", share.numerator, share.denominator, method)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.causes import Causes
 from ripple.cli.exits import say
-from ripple.cli.forms import add_format, plain, write_line
+from ripple.cli.forms import add_format, many, plain, write_line
 from ripple.cli.numbers import count
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.rejects import shown
@@ -134,7 +134,7 @@ def _list(options: argparse.Namespace) -> int:
             else:
                 write_line(options.format, _known(letter, retried=is_retried))
         if options.format == "text":
-            print(f"{totals.total()} letters")
+            print(many(totals.total(), "letter"))
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {plain(cause)}")
         for damage in found.damage:

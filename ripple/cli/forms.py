@@ -22,6 +22,11 @@ VERSION = 1
 _COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
 
 
+def many(count: int, noun: str) -> str:
+    """Return ``1 letter`` or ``2 letters``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def add_format(
     parser: argparse.ArgumentParser,
     forms: Sequence[str] = FORMS,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ripple.batch import Marker
 from ripple.cli.exits import EXIT_FAILURE, say
-from ripple.cli.forms import add_format
+from ripple.cli.forms import add_format, many
 from ripple.cli.log_route import Routes
 from ripple.cli.log_schema import SCHEMA_FORMS, read_schema
 from ripple.cli.log_state import print_info, print_verified, repair
@@ -191,7 +191,7 @@ def _append(options: argparse.Namespace) -> int:
         appended = _rows(writers) - before
         if appended:
             say(
-                f"appended {appended} records, which stay: those of the first {seen} that fit, and "
+                f"appended {many(appended, 'record')}, which stay: those of the first {seen} that fit, and "
                 "of the batch after them what was there before it failed"
             )
         raise
@@ -199,7 +199,7 @@ def _append(options: argparse.Namespace) -> int:
         source.close()
         progress.clear()
         letters.close()
-    say(f"appended {seen} records")
+    say(f"appended {many(seen, 'record')}")
     letters.tell_counts()
     return EXIT_FAILURE if letters.counts and not seen else 0
 

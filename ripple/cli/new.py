@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 import sys
@@ -107,6 +108,10 @@ def run(options: argparse.Namespace) -> int:
             "as in my-orders"
         )
     module = name.replace("-", "_")
+    if keyword.iskeyword(module):
+        raise InputError(
+            f"{name} is a word of Python, which no module is called: choose another one"
+        )
     if module in sys.stdlib_module_names or module in ("ripple", "worker", "coordinator"):
         raise InputError(f"{name} would hide a module of that name: choose another one")
     try:

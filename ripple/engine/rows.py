@@ -205,10 +205,12 @@ def _made_by(step: Map) -> list[Field]:
 
 def _attributes(result: Any, names: Sequence[str]) -> tuple[Any, ...]:
     try:
+        if isinstance(result, dict):
+            return tuple([result[name] for name in names])
         return tuple([getattr(result, name) for name in names])
-    except AttributeError:
+    except (AttributeError, KeyError):
         raise TypeError(
-            f"the function must return an object with the attributes {', '.join(names)}, not "
+            f"the function must return a dict or an object with {', '.join(names)}, not "
             f"{shown(result)}"
         ) from None
 

@@ -295,7 +295,8 @@ class Pipeline:
         """Replace each row by what ``function`` makes of it, with the fields of ``into``.
 
         batch=False: called per row with an object whose attributes are the fields (an instance of
-        the record class where rows still have its fields), returns an instance of ``into``.
+        the record class where rows still have its fields), returns an instance of ``into``, or
+        anything else with its fields as attributes, or a dict of them.
         batch=True: called with a dict of NumPy arrays that can only be read, returns a dict of
         arrays of that length, at a small fraction of the cost. A value that the field's type does
         not take as it is (``ripple.schema.values``) makes the row a dead letter, an array of

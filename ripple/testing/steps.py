@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -110,7 +111,8 @@ def _mapped(step: Map, row: Row) -> Row:
     else:
         try:
             result = step.function((step.row or SimpleNamespace)(**given))
-            made = {field.name: getattr(result, field.name) for field in wanted}
+            of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
+            made = {field.name: of(field.name) for field in wanted}
         except Exception as error:  # whatever a user's function raises
             raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -265,6 +266,9 @@ def test_fields_tell_apart_what_differs():
     family += [ra.stddev("x"), ra.stddev_pop("x"), ra.variance("x"), ra.median("x")]
     assert len({(a.name, dataclasses.astuple(a)) for a in family}) == len(family)
     assert ra.percentile("x", 50) == ra.percentile("x", 50.0)
+    with pytest.warns(UserWarning, match=r"q=0.9 is 0.9 per cent: say q=90 for .*Decimal\('0.9'\)"):
+        ninth = ra.percentile("x", 0.9)
+    assert ninth == ra.percentile("x", Decimal("0.9"))
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
         ("..", "is no name of a pipeline"),
         ("1st", "is no name of a pipeline"),
         ("json", "would hide a module"),
+        ("class", "is a word of Python"),
         ("ripple", "would hide a module"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import math
 from collections.abc import Callable
@@ -254,8 +255,9 @@ def test_a_batch_function_is_not_called_without_rows() -> None:
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (lambda _: None, "with the attributes k, v, not None"),
-        (lambda _: {"k": "a", "v": 1}, "with the attributes k, v, not {"),
+        (lambda _: None, "a dict or an object with k, v, not None"),
+        (lambda _: {"k": "a"}, "a dict or an object with k, v, not {"),
+        (lambda _: [("k", "a"), ("v", 1)], "a dict or an object with k, v, not ["),
         (lambda _: 1 // 0, "ZeroDivisionError"),
         (lambda _: (_ for _ in ()).throw(ValueError("\ud800")), "ValueError: \\ud800"),
     ],
@@ -306,3 +308,14 @@ def test_records_are_taken_by_the_engine_only_where_nothing_is_lost() -> None:
     for times in (["3"], [3.0], [True], pa.array([3], pa.timestamp("us"))):
         with pytest.raises(rp.InputError, match="the field 't' must be an int"):
             Engine(plan).apply("s", pa.record_batch({"k": ["a"], "t": pa.array(times)}), 1)
+
+
+@pytest.mark.parametrize("make", [dict, collections.OrderedDict])
+def test_a_function_of_a_row_may_return_a_dict_of_the_fields(make: Callable[..., Any]) -> None:
+    fields = {"k": str, "items": int}  # which is an attribute of a dict, too
+    into = rp.record(type("Out", (), {"__annotations__": fields}))
+    mapped = rp.Pipeline("p").source("s", In).map("m", lambda r: make(k=r.k, items=3), into=into)
+    fold = mapped.partition("by-k", key="k").fold("f", v=rp.max("items"), n=rp.count())
+    plan = fold.sink("out").plan()
+    assert _run(plan) == ([3], [])
+    check_pipeline(plan, [{"k": "a", "t": 1}])
