@@ -191,8 +191,8 @@ def _append(options: argparse.Namespace) -> int:
         appended = _rows(writers) - before
         if appended:
             say(
-                f"appended {many(appended, 'record')}, which stay: those of the first {seen} that fit, and "
-                "of the batch after them what was there before it failed"
+                f"appended {many(appended, 'record')}, which stay: those of the first {seen} that "
+                "fit, and of the batch after them what was there before it failed"
             )
         raise
     finally:
