@@ -303,7 +303,8 @@ class _Judge:
     def _refusal(self, fold: Fold, old: Node | None, why: str) -> str:
         again = (
             f"say --rebuild {fold.name} to compute it again from the first record of the log, with "
-            "nothing written to outputs that are ahead"
+            "nothing written to outputs that are ahead (to ripple run; workers have no such flag: "
+            "name another store and other outputs)"
         )
         if old is None:
             return f"there is no state for fold {fold.name!r} in the checkpoint ({why}): {again}"

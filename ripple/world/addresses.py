@@ -45,5 +45,6 @@ def check_secured(address: str, tls: Tls | None, *, insecure: bool = False) -> N
     if tls is None and not insecure and not is_loopback(address):
         raise ValueError(
             f"{address} is not on this machine, and without TLS everybody on the way can read and "
-            "change what is sent: give a certificate (`ripple cert` makes some), or say insecure"
+            "change what is sent: give a certificate (`ripple cert` makes some), or an address of "
+            "this machine"
         )
