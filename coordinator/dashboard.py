@@ -63,8 +63,11 @@ class ClusterShown:
         outputs: Callable[[Callable[[], Awaitable[Places]]], Outputs],
         credential: Callable[[], str] = lambda: "",
         retry_source: str = "",
+        address: str = "",
     ) -> None:
         """Show what ``shell`` knows. name: of the cluster; place: of the store, for people.
+
+        address: where commands ask this replica, "" where they do without being told.
 
         retry_source: where the records of letters that are retried go, "" for nowhere. credential:
         returns what lets us follow outputs.
@@ -75,6 +78,7 @@ class ClusterShown:
         self._shell = shell
         self._store = store
         self._place = place
+        self._address = address
         self._clock = clock
         self._numbers = numbers
         self._timeline = timeline
@@ -90,7 +94,12 @@ class ClusterShown:
     async def snapshot(self) -> Values:
         """Return the cluster as it is now."""
         status, now_ns = self._shell.status, self._clock.monotonic_ns()
-        head = {"kind": "cluster", "name": self.name, "store": self._place}
+        head = {
+            "kind": "cluster",
+            "name": self.name,
+            "store": self._place,
+            "coordinator": self._address,
+        }
         if status is None:
             why = "The chain of assignments in the store has not been read yet."
             return head | {"verdict": {"level": "bad", "text": why, "cause": ""}}
@@ -175,7 +184,13 @@ class ClusterShown:
             "lag_median_s": middle(lags),
             "commit_age_s": most(one.get("commit_age_s") for one in partitions),
             "checkpoint_age_s": most(one.get("checkpoint_age_s") for one in partitions),
-            "debt": total(one.get("debt") for one in partitions),
+            # Later stages go over the same events: who has most of them before it counts.
+            "debt": most(
+                [
+                    total(one.get("debt") for one in partitions if one["stage"] == first),
+                    *(one.get("debt") for one in partitions if one["stage"] != first),
+                ]
+            ),
             "answering": len(counted),
         }
 

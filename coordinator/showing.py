@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ripple.world.ports import World
 
 
+DEFAULT = "127.0.0.1:9200"  # whom commands ask that name nobody
+
+
 class Showing:
     """One dashboard, from ``start`` to ``close``."""
 
@@ -37,6 +40,7 @@ class Showing:
         assert world.store is not None
         assert world.network is not None
         self._at = joined(settings.host, settings.dashboard_port)
+        at = joined(settings.host, settings.port)
         self._shown = ClusterShown(
             shell,
             world.store,
@@ -47,6 +51,7 @@ class Showing:
             timeline=timeline,
             credential=credential,
             retry_source=settings.retry_source,
+            address="" if at == DEFAULT else at,
             outputs=lambda find: Outputs(world, find, tls=settings.tls),
         )
         gate = Gate(

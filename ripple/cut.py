@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from ripple.errors import InputError, OutputError
 
 Cut: TypeAlias = Mapping[str, int]
+_WAY = re.compile(r"^(\d+/)+(?=\D)")
 
 
 def is_within(cut: Cut, limit: Cut) -> bool:
@@ -18,6 +20,19 @@ def is_within(cut: Cut, limit: Cut) -> bool:
 def between(cut: Cut, to: Cut) -> int:
     """Return how many offsets lie between two cuts."""
     return sum(max(0, end - cut.get(name, 0)) for name, end in to.items())
+
+
+def events_between(cut: Cut, to: Cut) -> int:
+    """Return how many events of the sources lie between two cuts.
+
+    A later stage's cut has an input once for each way on which its events come, named by the
+    partitions on the way (``3/0/trades/1``): what is furthest behind counts, and counts once.
+    """
+    found: dict[str, int] = {}
+    for name, end in to.items():
+        source = _WAY.sub("", name)
+        found[source] = max(found.get(source, 0), end - cut.get(name, 0))
+    return sum(found.values())
 
 
 def in_order(cuts: Iterable[Cut]) -> list[Cut]:

@@ -8,7 +8,6 @@ import ssl
 
 # By name: none of these libraries is loaded to know their errors, and none need be there.
 _NAMES = {
-    "aiokafka.errors.KafkaConnectionError",
     "aiokafka.errors.KafkaTimeoutError",
     "aiokafka.errors.RequestTimedOutError",
     "botocore.exceptions.ConnectionError",
@@ -19,8 +18,9 @@ _NAMES = {
     "redis.exceptions.TimeoutError",
 }
 _NUMBERS = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT}
-# One class of psycopg has all that connecting can end with; a server that answers says FATAL.
-_OF_POSTGRES = "psycopg.OperationalError"
+# Classes that have all that connecting can end with, and what stands in them if somebody answers.
+_ALL = {"psycopg.OperationalError", "aiokafka.errors.KafkaConnectionError"}
+_ANSWERED = ("FATAL", "SSL", "SASL", "certificate")
 # Who refuses is there.
 _ANSWERS = {"redis.exceptions.AuthenticationError", "ripple.store.errors.StoreRefusedError"}
 _CAUSES_MAX = 20
@@ -36,14 +36,14 @@ def is_silence(error: BaseException) -> bool:
         names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(one).__mro__}
         if isinstance(one, ssl.SSLError) or names & _ANSWERS:
             return False
-        found = found or _is(one, names)
+        found = found or _is(one, names, said=str(error))
         one = one.__cause__
     return found
 
 
-def _is(error: BaseException, names: set[str]) -> bool:
+def _is(error: BaseException, names: set[str], said: str) -> bool:
+    if names & _ALL:
+        return not any(word in said for word in _ANSWERED)
     if isinstance(error, ConnectionError | TimeoutError | socket.gaierror) or names & _NAMES:
         return True
-    if _OF_POSTGRES in names:
-        return "FATAL" not in str(error) and "SSL" not in str(error)
     return isinstance(error, OSError) and error.errno in _NUMBERS

@@ -12,7 +12,7 @@ from weakref import ref
 
 from ripple import events
 from ripple.causes import Causes
-from ripple.cut import between
+from ripple.cut import events_between
 from ripple.observe.metrics import OF_WORKERS, Kind
 from ripple.observe.samples import Histogram, Samples
 
@@ -129,7 +129,7 @@ class Measures:
             case events.Ended():
                 self._look_at_events(one)
             case events.Replaying(cut, stop):
-                self._replays(one, between(cut, stop))
+                self._replays(one, events_between(cut, stop))
             case events.Restored():
                 self._restored(one, event)
             case events.Committed():
@@ -271,7 +271,7 @@ class Measures:
                 self._observe("ripple_system_event_lag_ns", lag_ns)
         values = {
             "event_lag_seconds": None if lag_ns is None else lag_ns / 1e9,
-            "replay_debt_events": between(one.stored, one.cut) if one.is_live else None,
+            "replay_debt_events": events_between(one.stored, one.cut) if one.is_live else None,
             "commit_age_seconds": _age_s(one.committed_ns, now_ns),
             "checkpoint_age_seconds": _age_s(one.stored_ns, now_ns),
             "commit_waiting_seconds": _wait_s(one.commits_wait_ns, now_ns, one),

@@ -256,6 +256,24 @@ def test_what_is_lost_while_it_pauses_is_found_again(page: Any) -> None:
     assert header.inner_text() == said
 
 
+def test_what_a_frozen_server_has_said_last_is_not_live(page: Any) -> None:
+    passed: list[Any] = []
+
+    def between(socket: Any) -> None:
+        server = socket.connect_to_server()
+        passed.append(True)
+        server.on_message(lambda message: socket.send(message) if passed[-1] else None)
+
+    page.route_web_socket(re.compile("/live$"), between)
+    page.reload()
+    header = page.locator("header.top")
+    header.get_by_text("live").wait_for()
+    passed.append(False)
+    header.get_by_text("stale, last").wait_for()
+    passed.append(True)
+    header.get_by_text("live").wait_for()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_anybody_out(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

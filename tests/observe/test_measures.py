@@ -131,6 +131,19 @@ def test_a_replay_tells_how_long_it_still_takes(measures: Measures, clock: Hands
     assert eta() is None
 
 
+def test_events_of_a_later_stage_are_a_debt_once_however_many_ways_they_come(
+    measures: Measures,
+) -> None:
+    begin(measures)
+    stored = {"0/trades/0": 50, "1/trades/0": 40, "0/trades/1": 7, "1/trades/1": 7}
+    reached = {"0/trades/0": 70, "1/trades/0": 70, "0/trades/1": 7, "1/trades/1": 9}
+    measures.told(3, events.Committed(stored, 5, 0.02, {}))
+    measures.told(3, events.Stored("c", stored, 4096, 0.3))
+    measures.told(3, events.Committed(reached, 5, 0.02, {}))
+    found = measures.samples([3])
+    assert of(found, "partition_replay_debt_events", "3") == 30 + 2
+
+
 def test_commits_and_checkpoints_have_an_age_and_leave_a_debt(
     measures: Measures, clock: Hands
 ) -> None:

@@ -121,11 +121,11 @@ def ran(folder: Path, *given: str, **environment: str) -> str:
     return said
 
 
-def refused(folder: Path, *given: str, **environment: str) -> str:
+def refused(folder: Path, *given: str, code: int = 1, **environment: str) -> str:
     """Run, and return the only line of what was said."""
     process = started(folder, "--sink", "none.csv", *given, **environment)
     out, said = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1, said
+    assert process.returncode == code, said
     assert not out
     (line,) = said.splitlines()
     assert "Traceback" not in said
@@ -308,7 +308,8 @@ def outages(folder: Path) -> list[str]:
 def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: Path) -> None:
     filled(broker.bootstrap, topic, trades(rows=500), 2)
     at = f"kafka:{broker.bootstrap}"
-    assert "cannot reach Kafka: 127.0.0.1:1: " in refused(folder, "--source", "kafka:127.0.0.1:1/t")
+    said = refused(folder, "--source", "kafka:127.0.0.1:1/t", code=2)
+    assert "cannot reach Kafka: 127.0.0.1:1: " in said
     given = {"RIPPLE_KAFKA_SECURITY_PROTOCOL": "SSL"}
     there = ("--source", f"kafka:{broker.bootstrap}/t")
     assert "is SSL what it takes there?" in refused(folder, *there, **given)

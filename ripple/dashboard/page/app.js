@@ -2,7 +2,7 @@
 import { clock } from "./format.js";
 import { html, render, useEffect, useRef, useState } from "./h.js";
 import { ask, post, useLive } from "./live.js";
-import { Command, Nothing, Section, State } from "./parts.js";
+import { Command, Nothing, Section, State, askAt } from "./parts.js";
 import { go, usePlace } from "./place.js";
 import { Checkpoints } from "./views/checkpoints.js";
 import { Explore } from "./views/explore.js";
@@ -64,6 +64,7 @@ function Frame({ me, look }) {
   }, [theme]);
   useKeys({ pause: () => setPaused((now) => !now), help: () => help.open({}) });
   const { snapshot } = live;
+  askAt(snapshot?.coordinator);
   const [name, , View] = VIEWS[view] || VIEWS.overview;
   useEffect(() => {
     document.title = `${name} · ${snapshot?.name || me.title} · Ripple`;
@@ -112,6 +113,7 @@ function useDialog() {
 
 function Liveness({ live, isPaused }) {
   const at = live.snapshot ? `${clock(live.snapshot.time_ms)} UTC` : "";
+  if (live.status === "stale") return html`<${State} level="bad">stale, last ${at}</${State}>`;
   if (live.status === "lost") return html`<${State} level="bad">lost, last ${at}</${State}>`;
   if (isPaused) return html`<${State} level="warn">paused at ${at}</${State}>`;
   return html`<${State} level=${live.status === "live" ? "good" : "none"}>${live.status === "live" ? html`live <time class="at">${at}</time>` : "connecting"}</${State}>`;

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "./h.js";
 
 const HISTORY = 300;
+const STALE_MS = 3000, LOOK_MS = 500;
 const AGAIN_MS = [500, 1000, 2000, 5000];
 
 export function useLive(isOn, isPaused) {
@@ -10,12 +11,18 @@ export function useLive(isOn, isPaused) {
   paused.current = isPaused;
   useEffect(() => {
     if (!isOn) return undefined;
-    let socket, timer, tries = 0, isOver = false, history = [];
+    let socket, timer, tries = 0, isOver = false, history = [], heard = performance.now();
+    // A server that is frozen keeps its connections: what is old is said to be.
+    const watchdog = setInterval(() => {
+      if (performance.now() - heard < STALE_MS) return;
+      setState((now) => (now.status === "live" ? { ...now, status: "stale" } : now));
+    }, LOOK_MS);
     const connect = () => {
       socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
       socket.onmessage = (event) => {
         const said = JSON.parse(event.data);
         tries = 0;
+        heard = performance.now();
         if (said.history) {
           const names = said.history.names;
           history = said.history.rows.map((row) =>
@@ -36,6 +43,7 @@ export function useLive(isOn, isPaused) {
     return () => {
       isOver = true;
       clearTimeout(timer);
+      clearInterval(watchdog);
       socket.close();
     };
   }, [isOn]);

@@ -32,7 +32,17 @@ export function Nothing({ children }) {
   return html`<p class="nothing">${children}</p>`;
 }
 
-export function Copied({ text }) {
+// Whom commands are to ask, where it is not whom they ask by themselves. A wildcard is the host
+// that this page was asked at.
+let coordinator = "";
+export function askAt(address) {
+  coordinator = (address || "").replace(/^(0\.0\.0\.0|\[::\])(?=:)/, location.hostname);
+}
+
+const asks = (text) => (coordinator && /^ripple (cluster|query|debug|inspect|status)\b/.test(text) ? `${text} --coordinator ${coordinator}` : text);
+
+export function Copied({ text: command }) {
+  const text = asks(command);
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text).catch(() => {});
