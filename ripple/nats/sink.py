@@ -157,6 +157,7 @@ class NatsSink:
         while done < len(rows):
             try:
                 js = await self._stream()
+                await self._last(js)  # it must be there: who opens the stream anew asks for it
                 for first in range(done, len(rows), AT_ONCE):
                     end = min(first + AT_ONCE, len(rows))
                     waited = [

@@ -68,7 +68,13 @@ def source_suite(
 
 
 def sink_suite(
-    connector: Connector, place: Place, read: ReadBack, *, plain: bool = False, once: bool = True
+    connector: Connector,
+    place: Place,
+    read: ReadBack,
+    *,
+    plain: bool = False,
+    once: bool = True,
+    changes: Mapping[str, Callable[[Path], object]] | None = None,
 ) -> type:
     """Return a class of tests of what ``connector`` writes so that a restart continues it.
 
@@ -76,7 +82,9 @@ def sink_suite(
     another place each. read: ``path -> rows``: what readers find who go by what counts, as mappings
     with ``name`` and ``number`` at least, of one key the newest last; [] where nothing is yet.
     plain: try the plain use instead. once: False of a sink that records no cut and says in its
-    promise what it does instead. Raises ConnectorError if it has no such use.
+    promise what it does instead. changes: of a sink that is continued, what takes away, makes anew
+    or alters what it has written, by what was done, given the folder of the test. Raises
+    ConnectorError if it has no such use.
     """
     use = connector.sink if plain else connector.continued_sink
     if use is None:
@@ -87,9 +95,10 @@ def sink_suite(
     elif once:
         rules += sink_rules.OF_ONCE
         rules += sink_rules.OF_EPOCHS if use.has_epochs else ()
+        rules += sink_rules.OF_CHANGED if changes else ()
     else:
         rules += sink_rules.OF_WEAKER
-    subject = SinkSubject(connector, place, read, plain=plain)
+    subject = SinkSubject(connector, place, read, plain=plain, changes=changes)
     return _suite("SinkSuite", connector, subject, rules)
 
 

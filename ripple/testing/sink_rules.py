@@ -24,7 +24,7 @@ from ripple.testing.connector_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ripple.connectors.connector import Connector, Use
@@ -38,7 +38,7 @@ REFUSALS = (RippleError, OSError)
 class SinkSubject:
     """A connector whose sink is tried, where it writes, and what readers find there.
 
-    place, read: see ``sink_suite``. plain: its plain use, not the one that is gone on with.
+    place, read, changes: see ``sink_suite``. plain: its plain use, which is not gone on with.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class SinkSubject:
         read: Callable[[str], list[dict[str, Any]]],
         *,
         plain: bool = False,
+        changes: Mapping[str, Callable[[Path], object]] | None = None,
     ) -> None:
+        self.changes = changes or {}
         self.connector = connector
         self.place = place
         self.read = read
@@ -311,6 +313,55 @@ def a_replaced_owner_changes_nothing(subject: SinkSubject, folder: Path) -> None
     assert is_refused, "epoch: an owner of a lower epoch takes over"
 
 
+def what_is_changed_while_it_is_written_is_left(subject: SinkSubject, folder: Path) -> None:
+    """What is taken away, made anew or altered gets no more, and the writer is told."""
+    for what, change in subject.changes.items():
+        own = folder / what.replace(" ", "-")
+        own.mkdir()
+        path = subject.place(own)
+        sink = subject.open(path)
+        try:
+            write(sink, 0, FEW)
+            change(own)
+            before = _found(subject, path)
+            try:
+                write(sink, FEW, FEW + 1)
+            except REFUSALS:
+                pass
+            else:
+                raise AssertionError(f"changed: what was {what} is written on, and nobody is told")
+        finally:
+            sink.close()
+        assert _found(subject, path) == before, f"changed: what was {what} was written on"
+
+
+def _found(subject: SinkSubject, path: str) -> list[dict[str, Any]] | None:
+    """Return what readers find, None where they are refused."""
+    try:
+        return subject.read(path)
+    except REFUSALS:
+        return None
+
+
+def what_was_changed_while_nobody_wrote_is_not_vouched_for(
+    subject: SinkSubject, folder: Path
+) -> None:
+    """Whoever opens what was taken away or made anew is refused, or begins anew."""
+    for what, change in subject.changes.items():
+        own = folder / what.replace(" ", "-")
+        own.mkdir()
+        path = subject.place(own)
+        subject.write(path, 0, FEW)
+        change(own)
+        try:
+            sink = subject.open(path)
+        except REFUSALS:
+            continue
+        committed = sink.committed
+        sink.close()
+        assert committed != reached(FEW - 1), f"changed: what was {what} is vouched for"
+
+
 def a_killed_writer_loses_nothing(subject: SinkSubject, folder: Path) -> None:
     """What was committed is there whatever is killed; what comes again may be there twice."""
     for calls, path in _killed_behind_each_call(subject, folder):
@@ -355,5 +406,9 @@ OF_ONCE = (
     a_second_writer_is_refused,
 )
 OF_EPOCHS = (a_replaced_owner_changes_nothing,)
+OF_CHANGED = (
+    what_is_changed_while_it_is_written_is_left,
+    what_was_changed_while_nobody_wrote_is_not_vouched_for,
+)
 OF_WEAKER = (a_killed_writer_loses_nothing,)
 """Rules of sinks that a restarted run writes to, which record no cut."""

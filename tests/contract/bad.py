@@ -433,7 +433,12 @@ class GoodSink:
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         self._pending += changes.to_pylist()
 
+    def look(self) -> None:
+        if not Path(self._path).exists():
+            raise OutputError(f"{self._path} was removed")
+
     def commit(self, reached: Commit) -> None:
+        self.look()
         self.check()
         rows = [*self._state["rows"], *self._pending]
         self._state |= {"rows": rows, "cut": dict(reached.cut), "digest": reached.digest}
@@ -469,7 +474,8 @@ class PromisesNothing(GoodSink):
 class KeepsSinkFiles(GoodSink):
     def close(self) -> None:
         super().close()
-        KEPT.append(open(self._path))  # noqa: SIM115 - it is bad
+        with suppress(FileNotFoundError):  # it was removed
+            KEPT.append(open(self._path))  # noqa: SIM115 - it is bad
 
 
 class ForgetsDigest(GoodSink):
@@ -503,7 +509,7 @@ class CommitsWhenClosed(GoodSink):
 
     def close(self) -> None:
         super().close()
-        if self._pending:
+        if self._pending and Path(self._path).exists():
             self._state["rows"] += self._pending
             self.store()
 
@@ -528,6 +534,27 @@ class IgnoresEpochs(GoodSink):
         pass
 
 
+class WritesOn(GoodSink):
+    """Does not look whether its file is there still."""
+
+    def look(self) -> None:
+        pass
+
+
+class TrustsItsNote(GoodSink):
+    """Believes a note of what was committed, wherever the rows are."""
+
+    def found(self) -> Commit | None:
+        note = Path(f"{self._path}.note")
+        if not note.exists():
+            return super().found()
+        return Commit(*json.loads(note.read_text()))
+
+    def commit(self, reached: Commit) -> None:
+        super().commit(reached)
+        Path(f"{self._path}.note").write_text(json.dumps([dict(reached.cut), reached.digest]))
+
+
 SINKS = {
     WritesOtherRows: "what_is_committed_is_found",
     PromisesNothing: "its_promise_is_in_words",
@@ -538,6 +565,8 @@ SINKS = {
     ForgetsEmptyCuts: "a_commit_without_changes_is_remembered",
     LetsTwoWrite: "a_second_writer_is_refused",
     IgnoresEpochs: "a_replaced_owner_changes_nothing",
+    WritesOn: "what_is_changed_while_it_is_written_is_left",
+    TrustsItsNote: "what_was_changed_while_nobody_wrote_is_not_vouched_for",
 }
 
 

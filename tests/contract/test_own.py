@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +123,32 @@ def out(suffix: str) -> Any:
     return lambda folder: str(folder / f"out{suffix}")
 
 
-TestCsvContinued = sink_suite(CONNECTORS["csv"], out(".csv"), read_csv)
+def replaced(path: Path) -> None:
+    path.rename(f"{path}.1")
+    path.touch()
+
+
+def of_file(suffix: str) -> dict[str, Callable[[Path], object]]:
+    """What may become of a file ``out``, by what is done."""
+    named = f"out{suffix}"
+    return {
+        "removed": lambda folder: (folder / named).unlink(),
+        "renamed": lambda folder: (folder / named).rename(folder / "elsewhere"),
+        "replaced": lambda folder: replaced(folder / named),
+        "cut back": lambda folder: (folder / named).write_bytes(b""),
+    }
+
+
+OF_TOPIC: dict[str, Callable[[Path], object]] = {
+    "removed": lambda folder: shutil.rmtree(folder / "out"),
+    "renamed": lambda folder: (folder / "out").rename(folder / "elsewhere"),
+    "robbed of a segment": lambda folder: next((folder / "out").rglob("*.log")).unlink(),
+}
+
+TestCsvContinued = sink_suite(CONNECTORS["csv"], out(".csv"), read_csv, changes=of_file(".csv"))
 TestCsvWritten = sink_suite(CONNECTORS["csv"], out(".csv"), read_csv, plain=True)
 TestJsonContinued = sink_suite(CONNECTORS["jsonl"], out(".jsonl"), read_jsonl)
 TestJsonWritten = sink_suite(CONNECTORS["jsonl"], out(".jsonl"), read_jsonl, plain=True)
 TestParquetWritten = sink_suite(CONNECTORS["parquet"], out(".parquet"), read_parquet, plain=True)
-TestLogContinued = sink_suite(CONNECTORS["log"], out(""), read_log)
+TestLogContinued = sink_suite(CONNECTORS["log"], out(""), read_log, changes=OF_TOPIC)
 TestLogWritten = sink_suite(CONNECTORS["log"], out(""), read_log, plain=True)

@@ -49,6 +49,8 @@ def inputs(kind: type) -> type:
 
 def sink(kind: type, **how: Any) -> type:
     use = "sink" if how.get("plain") else "continued_sink"
+    if not how:
+        how = {"changes": {"removed": lambda folder: (folder / "out").unlink()}}
     return sink_suite(bad.connector(kind, use), lambda folder: str(folder / "out"), bad.read, **how)
 
 

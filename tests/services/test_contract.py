@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,26 @@ def rows(table: str) -> list[dict[str, Any]]:
     return [dict(zip(("name", "number", "price"), row, strict=True)) for row in found]
 
 
-TestPostgres = sink_suite(own()["postgres"], unique, rows)
+def by(*commands: str) -> Callable[[Path], None]:
+    """Do so to the table of a folder, named {0}."""
+
+    def change(folder: Path) -> None:
+        with RUNNING["postgres"].connect() as connection:
+            for command in commands:
+                connection.execute(command.format(unique(folder)))
+
+    return change
+
+
+CHANGES = {
+    "dropped": by("DROP TABLE {0}"),
+    "made anew": by(
+        "ALTER TABLE {0} RENAME TO {0}_old", "CREATE TABLE {0} (LIKE {0}_old INCLUDING ALL)"
+    ),
+    "altered": by("ALTER TABLE {0} ALTER number TYPE integer"),
+}
+
+TestPostgres = sink_suite(own()["postgres"], unique, rows, changes=CHANGES)
 TestPostgresWhole = sink_suite(own()["postgres"], unique, rows, plain=True)
 
 

@@ -124,7 +124,7 @@ def read(stream: str) -> list[dict[str, Any]]:
             info = await js.stream_info(stream)
         except NotFoundError:
             return []
-        numbers = range(1, info.state.last_seq + 1)
+        numbers = range(max(1, info.state.first_seq), info.state.last_seq + 1)
         return [(await js.get_msg(stream, number)).data or b"" for number in numbers]
 
     return [json.loads(data) for data in asyncio.run(asked(all_of)) if data]
@@ -160,7 +160,31 @@ def killed(folder: Path) -> Iterator[None]:
 CHANGES = {"made anew": remake, "overtaken": overtake}
 
 TestNats = source_suite(own()["nats"], put, changes=CHANGES, away=killed)
-TestNatsSink = sink_suite(own()["nats"], unique, read)
+
+
+def unmake(folder: Path) -> None:
+    """Take the stream away."""
+    asyncio.run(asked(lambda js: js.delete_stream(unique(folder))))
+
+
+def remake_output(folder: Path) -> None:
+    """Let another stream of the same kind have the name."""
+
+    async def anew(js: Any) -> None:
+        await js.delete_stream(unique(folder))
+        await js.add_stream(StreamConfig(name=unique(folder), subjects=[unique(folder)]))
+
+    asyncio.run(asked(anew))
+
+
+def purge(folder: Path) -> None:
+    """Remove all that is in it."""
+    asyncio.run(asked(lambda js: js.purge_stream(unique(folder))))
+
+
+OF_OUTPUT = {"taken away": unmake, "made anew": remake_output, "emptied": purge}
+
+TestNatsSink = sink_suite(own()["nats"], unique, read, changes=OF_OUTPUT)
 
 
 def rows_of(stream: str) -> tuple[list[int], list[int], int]:

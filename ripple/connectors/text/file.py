@@ -91,6 +91,7 @@ class FileSink:
         if not lines:
             return
         assert self._file is not None
+        self._check_there(self._file)
         try:
             self._file.append(lines)
         except OSError:
