@@ -17,6 +17,7 @@ from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, id
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle import Table, first_difference
+from ripple.spark.progress import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,7 @@ class Divided:
                 if share.name not in read
             ]
         finding.differences += [Difference(text, self.output) for text in told]
+        tell(self.teller, 0, 1.0, last=True)
         yield finding.packet()
 
 
