@@ -6,10 +6,11 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.locate import open_sink, open_source
+from ripple.connectors.inputs import is_inputs
+from ripple.connectors.locate import open_sink, open_source, open_whole
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.target import open_target
 from ripple.errors import LostRecordsWarning, OutputError, PlanError
@@ -17,11 +18,13 @@ from ripple.partition.group import SinkGroup
 from ripple.partition.life import Life
 from ripple.partition.plain import PlainLetters, Unkept, at_once
 from ripple.partition.report import Report
+from ripple.partition.settings import Settings
 from ripple.pipeline.builder import Pipeline
 from ripple.pipeline.plan import Plan
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import MarkedSource, Sink
+    from ripple.connectors.inputs import Inputs
     from ripple.engine import Engine
 
 BATCH_ROWS = 1000
@@ -55,7 +58,7 @@ def run(
     places = _by_output(plan, sink)
     for name in places:
         plan.output(name)
-    given = open_source(
+    given = open_whole(source, plan, batch_rows) or open_source(
         source,
         plan.source.schema,
         name=plan.source.name,
@@ -70,7 +73,15 @@ def run(
         return dead_letters or DeadLetters()
 
     openers = {name: partial(open_sink, place, plan, name) for name, place in places.items()}
-    life = plain_life(plan, given, openers, open_letters, strict=strict, on_batch=on_batch)
+    life = plain_life(
+        plan,
+        given,
+        openers,
+        open_letters,
+        strict=strict,
+        batch_rows=batch_rows,
+        on_batch=on_batch,
+    )
     report = at_once(life.run())
     lost = _lost(report, are_kept=dead_letters is not None)
     if lost:
@@ -80,30 +91,37 @@ def run(
 
 def plain_life(
     plan: Plan,
-    source: MarkedSource,
+    source: MarkedSource | Inputs,
     openers: Mapping[str, Callable[[], Sink]],
     open_letters: Callable[[], DeadLetters],
     *,
     strict: bool = False,
+    batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> Life:
     """Return the life of a plain run, to be lived by ``at_once``.
 
     openers: what opens the sink of each output; one without is computed and not written. If the
     run fails, the sinks were given up: a file is as it was. Dead letters are kept even then, so
-    that the reason can be read. strict, on_batch: as ``run`` takes them.
+    that the reason can be read. strict, batch_rows, on_batch: as ``run`` takes them.
     """
 
     def open_kept() -> PlainLetters:
         letters = open_letters()
         life.report.letters = letters.place
-        return PlainLetters(letters, source.name, strict=strict)
+        return PlainLetters(letters, getattr(source, "name", None), strict=strict)
 
+    inputs: Inputs
+    if is_inputs(source):
+        inputs = source
+    else:
+        inputs = SourceInputs(cast("MarkedSource", source), name=plan.source.name)
     life = Life(
         plan,
-        SourceInputs(source, name=plan.source.name),
+        inputs,
         SinkGroup(openers),
         Unkept(open_kept),
+        settings=Settings(batch_rows=batch_rows),
         watch=on_batch or (lambda _, __: None),
     )
     return life

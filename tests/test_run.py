@@ -7,6 +7,7 @@ import dataclasses
 import json
 import warnings
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.memory import MemorySink, MemorySource
 from ripple.connectors.record_shape import RecordShape
+from ripple.log import LogSettings, Topic
+from ripple.log.router import TopicWriter
+from ripple.world import LiveClock, LiveDisk
 
 
 @rp.record(version=1)
@@ -354,3 +358,30 @@ def test_sink_of_a_run_that_fails_is_closed_without_a_commit() -> None:
     assert failing.calls == [("write", {"s": 2}), "close"]
     assert other.calls[-1] == "close"
     assert ("commit", {"s": 3}) not in other.calls
+
+
+def test_all_partitions_of_a_log_are_read_as_a_run_that_goes_on_reads_them(tmp_path: Path) -> None:
+    @rp.record(version=1)
+    class Tick:
+        k: str
+        n: int
+        t: rp.Timestamp
+
+    windows = rp.Pipeline("p").source("ticks", Tick).partition("by", key="k")
+    plan = windows.window("w", rp.Tumbling("10s")).fold("f", n=rp.sum("n")).sink("out").plan()
+    disk = LiveDisk(tmp_path)
+    settings = LogSettings(segment_bytes_max=4096, retention_bytes_max=1 << 40)
+    topic = Topic.create(disk, "t", plan.source.schema, partitions=3, key=["k"], settings=settings)
+    rows = [{"k": f"k{i % 7}", "n": i, "t": i * 10**9} for i in range(200)]
+    with TopicWriter(topic, LiveClock()) as writer:
+        for first in range(0, 200, 20):
+            batch = pa.RecordBatch.from_pylist(rows[first : first + 20])
+            writer.append(batch)
+    sink = MemorySink()
+    report = rp.run(plan, source=f"log:{tmp_path}/t", sink=sink, batch_rows=7)
+    expected = MemorySink()
+    rp.run(plan, source=rows, sink=expected)
+    key = itemgetter("k", "window_start_ns")
+    assert sorted(sink.rows(), key=key) == sorted(expected.rows(), key=key)
+    assert report.consumed == 200
+    assert report.very_late == 0

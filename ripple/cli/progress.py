@@ -10,6 +10,7 @@ from ripple.cli.exits import say_inline
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.inputs import Inputs
 
 INTERVAL_S = 0.2
 _WIDTH = 24
@@ -19,7 +20,7 @@ _ERASE = "\r\033[K"
 class Progress:
     """Shows events done and rate, and a bar where the source knows how much of it was read."""
 
-    def __init__(self, source: MarkedSource | None) -> None:
+    def __init__(self, source: MarkedSource | Inputs | None) -> None:
         self._source = source
         self._shown = sys.stderr.isatty()
         self._started_s = self._last_s = time.perf_counter()

@@ -24,7 +24,13 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.user_file import FILE_HELP, load_plan
-from ripple.connectors.locate import open_sink, open_source, path_of, sinks_by_output
+from ripple.connectors.locate import (
+    open_sink,
+    open_source,
+    open_whole,
+    path_of,
+    sinks_by_output,
+)
 from ripple.connectors.registry import forms
 from ripple.errors import InputError
 from ripple.partition.plain import at_once
@@ -128,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     written = [path_of(place, "sink") for place in places.values()]
     check_apart(path_of(options.source, "source"), [*written, options.dead_letter])
-    source = open_source(
+    source = open_whole(options.source, plan, options.batch) or open_source(
         options.source,
         plan.source.schema,
         name=plan.source.name,
@@ -143,6 +149,7 @@ def run(options: argparse.Namespace) -> int:
         {name: partial(open_sink, place, plan, name) for name, place in places.items()},
         lambda: open_letters(PROGRAM, options, progress),
         strict=options.strict,
+        batch_rows=options.batch,
         on_batch=lambda _, report: progress.update(report.consumed),
     )
     try:

@@ -38,10 +38,12 @@ class Use:
     ``part`` that it is asked for. reached: of a sink, what tells from outside what its owner has
     committed: ``(path, Writing) -> Commit | None``, as ``opens`` names it; empty if nothing does.
     Without a part in ``Writing`` that is what all parts have, together.
-    looks: of a continued sink that is no group, what raises as opening it would, with nothing
-    changed, and returns the highest epoch that an owner of the part had, 0 for none: ``(path,
-    Writing) -> int``; empty where nothing can be told. owners: of a sink with epochs, the highest
-    of all parts, likewise.
+    whole: of a source, what reads all partitions of a place that has several, up to their present
+    ends, and never waits: ``(path, Reading) -> Inputs | None``, None where there is one; empty
+    where ``opens`` reads all there is. looks: of a continued sink that is no group, what raises as
+    opening it would, with nothing changed, and returns the highest epoch that an owner of the part
+    had, 0 for none: ``(path, Writing) -> int``; empty where nothing can be told. owners: of a sink
+    with epochs, the highest of all parts, likewise.
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, how
     often it is committed where nobody says.
@@ -54,6 +56,7 @@ class Use:
     has_epochs: bool = False
     has_parts: bool = False
     reached: str = ""
+    whole: str = ""
     looks: str = ""
     owners: str = ""
     is_group: bool = False

@@ -67,6 +67,22 @@ def open_source(
     return source
 
 
+def open_whole(place: Any, plan: Plan, batch_rows: int) -> Inputs | None:
+    """Return all of a place that has several partitions, read once to its present end.
+
+    None where ``open_source`` reads all there is. Raises as that does.
+    """
+    if not isinstance(place, (str, os.PathLike)):
+        return None
+    found = find(_text(place), "source")
+    if not found.use.whole:
+        return None
+    shape = RecordShape(plan.source.schema, plan.source.checks)
+    opens = load(found.connector.scheme, found.connector.package, found.use.whole)
+    inputs: Inputs | None = opens(found.path, Reading(plan.source.name, shape, batch_rows))
+    return inputs
+
+
 def open_inputs(
     place: str,
     plan: Plan,

@@ -36,7 +36,7 @@ class Unkept:
         """Begin with nothing; see Keeping."""
         plan, inputs = parts.plan, parts.inputs
         endings.add(inputs.close)
-        engine = Engine(plan, inputs=inputs.names)
+        engine = Engine(plan, inputs=inputs.names, start=getattr(inputs, "start", {}))
         parts.tell(Began(plan.name, engine.partition, None))
         standings = await parts.outputs.open(None, parts.tell)
         endings.add(parts.outputs.close)
@@ -72,12 +72,12 @@ class Once:
 
 
 class PlainLetters:
-    """Refused records of one source, under its own name, in a place for people.
+    """Refused records of one source, under its own name or its inputs', in a place for people.
 
     strict: the first one ends the run, with an InputError that names it.
     """
 
-    def __init__(self, letters: DeadLetters, source_name: str, *, strict: bool) -> None:
+    def __init__(self, letters: DeadLetters, source_name: str | None, *, strict: bool) -> None:
         self.counts = Causes()
         self._letters = letters
         self._source_name = source_name
@@ -85,7 +85,7 @@ class PlainLetters:
 
     def write(
         self,
-        name: str,  # noqa: ARG002 - of Letters
+        name: str,
         rejected: Iterable[Rejected],
         batch: Batch,  # noqa: ARG002 - likewise
         originals: Mapping[int, Original] = NO_ORIGINALS,  # noqa: ARG002 - likewise
@@ -94,9 +94,10 @@ class PlainLetters:
         kept = [*rejected][: 1 if self._strict else None]
         for bad in kept:
             self.counts.add(bad.cause)
-        self._letters.write(self._source_name, kept)
+        source = self._source_name or name
+        self._letters.write(source, kept)
         if self._strict:
-            raise InputError(f"{self._source_name}, {kept[0].place}: {kept[0].cause}")
+            raise InputError(f"{source}, {kept[0].place}: {kept[0].cause}")
 
     def sync(self) -> None:
         """Do nothing: the place is complete at the end, whatever becomes of the run."""

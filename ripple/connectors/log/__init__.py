@@ -9,7 +9,11 @@ ONCE = "each cut once, in order; a reader sees a cut before it is durable"
 CONNECTOR = Connector(
     scheme="log",
     form=FORM,
-    source=Use("ripple.connectors.log.places:open_source", "up to its end as the run begins"),
+    source=Use(
+        "ripple.connectors.log.places:open_source",
+        "all its partitions, or the one that is named, up to their ends as the run begins",
+        whole="ripple.connectors.log.places:open_whole",
+    ),
     sink=Use("ripple.connectors.log.places:open_sink", APPENDED, has_epochs=True),
     continued_source=Use(
         "ripple.connectors.log.places:open_inputs",

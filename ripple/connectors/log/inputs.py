@@ -140,3 +140,17 @@ class LogInputs:
                 self._topic, self._partitions[name], name=name, shape=self._shape
             )
         return self._sources[name]
+
+
+class WholeTopic(LogInputs):
+    """All partitions of a topic, from where they begin to where they ended when it was opened."""
+
+    @property
+    def start(self) -> Cut:
+        """Where they begin."""
+        return {name: self._source(name).range()[0] for name in self.names}
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``, to read up to the present ends."""
+        ends = {name: self._source(name).range()[1] for name in self.names}
+        await super().open(cut, rows, ends if stop is None else stop)

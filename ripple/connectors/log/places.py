@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.conforming import check_columns
-from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.log.inputs import LogInputs, WholeTopic
 from ripple.connectors.log.sink import (
     LogSink,
     check_schema,
@@ -55,6 +55,18 @@ def open_source(path: str, reading: Reading) -> LogSource:
         batch_rows=reading.batch_rows,
         to_offset=end,
     )
+
+
+def open_whole(path: str, reading: Reading) -> WholeTopic | None:
+    """Return all partitions of a topic up to their present ends; None where one is meant.
+
+    Raises as ``open_source`` does.
+    """
+    topic, partition = _topic_at(f"{PREFIX}{path}", reading.shape)
+    if partition is not None or topic.partitions == 1:
+        return None
+    partitions = {f"{reading.name}/{number}": number for number in range(topic.partitions)}
+    return WholeTopic(topic, partitions, reading.shape, reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> LogInputs:
