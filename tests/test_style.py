@@ -494,6 +494,7 @@ OF_EXTRA = {
     "ripple/kafka/consumer.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/private.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/private_connecting.py": ("kafka", {"aiokafka"}),
+    "ripple/kafka/private_topics.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/private_writing.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/producer.py": ("kafka", {"aiokafka"}),
     "ripple/kafka/refusals.py": ("kafka", {"aiokafka"}),

@@ -11,5 +11,5 @@ producer, cuts, group   transactions; the record in each; a partition's outputs,
 alone, patience     answers not to be believed; what fails is done again, for a time
 whose, written, reading_back    of which partition; what goes where; which keys readers have
 broker, reader      the broker port, live
-private, private_connecting, private_writing    all that is private of aiokafka
+private, private_connecting, private_topics, private_writing    all that is private of aiokafka
 """

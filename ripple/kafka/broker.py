@@ -49,9 +49,10 @@ class KafkaBroker(KafkaReader):
         security: Security,
         *,
         compression: Compression = "none",
+        keeps_ids: bool = True,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(brokers, security, tell=tell)
+        super().__init__(brokers, security, keeps_ids=keeps_ids, tell=tell)
         self._compression: Compression = compression
         self._is_connected = False
         self._bytes_max: dict[str, int] = {}

@@ -12,7 +12,7 @@ from ripple.kafka.private_connecting import Client
 from ripple.kafka.refusals import NO_TOPIC, PASSING, is_passing, refusal, words
 from ripple.kafka.settings import Security
 from ripple.kafka.tokens import TokenError, Tokens, tokens_of
-from ripple.world.broker import BrokerError, NoTopicError, Place
+from ripple.world.broker import AnotherTopicError, BrokerError, NoTopicError, Place
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import TopicPartition, errors
@@ -44,15 +44,22 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]
 class KafkaClient:
     """Asks brokers. Errors that pass are waited for, up to PATIENCE_S.
 
-    All methods but ``close`` raise BrokerError, and NoTopicError.
+    A topic is the one that it was when it was found first: where another one has its name since,
+    that is raised (AnotherTopicError), and nothing of it is read. All methods but ``close`` raise
+    BrokerError, and NoTopicError.
     """
 
-    def __init__(self, brokers: str, security: Security) -> None:
-        """Take the brokers that are asked first, as ``host:port``, separated by commas."""
+    def __init__(self, brokers: str, security: Security, *, keeps_ids: bool = True) -> None:
+        """Take the brokers that are asked first, as ``host:port``, separated by commas.
+
+        keeps_ids: whether topics must be those that they were; else their names alone count.
+        """
         self.brokers = brokers
         self._security = security
         self._client: Client | None = None
         self._topics: set[str] = set()
+        self._keeps_ids = keeps_ids
+        self._ids: dict[str, bytes] = {}
         self._awaited: set[str] = set()
 
     async def open(self) -> None:
@@ -133,6 +140,10 @@ class KafkaClient:
         found = self.open_client.cluster.leader_for_partition(TopicPartition(*place))
         return None if found is None or found < 0 else int(found)
 
+    def topic_id(self, topic: str) -> str:
+        """Return what a topic has for itself for ever, "" where brokers do not tell."""
+        return self._ids.get(topic, b"").hex()
+
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
         """Return the first offset that may still be there, by partition."""
         return await self._offsets(places, private.EARLIEST, 0)
@@ -165,6 +176,7 @@ class KafkaClient:
             self.open_client,
             node,
             wanted,
+            self._ids,
             wait_ms=wait_ms,
             bytes_max=bytes_max,
             partition_bytes_max=partition_bytes_max,
@@ -183,9 +195,23 @@ class KafkaClient:
         All topics that were found before are asked for with them: an answer replaces what was known
         of all others.
         """
-        known = await private.metadata(self.open_client, sorted({*topics, *self._topics}))
+        asked = sorted({*topics, *self._topics})
+        known, ids = await private.metadata(self.open_client, asked)
+        self._know(ids)
         self._topics = {topic for topic, code in known.items() if code != NO_TOPIC}
         return {topic: known.get(topic, NO_TOPIC) for topic in topics}
+
+    def _know(self, ids: Mapping[str, bytes]) -> None:
+        """Take the ids of topics. Raises AnotherTopicError for one that was made anew."""
+        if not self._keeps_ids:
+            return
+        for topic, found in ids.items():
+            first = self._ids.setdefault(topic, found)
+            if found != first:
+                raise AnotherTopicError(
+                    f"{self.brokers}: topic {topic!r} was made anew: it has the id {found.hex()}, "
+                    f"and had {first.hex()} as it was opened"
+                )
 
     async def _learn_topics(self, topics: Sequence[str]) -> None:
         for topic, code in (await self.topic_errors(topics)).items():

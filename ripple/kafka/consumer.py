@@ -13,7 +13,15 @@ from ripple.kafka.errors import DamagedError
 from ripple.kafka.record_batches import decoded, next_offset
 from ripple.kafka.refusals import OUT_OF_RANGE, is_passing, refusal, words
 from ripple.values.contract import AT_ONCE_BYTES
-from ripple.world.broker import BrokerError, NoTopicError, OffsetError, Place, Read, Records
+from ripple.world.broker import (
+    AnotherTopicError,
+    BrokerError,
+    NoTopicError,
+    OffsetError,
+    Place,
+    Read,
+    Records,
+)
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors
@@ -54,6 +62,8 @@ class KafkaConsumer:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.stable_ends: dict[Place, int] = {}
+        self.losses = 0
+        """How often no answer came: who answers next may not have what was read."""
         self._client = client
         self._headers, self._refuses = headers, refuses
         self._ahead = self._is_asked = ahead
@@ -264,6 +274,8 @@ class KafkaConsumer:
                 for place in self._assigned:
                     self._slots[place].error = error
                     self._missed = 0
+        except AnotherTopicError:
+            raise
         except (errors.KafkaError, BrokerError) as error:
             await self._wait_for_brokers(error)
             return
@@ -276,9 +288,12 @@ class KafkaConsumer:
         if self._away_since is None:
             self._away_since = asyncio.get_running_loop().time()
             self._tell(f"Kafka at {self._client.brokers} does not answer: {words(error)}")
+        self.losses += 1
         await self._pause()
         try:
             await self._client.learn(self._assigned)
+        except AnotherTopicError:
+            raise
         except (errors.KafkaError, BrokerError):
             return
 

@@ -18,7 +18,7 @@ from ripple.kafka.errors import DamagedError, OldFormatError
 from ripple.kafka.originals import original_of
 from ripple.traces import FIELD, some
 from ripple.values.contract import AT_ONCE_BYTES, batch_of, before
-from ripple.world.broker import BrokerError, NoTopicError, OffsetError, Place
+from ripple.world.broker import AnotherTopicError, BrokerError, NoTopicError, OffsetError, Place
 
 if TYPE_CHECKING:
     from ripple.batch import Batch, Marker
@@ -153,19 +153,35 @@ class KafkaInputs:
             return
         first, end = await self.bounds()
         for name, offset in cut.items():
-            place = self._partitions[name]
-            if offset > end[name]:
-                raise InputError(
-                    f"{place} ends at offset {end[name]}, and the run has read up to {offset}: it "
-                    "is another topic of this name. Name the one that was read, or begin anew in "
-                    "another --checkpoint-dir"
-                )
-            if offset < first[name]:
-                raise _removed(place, offset, first[name])
-            await self._check_identity(name, offset, identities.get(name, ""), first[name])
+            bounds = first[name], end[name]
+            await self._check_place(name, offset, identities.get(name, ""), bounds)
+
+    async def _check_place(
+        self, name: str, offset: int, identity: str, bounds: tuple[int, int]
+    ) -> None:
+        """Raise InputError unless a partition is what was read up to an offset."""
+        place, (first, end) = self._partitions[name], bounds
+        topic_id, was_id = self._topic_id(place), identity.partition(" ")[2]
+        if was_id and topic_id and was_id != topic_id:
+            raise _another(
+                f"{place} is of a topic with the id {topic_id}, and the run has read "
+                f"one with {was_id}"
+            )
+        if offset > end:
+            raise _another(f"{place} ends at offset {end}, and the run has read up to {offset}")
+        if offset < first:
+            raise _removed(place, offset, first)
+        await self._check_identity(name, offset, identity, first)
+
+    async def _check_again(self) -> None:
+        """Raise InputError unless whoever answers now has what was read; nobody was there."""
+        first, end = await self.bounds()
+        for name, ahead in self._ahead.items():
+            identity = self._identity(name, ahead.through)
+            await self._check_place(name, ahead.through, identity, (first[name], end[name]))
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input the last record before ``cut``, and when it was written."""
+        """Return per input the last record before ``cut``, when it was written, the topic's id."""
         return {name: self._identity(name, offset) for name, offset in cut.items()}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
@@ -259,6 +275,7 @@ class KafkaInputs:
     async def _read(self, consumer: Consumer) -> None:
         by_place = {ahead.place: ahead for ahead in self._ahead.values()}
         asked: list[Place] = []
+        losses = 0
         loop = asyncio.get_running_loop()
         ends_at = 0.0
         while True:
@@ -270,6 +287,9 @@ class KafkaInputs:
                 consumer.assign({place: by_place[place].through for place in wanted})
                 asked = wanted
             found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
+            if getattr(consumer, "losses", 0) != losses:
+                losses = getattr(consumer, "losses", 0)
+                await self._check_again()
             for place, read in found.items():
                 by_place[place].add(await self._batch_of(read), read)
                 if self._is_traced and read.records.headers is not None:
@@ -295,11 +315,17 @@ class KafkaInputs:
         if found:
             self._seen[name] = (offset, found)
         at, seen = self._seen.get(name, (-1, ""))
-        return seen if at == offset or (ahead is not None and ahead.is_unread(offset)) else ""
+        is_known = at == offset or (ahead is not None and ahead.is_unread(offset))
+        read, topic_id = seen.partition(" ")[0], self._topic_id(self._partitions[name])
+        return f"{read if is_known else ''} {topic_id}".rstrip()
+
+    def _topic_id(self, place: Place) -> str:
+        ask = getattr(self._reader, "topic_id", None)  # of a whole broker
+        return "" if ask is None else ask(place.topic)
 
     async def _check_identity(self, name: str, cut: int, identity: str, first: int) -> None:
         """Compare the last record before the cut with what it was, if it is still there."""
-        at, _, written_ms = identity.partition("@")
+        at, _, written_ms = identity.partition(" ")[0].partition("@")
         if not written_ms or not at.isdigit() or int(at) < first:
             return
         place, offset = self._partitions[name], int(at)
@@ -315,10 +341,9 @@ class KafkaInputs:
             return  # compacted, or the broker is too slow to say
         found_ms = int(read.records.timestamps_ms[0])
         if str(found_ms) != written_ms:
-            raise InputError(
+            raise _another(
                 f"{place}: the record at offset {offset} is of {found_ms} ms, and what the run has "
-                f"read there was of {written_ms} ms: it is another topic of this name. Name the "
-                "one that was read, or begin anew in another --checkpoint-dir"
+                f"read there was of {written_ms} ms"
             )
         self._seen[name] = (cut, identity)
 
@@ -340,11 +365,20 @@ _WAY_OUT = (
 def _told(error: Exception) -> Exception:
     if isinstance(error, OffsetError):
         return InputError(f"{error}. {_WAY_OUT}")
+    if isinstance(error, AnotherTopicError):
+        return _another(str(error))
     if isinstance(error, NoTopicError | OldFormatError):
         return InputError(str(error))
     if isinstance(error, DamagedError):  # on its way, or where it lies
         return InputAwayError(f"{error}. Another replica may have it whole: let that one lead")
     return InputAwayError(str(error)) if isinstance(error, BrokerError) else error
+
+
+def _another(how: str) -> InputError:
+    return InputError(
+        f"{how}: it is another topic of this name, or its log was cut back. Name the one that was "
+        "read, or begin anew in another --checkpoint-dir"
+    )
 
 
 def _removed(place: Place, offset: int, first: int) -> InputError:

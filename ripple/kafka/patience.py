@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.errors import OutputError
 from ripple.events import CommitWaits, Tell, untold
-from ripple.world.broker import BrokerError, NoTopicError, TooLargeError
+from ripple.world.broker import AnotherTopicError, BrokerError, NoTopicError, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,7 +62,7 @@ class Patience:
                 async with asyncio.timeout(ATTEMPT_S):
                     await act()
                 return
-            except (TooLargeError, NoTopicError) as error:
+            except (TooLargeError, NoTopicError, AnotherTopicError) as error:
                 raise OutputError(f"cannot {what} {self._where}: {error}") from error
             except (BrokerError, TimeoutError) as error:
                 await self._failed(error)

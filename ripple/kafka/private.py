@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.errors import RippleError
 from ripple.extras import needed
+from ripple.kafka.private_topics import Asked, FetchById, fetch_by_id, ids_of, metadata_with_ids
 
 with needed("kafka", "a kafka: place"):
     from aiokafka import errors
@@ -52,6 +53,7 @@ async def fetch(
     client: AIOKafkaClient,
     node: int,
     wanted: Mapping[Place, int],
+    ids: Mapping[str, bytes],
     *,
     wait_ms: int,
     bytes_max: int,
@@ -59,18 +61,36 @@ async def fetch(
 ) -> list[Fetched]:
     """Return what committed records are at offsets, waiting for some if there are none.
 
-    Raises aiokafka's errors.
+    ids: of topics, by name; another topic that has the name by now is not read. Raises aiokafka's
+    errors.
     """
     topics: dict[str, list[tuple[int, int, int]]] = {}
     for place, offset in wanted.items():
         topics.setdefault(place.topic, []).append((place.partition, offset, partition_bytes_max))
-    asked = FetchRequest(wait_ms, 1, bytes_max, COMMITTED, list(topics.items()))
+    asked: Any = FetchRequest(wait_ms, 1, bytes_max, COMMITTED, list(topics.items()))
+    if all(topic in ids for topic in topics):
+        by_id = {ids[topic]: parts for topic, parts in topics.items()}
+        asked = Asked(fetch_by_id(wait_ms, bytes_max, COMMITTED, by_id), asked)
     answer = await client.send(node, asked)
     version = answer.API_VERSION
     if version < _FIRST_WITH_TRANSACTIONS:
         raise errors.IncompatibleBrokerVersion(f"fetches of version {version}")
     if getattr(answer, "error_code", _NO_ERROR):
         raise errors.for_code(answer.error_code)()
+    if version == FetchById.API_VERSION:
+        names = {ids[topic]: topic for topic in topics}
+        return [
+            Fetched(
+                names[one],
+                part[0],
+                part[1],
+                part[3],
+                [(*each[:2],) for each in part[5] or ()],
+                part[7] or b"",
+            )
+            for one, parts, _ in answer.topics
+            for part in parts
+        ]
     aborted_at = 4 if version == _FIRST_WITH_TRANSACTIONS else 5
     return [
         Fetched(topic, part[0], part[1], part[3], part[aborted_at] or (), part[-1] or b"")
@@ -95,17 +115,21 @@ async def offsets(
     }
 
 
-async def metadata(client: AIOKafkaClient, topics: Sequence[str]) -> dict[str, int]:
+async def metadata(
+    client: AIOKafkaClient, topics: Sequence[str]
+) -> tuple[dict[str, int], dict[str, bytes]]:
     """Learn where partitions of topics are, which are not made by asking.
 
-    Returns an error by topic, 0 for none. Raises aiokafka's errors.
+    Returns an error by topic, 0 for none, and by topic the id that it has for ever, where it has
+    one. Raises aiokafka's errors.
     """
     node = client.get_random_node()
     if node is None:
         raise errors.NodeNotReadyError("no broker is known")
-    answer = await client.send(node, MetadataRequest(list(topics), False))
+    asked = Asked(metadata_with_ids(topics), MetadataRequest(list(topics), False))
+    answer, ids = ids_of(await client.send(node, asked))
     client.cluster.update_metadata(answer)
-    return {topic[1]: topic[0] for topic in answer.topics}
+    return {topic[1]: topic[0] for topic in answer.topics}, ids
 
 
 async def cluster_id(client: AIOKafkaClient) -> str:

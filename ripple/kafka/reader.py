@@ -18,9 +18,15 @@ class KafkaReader:
     """Topics as readers see them; the methods of Broker that they need."""
 
     def __init__(
-        self, brokers: str, security: Security, *, tell: Callable[[str], None] = lambda _: None
+        self,
+        brokers: str,
+        security: Security,
+        *,
+        keeps_ids: bool = True,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._client = KafkaClient(brokers, security)
+        """keeps_ids: see KafkaClient."""
+        self._client = KafkaClient(brokers, security, keeps_ids=keeps_ids)
         self._tell = tell
         self.has_headers = False
         """Whether readers give the headers of records."""
@@ -41,6 +47,10 @@ class KafkaReader:
     async def cluster_id(self) -> str:
         """Return what tells the cluster from any other."""
         return await self._client.cluster_id()
+
+    def topic_id(self, topic: str) -> str:
+        """Return what a topic has for itself for ever, "" where that is not known."""
+        return self._client.topic_id(topic)
 
     async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
         """Return the first offset that may still be there, by partition."""

@@ -21,7 +21,8 @@ PASSING = (
     errors.CorrelationIdError,
 )
 # By number: what aiokafka has no name for (kafka.apache.org/protocol#protocol_error_codes).
-_PASSING_CODES = {56, 74, 75, 76, 78}  # storage, leader epochs, offset not available yet
+# Storage, leader epochs, offset not available yet, ids of topics: learned anew, a name tells more.
+_PASSING_CODES = {56, 74, 75, 76, 78, 100, 103}
 OUT_OF_RANGE = errors.OffsetOutOfRangeError.errno
 TWICE = errors.DuplicateSequenceNumber.errno
 THERE = errors.TopicAlreadyExistsError.errno

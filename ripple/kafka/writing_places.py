@@ -219,7 +219,7 @@ class _Connections:
                 self._background = Background()
                 atexit.register(self.close)
             if place.brokers not in self._brokers:
-                self._brokers[place.brokers] = _broker(place, "none"), Looks()
+                self._brokers[place.brokers] = _broker(place, "none", keeps_ids=False), Looks()
             return self._background, *self._brokers[place.brokers]
 
     def close(self) -> None:
@@ -236,8 +236,14 @@ class _Connections:
 _connections = _Connections()
 
 
-def _broker(place: KafkaPlace, compression: Compression) -> KafkaBroker:
-    return KafkaBroker(place.brokers, _security(place), compression=compression, tell=_log.warning)
+def _broker(place: KafkaPlace, compression: Compression, *, keeps_ids: bool = True) -> KafkaBroker:
+    return KafkaBroker(
+        place.brokers,
+        _security(place),
+        compression=compression,
+        keeps_ids=keeps_ids,
+        tell=_log.warning,
+    )
 
 
 def _security(place: KafkaPlace) -> Security:

@@ -56,6 +56,26 @@ class Ahead:
         tracemalloc.stop()
 
 
+def standing_still(act: Callable[[], object]) -> None:
+    """Do something while nothing else goes on here, as where a process was stopped for a while.
+
+    In a thread, as it may have a loop of its own. Raises what it raises.
+    """
+    failed: list[BaseException] = []
+
+    def acted() -> None:
+        try:
+            act()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=acted)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
 def killed(story: Callable[[], None]) -> None:
     """Run ``story`` in a copy of this process, and kill that: nothing is closed, nothing flushed.
 

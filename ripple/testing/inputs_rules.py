@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ripple.batch import Batch
@@ -11,7 +12,7 @@ from ripple.connectors.inputs import Signal, is_inputs
 from ripple.connectors.installed import load
 from ripple.errors import InputError
 from ripple.partition.patient_inputs import PatientInputs
-from ripple.testing.connector_outside import Ahead, nothing_left
+from ripple.testing.connector_outside import Ahead, nothing_left, standing_still
 from ripple.testing.connector_rows import is_bad, ticks
 from ripple.testing.source_rules import (
     AHEAD_BYTES_MAX,
@@ -346,7 +347,7 @@ def inputs_refuse_what_changes_while_they_read(subject: SourceSubject, folder: P
                 await inputs.open(cut, BATCH_ROWS)
                 await read_on(inputs, cut, ROWS)
                 at, known = dict(cut), await inputs.identities(dict(cut))
-                await asyncio.to_thread(change, own)
+                standing_still(partial(change, own))
                 with suppress(InputError):
                     await read_on(inputs, cut, 1)
                     raise AssertionError(f"changed: of what was {what} a record came")

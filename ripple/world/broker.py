@@ -61,6 +61,13 @@ class NoTopicError(BrokerError):
         super().__init__(message, done=False)
 
 
+class AnotherTopicError(BrokerError):
+    """There is a topic of this name, and it is another one than there was."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, done=False)
+
+
 class TooLargeError(BrokerError):
     """A record is larger than its topic takes."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.conn import AIOKafkaConnection, create_conn
@@ -14,7 +16,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.produce import ProduceRequest
 
-from ripple.kafka import private, private_writing
+from ripple.kafka import private, private_topics, private_writing
 from ripple.world.broker import Place
 
 FETCHED = [("t", [(0, 0, 9, 8, 7, [(1, 2)], b"data"), (1, 6, -1, -1, -1, None, None)])]
@@ -68,7 +70,6 @@ def test_requests_of_batches_are_the_bytes_that_aiokafka_makes(name) -> None:
 
 
 def test_answers_of_every_version_say_the_same() -> None:
-    import asyncio
 
     for version in (4, 5, 7, 11):
         parts = [
@@ -92,13 +93,71 @@ def test_answers_of_every_version_say_the_same() -> None:
 
         found = asyncio.run(
             private.fetch(
-                Client(), 7, {Place("t", 0): 5}, wait_ms=1, bytes_max=1, partition_bytes_max=100
+                Client(),
+                7,
+                {Place("t", 0): 5},
+                {},
+                wait_ms=1,
+                bytes_max=1,
+                partition_bytes_max=100,
             )
         )
         assert found == [
             private.Fetched("t", 0, 0, 8, [(1, 2)], b"data"),
             private.Fetched("t", 1, 6, -1, (), b""),
         ]
+
+
+def test_topics_are_fetched_by_id_where_brokers_know_ids() -> None:
+    mine = bytes(range(16))
+
+    class Client:
+        async def send(self, node, asked):
+            old = asked.prepare({1: (4, 12)})
+            assert (node, old.API_VERSION, old.topics[0][0]) == (7, 11, "t")
+            sent = asked.prepare({1: (4, 17)})
+            again = type(sent).decode(sent.encode())
+            ((topic_id, ((number, _, offset, _, _, size, _),), _),) = again.topics
+            assert (topic_id, number, offset, size) == (mine, 0, 5, 100)
+            parts = [
+                (0, 0, 9, 8, 7, [(1, 2, {})], -1, b"data", {}),
+                (1, 6, -1, -1, -1, None, -1, None, {}),
+            ]
+            answer = sent.RESPONSE_TYPE(0, 0, 0, [(mine, parts, {})], {})
+            return sent.RESPONSE_TYPE.decode(answer.encode())
+
+    found = asyncio.run(
+        private.fetch(
+            Client(),
+            7,
+            {Place("t", 0): 5},
+            {"t": mine},
+            wait_ms=1,
+            bytes_max=1,
+            partition_bytes_max=100,
+        )
+    )
+    assert found == [
+        private.Fetched("t", 0, 0, 8, [(1, 2)], b"data"),
+        private.Fetched("t", 1, 6, -1, [], b""),
+    ]
+
+
+def test_ids_come_with_metadata_which_aiokafka_takes_as_its_own() -> None:
+    mine = bytes(range(16))
+    asked = private_topics.metadata_with_ids(["t"])
+    assert type(asked).decode(asked.encode()).topics == [(bytes(16), "t", {})]
+    parts = [(0, 3, 1, 9, [1, 2], [1], [2], {})]
+    answer = asked.RESPONSE_TYPE(
+        *(0, [(1, "h", 9092, None, {})], "c", 1),
+        *([(0, "t", mine, False, parts, -1, {}), (3, "u", bytes(16), False, [], -1, {})], -1, {}),
+    )
+    older, ids = private_topics.ids_of(asked.RESPONSE_TYPE.decode(answer.encode()))
+    assert ids == {"t": mine}
+    cluster = ClusterMetadata()
+    cluster.update_metadata(older)
+    assert cluster.leader_for_partition(TopicPartition("t", 3)) == 1
+    assert private_topics.ids_of(older) == (older, {})
 
 
 def _versions(request) -> list:

@@ -13,7 +13,7 @@ from ripple.kafka import private
 from ripple.kafka.client import KafkaClient
 from ripple.kafka.refusals import NO_TOPIC
 from ripple.kafka.settings import Security
-from ripple.world.broker import NoTopicError
+from ripple.world.broker import AnotherTopicError, NoTopicError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +30,14 @@ class Asked(KafkaClient):
         cluster = SimpleNamespace(partitions_for_topic=lambda _: {0, 1})
         self._client: Any = SimpleNamespace(cluster=cluster)
 
-        async def metadata(_: object, topics: Sequence[str]) -> dict[str, int]:
+        async def metadata(
+            _: object, topics: Sequence[str]
+        ) -> tuple[dict[str, int], dict[str, bytes]]:
             self.asked += 1
-            return dict.fromkeys(topics, NO_TOPIC if self.asked <= ignorant else 0)
+            codes = dict.fromkeys(topics, NO_TOPIC if self.asked <= ignorant else 0)
+            return codes, dict.fromkeys(topics, self.id)
+
+        self.id = bytes(15) + b"1"
 
         monkeypatch.setattr(private, "metadata", metadata)
         monkeypatch.setattr(client_module, "FIRST_PAUSE_S", 0.001)
@@ -60,3 +65,14 @@ def test_one_that_has_gone_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(NoTopicError, match="has no topic 'made'"):
         asyncio.run(client.partitions(MADE))
     assert client.asked > 1
+
+
+def test_one_that_was_made_anew_is_not_taken_for_what_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Asked(monkeypatch, ignorant=0)
+    asyncio.run(client.partitions(MADE))
+    assert client.topic_id(MADE) == client.id.hex()
+    client.id = bytes(15) + b"2"
+    with pytest.raises(AnotherTopicError, match="made anew"):
+        asyncio.run(client.partitions(MADE))

@@ -14,6 +14,7 @@ import pytest
 
 from ripple.connectors.registry import own
 from ripple.testing import sink_suite, source_suite
+from ripple.testing.connector_rows import tick
 from ripple.world.broker import Place, Record
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics
@@ -95,10 +96,22 @@ def put(folder: Path, ticks: list[dict[str, Any]]) -> str:
     return f"{broker.bootstrap}/{topic}?format=json"
 
 
+def remake(folder: Path) -> None:
+    """A topic that was removed, and another one of its name, with more in it."""
+
+    async def again() -> None:
+        async with Topics(RUNNING["broker"].bootstrap) as topics:
+            await topics.delete(unique(folder))
+
+    asyncio.run(again())
+    (folder / "made").unlink()
+    put(folder, [tick(number) for number in range(300)])
+
+
 @pytest.fixture(autouse=True)
 def reads_little_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than the suite's long input, so that it is seen whether reading ahead has an end."""
     monkeypatch.setattr("ripple.kafka.inputs.BYTES_AHEAD", 2 << 20)
 
 
-TestKafka = source_suite(own()["kafka"], put)
+TestKafka = source_suite(own()["kafka"], put, changes={"made anew": remake})
