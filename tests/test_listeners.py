@@ -1,0 +1,43 @@
+"""Every place that listens is known, with the test that walks it as everybody there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LISTENS = re.compile(
+    r"\.listen\(|\bserve_pages\(|control\.serve\(|aio\.server\(|\bgrpc\.server\(|LiveListening\("
+    r"|create_server\(|start_server\(|start_unix_server\(|HTTPServer\(|socketserver|\.Listener\("
+    r"|TCPSite\(|create_datagram_endpoint\(|run_app\("
+)
+OPEN = "pages for everybody, which --pages-without-tls says: no record, no command"
+# What listens, and what says who may do what there.
+KNOWN = {
+    "coordinator/process.py": ("tests/dashboard/test_walk.py", OPEN),
+    "ripple/cli/spark_watch.py": ("tests/test_probes.py", OPEN),
+    "ripple/dashboard/listening.py": ("tests/dashboard/test_walk.py", "roles"),
+    "ripple/flight/process.py": ("tests/flight/test_ready.py", OPEN),
+    "ripple/flight/server.py": ("tests/flight/barrage/test_server.py", "roles"),
+    "ripple/probes.py": ("tests/test_probes.py", OPEN),
+    "ripple/world/live_control_server.py": ("tests/dashboard/test_walk.py", "roles"),
+    "ripple/world/live_listening.py": ("tests/world/test_seats.py", "the others' connections"),
+    "ripple/world/live_network.py": ("tests/world/test_seats.py", "the others' connections"),
+    "worker/exchange.py": ("tests/exchange/test_walk.py", "credentials"),
+    "worker/process.py": ("tests/worker/test_watch.py", OPEN),
+}
+# Simulated; of Spark's own network; tries whether a port is free.
+ASIDE = ("ripple/testing/", "ripple/spark/", "ripple/cli/up/plan.py")
+
+
+def test_whoever_listens_is_walked() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("ripple", "worker", "coordinator")
+        for path in (ROOT / room).rglob("*.py")
+        if LISTENS.search(path.read_text())
+    }
+    ours = {name for name in found if not name.startswith(ASIDE)}
+    assert ours == KNOWN.keys(), "who may do what there? Walk it as everybody, and name the test"
+    for test, _ in KNOWN.values():
+        assert (ROOT / test).is_file()
