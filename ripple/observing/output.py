@@ -204,7 +204,10 @@ def of_key(layout: Layout | None, rows: Any, key: Mapping[str, Any]) -> Any:
             raise InputError(f"{name!r} is no field of the key, which is {', '.join(names)}")
         column = rows.column(name)
         try:
-            rows = rows.filter(pc.equal(column, pa.scalar(value, column.type)))
+            wanted = pa.scalar(value, column.type)
+            if wanted.as_py() != value:  # 1.5 would be 1
+                raise ValueError("it has no such value")
+            rows = rows.filter(pc.equal(column, wanted))
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             given = repr(value)[:VALUE_CHARACTERS_MAX]
             raise InputError(f"{name}={given}: the field is {column.type}: {error}") from error
