@@ -4,6 +4,7 @@ state            its seven states, and how it goes from one to another
 membership       its part in the cluster: joins, says that it is well, hears of versions, leaves
 coordinator_link the way to one coordinator
 supervisor       a worker as others see it; it never computes
+deaths           which processes have ended unasked, and when that is too much
 slot             one of its processes: started again when it ends, killed when it hangs
 child            an engine process; ``spawning`` starts it, ``pipe`` and ``words`` are between both,
                  ``serving`` is what it does with them

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from ripple import event_loop, process
 from ripple.assignment.founding import key_of
+from ripple.change.adaptation import ChangedPlanError
 from ripple.checkpoint.checkpoints import is_file
 from ripple.errors import RippleError
 from ripple.observe.levels import Level
@@ -41,6 +43,7 @@ from worker import files
 from worker.backpressure import Intake, Pressure, Thresholds
 from worker.ends import Places
 from worker.exchange import ExchangePort
+from worker.identity import code_of
 from worker.lane_home import lane_home
 from worker.pipe import Pipe, first_message
 from worker.routes import Routes
@@ -88,11 +91,28 @@ def _work(pipe: Pipe, begin: Mapping[str, Any]) -> int:
     log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(name), process=name)
     try:
         plan = load_plan(begin["pipeline"])  # before there is a loop: its code may run one
+        _check_same(plan, begin)
     except (RippleError, OSError) as error:
-        log.say(f"cannot work: {error}", Level.ERROR)
-        return 1
+        return event_loop.run(_end_unable(pipe, log, str(error)))
     _heed_no_signal()  # whatever that code has made of them
     return event_loop.run(_serve(pipe, begin, plan, log))
+
+
+def _check_same(plan: Plan, begin: Mapping[str, Any]) -> None:
+    """Raise ChangedPlanError where the file is another one than the supervisor has loaded."""
+    code = code_of(plan)
+    if [code.plan_hash, code.topology_hash] != begin["code"]:
+        raise ChangedPlanError(
+            f"{begin['pipeline']} has changed since the worker began: end the worker, and start it "
+            "again (docs/changing.md, In a cluster)"
+        )
+
+
+async def _end_unable(pipe: Pipe, log: Log, why: str) -> int:
+    log.say(f"cannot work: {why}", Level.ERROR)
+    with suppress(ConnectionError):
+        await pipe.write({"say": "cannot", "why": why.splitlines()[-1]})
+    return 1
 
 
 async def _serve(pipe: Pipe, begin: Mapping[str, Any], plan: Plan, log: Log) -> int:

@@ -14,6 +14,7 @@ from ripple.assignment.founding import founded
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import RippleError
 from ripple.events import CoordinatorAnswered, Evicted
+from ripple.observe.levels import Level
 from ripple.observe.memory import resident_bytes
 from ripple.observe.samples import Samples
 from ripple.partition.grouping import commit_interval_ns
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ripple.assignment import Code
     from ripple.connectors.connector import LaneHome
     from ripple.events import Event
     from ripple.observe.log import Log
@@ -67,7 +69,7 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
 
 
 def _beginning(
-    settings: Settings, sinks: Mapping[str, str], addresses: Mapping[str, str]
+    settings: Settings, code: Code, sinks: Mapping[str, str], addresses: Mapping[str, str]
 ) -> Callable[[int], dict[str, Any]]:
     """Return what tells a process, by its number, what it is to do."""
     traces = None
@@ -82,6 +84,7 @@ def _beginning(
             "say": "begin",
             "process": f"{settings.worker_id}/{slot}",
             "pipeline": settings.pipeline,
+            "code": [code.plan_hash, code.topology_hash],
             "store": settings.store,
             "s3": settings.s3.as_values(),
             "root": settings.root or ".",
@@ -132,7 +135,7 @@ async def _work(
         await _become_free(settings, world, addresses)
 
     watch = Watch(world.clock, settings.alerts)
-    spawn = Spawner(_beginning(settings, sinks, addresses), spares=settings.spares)
+    spawn = Spawner(_beginning(settings, code, sinks, addresses), spares=settings.spares)
     worker = Supervisor(
         settings.worker_id,
         processes,
@@ -140,6 +143,7 @@ async def _work(
         world.clock,
         hung_after_s=settings.hung_after_ms / 1000,
         say=log.say,
+        warn=partial(log.say, level=Level.WARN),
         inputs=inputs,
         watch=watch,
     )
@@ -205,14 +209,7 @@ async def _work(
             say=log.say,
         )
         await worker.run(membership, stopping)
-        log.say("is told to stop: its partitions move away")
-        is_complete = await worker.stop(
-            move_away_s=settings.move_away_ms / 1000,
-            stop_s=settings.stop_ms / 1000,
-            reason="it was told to stop",
-        )
-        if not is_complete:
-            raise UnfinishedError(f"not everything was completed in {settings.stop_ms} ms")
+        await _end(worker, settings, "" if stopping.is_set() else worker.why_vain, log)
     finally:
         watching.cancel()
         probes.close()
@@ -223,6 +220,20 @@ async def _work(
 def _lanes_text(plan: Plan, home: LaneHome | None, root: str) -> str:
     where = root if home is None else home.name
     return f"stages of {plan.name} hand records to each other through topics of {where}"
+
+
+async def _end(worker: Supervisor, settings: Settings, vain: str, log: Log) -> None:
+    """End in good order. vain: why others had better have its partitions, "" if it is told to."""
+    log.say(f"{vain or 'is told to stop'}: its partitions move away")
+    is_complete = await worker.stop(
+        move_away_s=settings.move_away_ms / 1000,
+        stop_s=settings.stop_ms / 1000,
+        reason=vain or "it was told to stop",
+    )
+    if vain:
+        raise UnfinishedError(f"{vain}; others have its partitions: mend that, start it again")
+    if not is_complete:
+        raise UnfinishedError(f"not everything was completed in {settings.stop_ms} ms")
 
 
 def _home(settings: Settings, plan: Plan, sinks: Mapping[str, str]) -> LaneHome | None:

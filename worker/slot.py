@@ -88,13 +88,14 @@ class Slot:
         *,
         hung_after_s: float,
         changed: Callable[[], None],
-        exited: Callable[[int, int], None],
+        exited: Callable[[int, int, str, bool], None],
         say: Callable[[str], None],
     ) -> None:
         """Start nothing yet.
 
         changed: called when it has said something new. exited: called with number and start when a
-        process has ended that was not told to.
+        process has ended that was not told to, with how, and whether it had said that it cannot
+        work at all.
         """
         self.number = number
         self.start = 0
@@ -117,6 +118,7 @@ class Slot:
         self._heard_ns = 0
         self._pauses = Pauses(clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
         self._asked: list[asyncio.Future[list[Any]]] = []
+        self._cannot = ""  # why the present process cannot work at all
         self.greeting: Callable[[], list[dict[str, Any]]] = list
         """What a new process is told first."""
 
@@ -170,8 +172,8 @@ class Slot:
                 how = f"it could not be started: {error}"
             if self._stopping.is_set():
                 return
-            self._say(f"process {self.number} has ended: {how}; another one begins")
-            self._exited(self.number, self.start)
+            why, self._cannot = self._cannot, ""
+            self._exited(self.number, self.start, why or how, bool(why))
             self.start += 1
             self._changed()
             with suppress(TimeoutError):
@@ -210,6 +212,8 @@ class Slot:
         try:
             while (message := await engine.pipe.read()) is not None:
                 self._heard_ns = self._clock.monotonic_ns()
+                if message["say"] == "cannot":
+                    self._cannot = str(message["why"])
                 if message["say"] == "report":
                     self.report, self.standings = words.reported(message)
                     if any(one.has_state for one in self.standings.values()):

@@ -43,6 +43,7 @@ class Supervisor:
         *,
         hung_after_s: float,
         say: Callable[[str], None],
+        warn: Callable[[str], None] | None = None,
         inputs: tuple[tuple[str, int], ...] = (),
         watch: Watch | None = None,
     ) -> None:
@@ -60,6 +61,8 @@ class Supervisor:
         self._say = say
         self._inputs = inputs
         self._changed = asyncio.Event()
+        self._is_vain = asyncio.Event()
+        self._warn = warn or say
         self._stored: dict[tuple[int, int, int], int] = {}  # what others were told of
         self.slots = [
             Slot(
@@ -110,19 +113,21 @@ class Supervisor:
     # Its life.
 
     async def run(self, membership: Membership, stopping: asyncio.Event) -> None:
-        """Be a member, with processes, until told to stop."""
+        """Be a member, with processes, until told to stop, or until ``why_vain`` says something."""
         self.membership = membership
         running = [asyncio.ensure_future(slot.run()) for slot in self.slots]
         member = asyncio.ensure_future(membership.run())
         told = asyncio.ensure_future(stopping.wait())
+        vain = asyncio.ensure_future(self._is_vain.wait())
         try:
-            await asyncio.wait([member, told, *running], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([member, told, vain, *running], return_when=asyncio.FIRST_COMPLETED)
             for task in (member, *running):
                 if task.done():
                     task.result()  # a bug of ours: it does not end by itself
         finally:
             told.cancel()
-            if not stopping.is_set():
+            vain.cancel()
+            if not (stopping.is_set() or self._is_vain.is_set()):
                 for slot in self.slots:
                     slot.kill()
         self._running, self._member = running, member
@@ -228,6 +233,21 @@ class Supervisor:
         start = None if self.incarnation is None else (self.incarnation, slot.start)
         return words.assign(assignment, start)
 
-    def _exited(self, number: int, start: int) -> None:
+    @property
+    def why_vain(self) -> str:
+        """Why this worker gives its partitions to others, who can compute them; "" if it does not.
+
+        Who is alone goes on trying.
+        """
+        now, worker = self.assignment, self.lifecycle.worker_id
+        if now is None or all(one.is_leaving or one.id == worker for one in now.members):
+            return ""
+        return self.watch.deaths.too_many
+
+    def _exited(self, number: int, start: int, how: str, is_unable: bool) -> None:
+        self._warn(f"process {number} has ended: {how}; another one begins")
+        self.watch.deaths.died(number, how, is_unable=is_unable)
         if self.membership is not None:
             self.membership.exited(number, start)
+        if self.why_vain:
+            self._is_vain.set()

@@ -8,6 +8,7 @@ from ripple import events
 from ripple.observe.alerts import Alerts, Seen, State
 from ripple.observe.levels import Level
 from ripple.rpc.words import MISFIT
+from worker.deaths import Deaths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,7 @@ class Watch:
         self._alerts = Alerts(thresholds)
         self._answered_ns = clock.monotonic_ns()
         self._refused = ""
+        self.deaths = Deaths(clock)
 
     def told(self, event: events.Event) -> None:
         """Take what happens to the membership."""
@@ -51,7 +53,8 @@ class Watch:
     def look(self, samples: Samples) -> list[Standing]:
         """Look once; return what has begun or ceased to fire."""
         now_ns = self._clock.monotonic_ns()
-        seen = Seen(samples, (now_ns - self._answered_ns) / NS, self._refused)
+        silent_s = (now_ns - self._answered_ns) / NS
+        seen = Seen(samples, silent_s, self._refused, self.deaths.told)
         return self._alerts.look(seen, now_ns)
 
     @property

@@ -48,6 +48,7 @@ RULES = {
         Rule("CheckpointStale", "critical", 10),
         Rule("WorkerSilent", "critical"),
         Rule("SchemaMismatch", "critical"),
+        Rule("ProcessesDying", "critical"),
         Rule("DataLossDetected", "critical"),
         Rule("CertificateExpires", "warning"),
     )
@@ -94,12 +95,13 @@ class Seen:
     """What is looked at. samples: of the whole worker; its partitions have no gauges when gone.
 
     silent_s: for how long no coordinator has answered. refused: why the worker cannot join, "" if
-    it can.
+    it can. dying: what is told of processes that end again and again, "" for none.
     """
 
     samples: Samples
     silent_s: float = 0.0
     refused: str = ""
+    dying: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,16 @@ class Alerts:
         stale = self._stale(seen.samples, limits.alert_checkpoint_ms / 1000, now_ns)
         if stale:
             yield "CheckpointStale", stale
-        if seen.silent_s > limits.alert_silent_ms / 1000:
+        yield from self._of_worker(seen)
+        losses = _sum(seen.samples, "ripple_digest_mismatches_total")
+        if losses > self._losses:
+            self._losses, self._lost_ns = losses, now_ns
+        if self._lost_ns is not None and now_ns - self._lost_ns < LOSS_S * NS:
+            yield "DataLossDetected", "a restored table is not what was committed"
+
+    def _of_worker(self, seen: Seen) -> Iterator[tuple[str, str]]:
+        """Yield the same of what concerns the worker and not what it computes."""
+        if seen.silent_s > self._thresholds.alert_silent_ms / 1000:
             yield "WorkerSilent", f"no coordinator has answered for {seen.silent_s:.0f} s"
         if seen.refused:
             yield "SchemaMismatch", seen.refused
@@ -177,11 +188,8 @@ class Alerts:
                 "CertificateExpires",
                 f"the certificate is believed for {left_s / 86_400:.1f} days",
             )
-        losses = _sum(seen.samples, "ripple_digest_mismatches_total")
-        if losses > self._losses:
-            self._losses, self._lost_ns = losses, now_ns
-        if self._lost_ns is not None and now_ns - self._lost_ns < LOSS_S * NS:
-            yield "DataLossDetected", "a restored table is not what was committed"
+        if seen.dying:
+            yield "ProcessesDying", seen.dying
 
     def _stale(self, samples: Samples, limit_s: float, now_ns: int) -> str:
         """Say which partition's checkpoint is the oldest that is too old, "" if there is none.

@@ -217,6 +217,7 @@ def test_prometheus_is_given_the_same_rules() -> None:
         "CheckpointStale": limits.alert_checkpoint_ms / 1000,
         "WorkerSilent": limits.alert_silent_ms / 1000,
         "SchemaMismatch": 0,
+        "ProcessesDying": 2,
         "DataLossDetected": 0,
         "CertificateExpires": EXPIRY_S,
     }

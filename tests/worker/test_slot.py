@@ -69,7 +69,7 @@ def pauses(lives_s: float, standing: Standing | None) -> list[float]:
         SimClock(loop, chance),
         hung_after_s=30.0,
         changed=lambda: None,
-        exited=lambda _slot, _start: None,
+        exited=lambda _slot, _start, _how, _unable: None,
         say=lambda _line: None,
     )
     try:

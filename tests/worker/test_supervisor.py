@@ -18,11 +18,13 @@ import pytest
 from ripple.assignment import Share
 from ripple.batch import Batch
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.pipeline_file import load_plan
 from ripple.schema.columns import records_of
 from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import children_of
 from tests.patience import PATIENCE_S
 from tests.worker.processes import given
+from worker.identity import code_of
 from worker.spawning import Process, Spawner
 from worker.state import State
 from worker.supervisor import Supervisor
@@ -130,8 +132,10 @@ class Spawned:
 
     @staticmethod
     def _begin(folder: Path, slot: int) -> dict[str, Any]:
+        code = code_of(load_plan(str(FILE)))
         return {
             "say": "begin",
+            "code": [code.plan_hash, code.topology_hash],
             "process": f"a/{slot}",
             "pipeline": str(FILE),
             "store": str(folder / "state"),

@@ -59,7 +59,7 @@ def test_a_workers_page_and_report_have_its_alerts() -> None:
     worker.watch.look(Samples())
     clock.at_s = 42
     listed = {one["name"]: one for one in json.loads(probes_of(worker)["/alerts"]().body)}
-    assert len(listed) == 8
+    assert len(listed) == 9
     assert (listed["WorkerSilent"]["state"], listed["WorkerSilent"]["seconds"]) == ("firing", 2)
     assert listed["DataLossDetected"]["state"] == "quiet"
     assert [alert.name for alert in worker.report().alerts] == ["WorkerSilent"]
