@@ -90,7 +90,7 @@ def test_text_that_is_not_utf8_is_left_out_and_the_log_stays_readable(tmp_path: 
         ("a.parquet", "offset 1: symbol is not valid UTF-8"),
     ):
         done = ripple("log", "append", topic, tmp_path / name)
-        assert (done.code, done.err.count("appended 1 records")) == (0, 1)
+        assert (done.code, done.err.count("appended 1 record")) == (0, 1)
         assert reason in done.err
     assert ripple("log", "verify", topic).code == 0
     assert lines(ripple("log", "tail", topic).out) == [TRADES[0], TRADES[2]]
