@@ -118,6 +118,10 @@ def undivided_by(name: str, count: int, ours: int) -> str | None:
     )
 
 
-def _divisor(count: int, most: int) -> int:
-    """Return the largest number of partitions that would fit, at most ``most``."""
-    return next(n for n in range(min(count, most), 0, -1) if count % n == 0) if count > 0 else 1
+def _divisor(count: int, asked: int) -> int:
+    """Return the number of partitions that fits and is nearest to what was asked for.
+
+    Of two the larger one: one that is too small cannot be made larger later.
+    """
+    fitting = [n for n in range(1, count + 1) if count % n == 0]
+    return min(fitting, key=lambda n: (abs(n - asked), -n), default=1)

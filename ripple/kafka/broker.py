@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ripple.errors import OutputError
 from ripple.extras import needed
 from ripple.kafka import private_writing as private
 from ripple.kafka.batches import ProducerId
@@ -101,16 +102,16 @@ class KafkaBroker(KafkaReader):
 
         Learn what whoever writes to it needs to know, which nobody then waits for in a transaction.
         """
-        await self._make(topic, partitions, is_compacted=is_compacted, is_kept=is_kept)
+        configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
+        await self._make(topic, partitions, configs)
         self._client.await_topic(topic)
+        if configs:
+            await self._check_configs(topic, configs)
         await self.partitions(topic)
         await self.batch_bytes_max(topic)
 
-    async def _make(
-        self, topic: str, partitions: int, *, is_compacted: bool, is_kept: bool
-    ) -> None:
+    async def _make(self, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
         await self.connected()
-        configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
         client = self.open_client
 
         async def ask() -> int:
@@ -121,6 +122,26 @@ class KafkaBroker(KafkaReader):
             return 0 if code == THERE else code
 
         await self.until_done(f"topic {topic!r} cannot be made", ask)
+
+    async def _check_configs(self, topic: str, wanted: Mapping[str, str]) -> None:
+        """Raise OutputError for a topic that somebody else has made, and that forgets."""
+        found: dict[str, str] = {}
+
+        async def ask() -> int:
+            node = await private.controller(self.open_client)
+            found.update(await private.configs(self.open_client, node, topic, [*wanted]))
+            return 0
+
+        await self.until_done(f"how topic {topic!r} is set", ask)
+        # Who may not ask is told nothing.
+        wrong = [name for name, value in found.items() if value != wanted[name]]
+        if wrong:
+            said = ", ".join(f"{name}={found[name]}" for name in wrong)
+            must = ",".join(f"{name}={wanted[name]}" for name in wrong)
+            raise OutputError(
+                f"topic {topic} has {said}, so that records in it would be removed that are needed:"
+                f" kafka-configs.sh --alter --topic {topic} --add-config {must}"
+            )
 
     async def remove_before(self, offsets: Mapping[Place, int]) -> None:
         """Remove what is before these offsets."""

@@ -36,18 +36,26 @@ class Reached(NamedTuple):
     commit: Commit
 
 
+class Held(NamedTuple):
+    """The topic of an output as it was when that was begun. id: "" where brokers do not tell."""
+
+    id: str
+    partitions: int
+
+
 @dataclass(frozen=True, slots=True)
 class Cuts:
     """A cut record. epoch: of the owner who wrote it. number: grows with each that is written.
 
     watermarks_ns: of each input at the newest cut, for whoever watches; empty in records of older
-    versions.
+    versions. topics: those of outputs, by name; likewise.
     """
 
     epoch: int
     number: int
     outputs: Mapping[str, Reached] = field(default_factory=dict)
     watermarks_ns: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, Held] = field(default_factory=dict)
 
     def record(self, partition: int, timestamp_ms: int) -> Record:
         """Return the record for partition ``partition`` of a stage."""
@@ -60,6 +68,7 @@ class Cuts:
                 for name, (topic, commit) in self.outputs.items()
             },
             "watermarks_ns": dict(self.watermarks_ns),
+            "topics": {name: held._asdict() for name, held in self.topics.items()},
         }
         return Record(b"%d" % partition, json.dumps(held, sort_keys=True).encode(), timestamp_ms)
 
@@ -75,7 +84,12 @@ class Cuts:
                     f"reads up to {FORMAT}: upgrade it"
                 )
             outputs = {name: _reached(one) for name, one in held["outputs"].items()}
-            return cls(held["epoch"], held["number"], outputs, held.get("watermarks_ns", {}))
+            topics = {
+                name: Held(str(one["id"]), int(one["partitions"]))
+                for name, one in held.get("topics", {}).items()
+            }
+            watermarks_ns = held.get("watermarks_ns", {})
+            return cls(held["epoch"], held["number"], outputs, watermarks_ns, topics)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise OutputError(
                 f"{place} holds a record that is no cut: {record.value!r}. The topic belongs to "

@@ -17,7 +17,7 @@ from ripple.errors import OutputError
 from ripple.events import Tell, untold
 from ripple.fenced import FencedError
 from ripple.kafka.alone import check_right_behind, end_what_hangs
-from ripple.kafka.cuts import Cuts, Reached, newest
+from ripple.kafka.cuts import Cuts, Held, Reached, newest
 from ripple.kafka.patience import Patience
 from ripple.kafka.place import KafkaPlace
 from ripple.kafka.reading_back import ReadingBack
@@ -101,6 +101,7 @@ class KafkaGroup:
         self._way_s = 0.0
         self._last = Cuts(0, 0)
         self._end: int | None = None
+        self._topics: dict[str, Held] = {}
         self._partitions: dict[str, int] = {}
         self._waiting: dict[Place, list[Records]] = {}
         self._is_marked = self._is_prepared = False
@@ -120,7 +121,8 @@ class KafkaGroup:
                 return
             found = await newest(self._broker, self._whose.place)
             if found is not None:
-                self._check_topics(found)
+                counts = {one.topic: await self._count(one.topic) for one in self._outputs.values()}
+                self._topics_of(found, counts)
                 newest_epoch = found.epoch
 
         await self._patience.surely("look at", act, OPEN_PATIENCE_S)
@@ -144,9 +146,11 @@ class KafkaGroup:
                 await self._prepare()
             self._is_prepared = False  # where this fails, something has changed
             last = await self._take_over(self._look_for_ends)
-            self._check_topics(last)
+            self._topics = self._topics_of(last, self._partitions)
+            # A row stays where it is: what was added to a topic since is not written to.
+            self._partitions = {name: held.partitions for name, held in self._topics.items()}
             self._last = last
-            mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns)
+            mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns, self._topics)
             await self._transact(mine, {})
             self._last, self._way_s = mine, 0.0
 
@@ -190,7 +194,8 @@ class KafkaGroup:
             for name, one in reached.items()
         }
         watermarks_ns = next((one.watermarks_ns for one in reached.values()), None)
-        wanted = Cuts(self._epoch, self._last.number + 1, outputs, watermarks_ns or {})
+        number = self._last.number + 1
+        wanted = Cuts(self._epoch, number, outputs, watermarks_ns or {}, self._topics)
         # What is written from here on is of the next commit.
         waiting = self._waiting
         if self._guards("rows_of_the_cut"):
@@ -393,8 +398,13 @@ class KafkaGroup:
         lane = self._lanes.get(output)
         return f"kafka:{self._where}/{self._outputs[output].topic if lane is None else lane}"
 
-    def _check_topics(self, found: Cuts) -> None:
-        """Raise OutputError for an output that has begun elsewhere."""
+    def _topics_of(self, found: Cuts, counts: Mapping[str, int]) -> dict[str, Held]:
+        """Return what the topics of outputs are, by a cut record and their partitions, 0: none.
+
+        Raises OutputError for an output that has begun elsewhere, or whose topic is another one now
+        than that which holds what was committed.
+        """
+        topics = {}
         for output, written in self._outputs.items():
             reached = found.outputs.get(output)
             if reached is not None and reached.topic != written.topic:
@@ -403,3 +413,33 @@ class KafkaGroup:
                     f"{reached.topic}, and now it is {written.topic}: go on with that, or give the "
                     "pipeline another name"
                 )
+            known = None if reached is None else found.topics.get(written.topic)
+            count = counts[written.topic]
+            topics[written.topic] = self._held(output, written.topic, count, known)
+        return topics
+
+    async def _count(self, topic: str) -> int:
+        """Return how many partitions a topic has, 0 if there is none."""
+        try:
+            return await self._broker.partitions(topic)
+        except NoTopicError:
+            return 0
+
+    def _held(self, output: str, topic: str, count: int, known: Held | None) -> Held:
+        """Return what a topic is. known: what it was, None where nothing lies there."""
+        if known is not None and not count:
+            raise self._lost(output, topic, "is not there any more")
+        topic_id = getattr(self._broker, "topic_id", lambda _: "")(topic)  # of live ones
+        if known is None:
+            return Held(topic_id, count)
+        if (known.id and topic_id and known.id != topic_id) or count < known.partitions:
+            raise self._lost(output, topic, "was made anew since")
+        return Held(known.id or topic_id, known.partitions)
+
+    def _lost(self, output: str, topic: str, how: str) -> OutputError:
+        return OutputError(
+            f"output {output!r} of pipeline {self._whose.pipeline!r} was committed to topic {topic}"
+            f" of {self._where}, which {how}: what was there is gone. To write it again from the "
+            f"first record, remove the topic {self._whose.place.topic} and the checkpoints; or "
+            "give the pipeline another name"
+        )

@@ -184,13 +184,21 @@ async def controller(client: AIOKafkaClient) -> int:
 
 async def batch_bytes_max(client: AIOKafkaClient, node: int, topic: str) -> int | None:
     """Return how many bytes a batch of a topic may have; None if the broker does not say."""
-    asked = DescribeConfigsRequest([(_TOPIC, topic, ["max.message.bytes"])])
-    answer = await client.send(node, asked)
-    for code, _, _, _, entries in answer.resources:
-        for entry in entries:
-            if not code and entry[0] == "max.message.bytes":
-                return int(entry[1])
-    return None
+    found = await configs(client, node, topic, ["max.message.bytes"])
+    return int(found["max.message.bytes"]) if found else None
+
+
+async def configs(
+    client: AIOKafkaClient, node: int, topic: str, names: Sequence[str]
+) -> dict[str, str]:
+    """Return settings of a topic, as far as the broker says them."""
+    answer = await client.send(node, DescribeConfigsRequest([(_TOPIC, topic, list(names))]))
+    return {
+        entry[0]: entry[1]
+        for code, _, _, _, entries in answer.resources
+        for entry in entries
+        if not code and entry[0] in names
+    }
 
 
 async def offsets_of(

@@ -123,7 +123,7 @@ def test_partitions_that_do_not_fit_the_source_are_refused_before_anything_start
     up = Up(job, "--partitions", "3")
     assert up.ended() == 1
     assert "has 4 partitions, which 3 does not divide" in up.said
-    assert "--partitions 2" in up.said
+    assert "--partitions 4" in up.said
     assert not (job.source.parent / "state").exists()
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ripple.connectors.contract import Commit
+from ripple.errors import OutputError
 from ripple.fenced import FencedError
-from ripple.kafka.cuts import Cuts, Looks, newest
+from ripple.kafka.cuts import Cuts, Held, Looks, Reached, newest
 from ripple.testing import (
     Faults,
     SimCluster,
@@ -26,6 +28,7 @@ from ripple.testing.sim_broker import SimBroker
 from ripple.testing.sim_broker_log import BrokerLog
 from ripple.testing.sim_service import NoReplyError
 from ripple.world.broker import Place, Record
+from ripple.world.ports import all_guards
 from tests.examples import EXAMPLES
 from tests.kafka.owners import (
     INPUT,
@@ -491,3 +494,30 @@ def test_a_trace_is_in_headers_and_nowhere_else(readers: Readers) -> None:
         b"trace %d" % number for number in range(len(tracer.ended))
     }
     assert len(set(headers)) == 3
+
+
+TICKS_TOPIC = topic_of(PLAN.outputs[0].name)
+
+
+def topics_of(known: Held, topic_id: str, count: int) -> Mapping[str, Held]:
+    """What a group takes its topics for, where a cut record knows one of them."""
+    broker = SimpleNamespace(topic_id=lambda _: topic_id)
+    world: Any = SimpleNamespace(broker=broker, clock=None, guards=all_guards)
+    reached = {PLAN.outputs[0].name: Reached(TICKS_TOPIC, Commit({"ticks": 7}, "d"))}
+    record = Cuts(1, 2, reached, {}, {TICKS_TOPIC: known}).record(0, 0)
+    counts = {topic_of(output.name): count for output in PLAN.outputs}
+    return group_of(world)._topics_of(Cuts.of(record, WHOSE.place), counts)
+
+
+def test_rows_stay_where_they_are_when_a_topic_gets_more_partitions() -> None:
+    assert topics_of(Held("a", 3), "a", 5)[TICKS_TOPIC] == Held("a", 3)
+    assert topics_of(Held("", 3), "a", 3)[TICKS_TOPIC] == Held("a", 3)
+
+
+def test_a_topic_that_holds_what_was_committed_is_missed() -> None:
+    with pytest.raises(OutputError, match=r"not there any more.*remove the topic .*cuts"):
+        topics_of(Held("a", 3), "", 0)
+    with pytest.raises(OutputError, match="made anew since"):
+        topics_of(Held("a", 3), "b", 3)
+    with pytest.raises(OutputError, match="made anew since"):
+        topics_of(Held("", 3), "", 2)
