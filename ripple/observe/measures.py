@@ -28,6 +28,7 @@ FATES = ("applied", "very_late", "dead_lettered")
 _LATE = {
     "mildly_late": "ripple_window_late_events_total",
     "very_late": "ripple_window_very_late_events_total",
+    "future": "ripple_window_future_events_total",
 }
 
 

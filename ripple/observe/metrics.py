@@ -75,6 +75,7 @@ _BOOK = (
     ),
     _counter("window_late_events_total", "Mildly late events, which count", "worker"),
     _counter("window_very_late_events_total", "Very late events, which do not", "worker"),
+    _counter("window_future_events_total", "Events far ahead of their watermark", "worker"),
     _counter(
         "window_retractions_total", "Rows of windows corrected or withdrawn once shown", "worker"
     ),
