@@ -120,7 +120,10 @@ class _Box(NamedTuple):
 
 
 def _list(options: argparse.Namespace) -> int:
-    for box in _boxes(options):
+    boxes = _boxes(options)
+    if not boxes and options.format == "text":
+        print("0 letters")
+    for box in boxes:
         retried = box.retried()
         totals = Causes()
         if options.format == "text":
@@ -177,18 +180,24 @@ def _known(letter: Letter, *, retried: bool) -> dict[str, Any]:
 def _retry(options: argparse.Namespace) -> int:
     connector = connector_of(options.source)
     place = None if connector is not None and connector.retries else _place(options.source)
+    topic = None
+    if place is not None:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
     boxes = _boxes(options)
+    if not boxes:
+        if options.format == "text":
+            print("0 retried")
+        return 0
     if len(pipelines := sorted({box.pipeline for box in boxes})) > 1:
         raise InputError(f"choose with --pipeline: there are letters of {', '.join(pipelines)}")
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
-    if place is None:
+    if place is None or topic is None:
         assert connector is not None
         opens = load(connector.scheme, connector.package, connector.retries)
         with opens(options.source.partition(":")[2], pipelines[0]) as target:
             for box in boxes:
                 _write_again(box, options, target, holder)
         return 0
-    topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
     with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
             chosen = list(_chosen(box.letters(), options))
@@ -307,15 +316,14 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
         for box in boxes
         if options.pipeline in (None, box.pipeline) and options.partition in (None, box.partition)
     ]
-    chosen = _filled(asked)  # all others only where there are none, to say what there is
-    if not chosen:
+    if not asked:
         held = ", ".join(map(str, _filled(boxes))) or "none at all"
         raise InputError(
             f"there are no such dead letters below {options.checkpoint_dir}: there are {held}"
         )
-    return chosen
+    return _filled(asked)
 
 
 def _filled(boxes: Iterable[_Box]) -> list[_Box]:
-    """Return those with letters: a worker has a place for them also where there are none."""
+    """Return those with letters, or damage: each partition has a place for them."""
     return [box for box in boxes if any(box.found())]
