@@ -12,13 +12,12 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-# What Ripple needs comes first: a change of the source alone does not fetch it again.
-COPY pyproject.toml ./
-COPY deploy/docker/needed.py deploy/docker/
-RUN python deploy/docker/needed.py cluster kafka avro msgpack s3 barrage dashboard query tracing > needed.txt \
-    && python -m venv /opt/ripple \
-    && /opt/ripple/bin/pip install --requirement needed.txt
-COPY setup.py README.md LICENSE ./
+# What Ripple needs comes first: a change of the source alone does not fetch it again. Two builds of
+# one commit have the same packages: `make lock` writes their versions and hashes.
+COPY deploy/docker/requirements.lock deploy/docker/
+RUN python -m venv /opt/ripple \
+    && /opt/ripple/bin/pip install --require-hashes --requirement deploy/docker/requirements.lock
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY ripple ripple
 COPY coordinator coordinator
 COPY worker worker

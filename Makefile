@@ -8,7 +8,7 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 export PIP_NO_COMPILE := 1
 
 .PHONY: demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
-	bench gate wide fuzz sim missing kill chaos corruption protos check sanitize clean
+	bench gate wide fuzz sim missing kill chaos corruption protos lock sbom check sanitize clean
 
 demo: $(VENV)/.ripple
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
@@ -141,6 +141,21 @@ corruption: $(VENV)/.dev
 # The messages of gRPC, from proto/ to ripple/: they are committed, and a test compares them.
 protos: $(VENV)/.dev
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/*/*.proto proto/ripple/*/*/*.proto))
+
+# What the image installs: the newest versions that pyproject.toml allows, with their hashes, and
+# as a bill of materials (CycloneDX) in build/sbom.json.
+IMAGE_EXTRAS := cluster kafka avro msgpack s3 barrage dashboard query tracing
+LOCK := deploy/docker/requirements.lock
+
+lock: $(PYTHON)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv
+	$(PYTHON) deploy/docker/needed.py $(IMAGE_EXTRAS) | $(PYTHON) -m uv pip compile --quiet --upgrade --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --output-file $(LOCK) -
+
+sbom: $(PYTHON)
+	@mkdir -p build
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	$(PYTHON) -m cyclonedx_py requirements $(LOCK) --pyproject pyproject.toml --output-file build/sbom.json
 
 check: lint test test-services test-deploy
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import coordinator.__main__
 import ripple.flight.__main__
@@ -207,7 +209,8 @@ def test_the_image_gets_what_it_copies_and_installs_what_there_is() -> None:
     for name in copied:
         assert (ROOT / name).exists(), name
         assert any(name == one or name.startswith(f"{one}/") for one in sent), name
-    (extras,) = re.findall(r"needed.py ([a-z0-9 ]+) >", dockerfile)
+    makefile = (ROOT / "Makefile").read_text()
+    (extras,) = re.findall(r"^IMAGE_EXTRAS := (.+)$", makefile, re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = subprocess.run(
         [sys.executable, "deploy/docker/needed.py", *extras.split()],
@@ -221,6 +224,17 @@ def test_the_image_gets_what_it_copies_and_installs_what_there_is() -> None:
         own = {one for one in project["optional-dependencies"][extra] if "ripple" not in one}
         assert own <= set(needed), extra
     assert not [one for one in needed if one.startswith("ripple")]
+    assert "--require-hashes" in dockerfile
+    locked = {
+        canonicalize_name(name): version
+        for name, version in re.findall(
+            r"^(\S+)==(\S+)", (ROOT / "deploy/docker/requirements.lock").read_text(), re.MULTILINE
+        )
+    }
+    for line in needed:
+        one = Requirement(line)
+        version = locked.get(canonicalize_name(one.name))
+        assert version is not None and version in one.specifier, f"{line}: make lock"  # noqa: PT018
     for program in PROGRAMS:
         assert program in project["scripts"]
 
