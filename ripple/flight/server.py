@@ -10,7 +10,7 @@ from ripple.access import Right, Role
 from ripple.extras import needed
 from ripple.flight.errors import FlightError, Why
 from ripple.world.control import BUSY, FAILED, KEEPALIVE_S, KEEPALIVE_TIMEOUT_S, UNKNOWN_CALLER
-from ripple.world.live_control_server import bound, caller_of
+from ripple.world.live_control_server import BOUNDS, bound, caller_of
 
 with needed("cluster", "Arrow Flight"):
     import grpc
@@ -34,13 +34,13 @@ OPTIONS = (
     ("grpc.max_receive_message_length", PUT_BYTES_MAX),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX),
-    ("grpc.so_reuseport", 0),
     # Who is there no more, and did not say so, is found out: some only listen.
     ("grpc.keepalive_time_ms", round(KEEPALIVE_S * 1000)),
     ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
     ("grpc.http2.max_pings_without_data", 0),
     # A client that asks more often than this would be thrown out.
     ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
+    *BOUNDS,
 )
 
 # gRPC reads the request of a unary call before anybody is asked who sends it, up to the limit of

@@ -9,7 +9,7 @@ from ripple.connectors.client_tls import client_context
 from ripple.connectors.library_errors import said
 from ripple.errors import InputError, RippleError
 from ripple.extras import needed
-from ripple.world.addresses import is_loopback
+from ripple.world.addresses import is_loopback, parts
 
 with needed("nats", "a stream of NATS"):
     import nkeys
@@ -36,7 +36,8 @@ class _Client(Client):
     """A client that keeps to what is demanded of a connection, whatever a server says of itself.
 
     What a server says comes in clear, so whoever stands between may leave out that it speaks TLS,
-    or name servers elsewhere to go on with. Both are looked at before it is told who comes.
+    or name servers elsewhere to go on with. Both are looked at before it is told who comes: over
+    TLS a server that was named in clear must show the certificate of the one that we know.
     """
 
     place: NatsPlace
@@ -53,6 +54,11 @@ class _Client(Client):
             others = info.get("connect_urls") or []
             info["connect_urls"] = [one for one in others if _is_here(one)]
         await super()._process_info(info, initial_connection)
+        if self.place.is_secure and initial_connection:
+            named, _ = parts(self.place.server)
+            for server in self._server_pool:
+                if server.discovered:
+                    server.tls_name = named
 
 
 async def connected(

@@ -42,6 +42,13 @@ with needed("cluster", "the control channel"):
     from grpc_reflection.v1alpha import reflection
 
 CONNECTIONS_MAX = 2048
+# Of every server: without them whoever gets to the port takes memory and descriptors until there
+# are none left.
+BOUNDS = (
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+    ("grpc.server_handshake_timeout_ms", round(live_tls.HANDSHAKE_SECONDS_MAX * 1000)),
+    ("grpc.so_reuseport", 0),  # two servers at one address would share its callers
+)
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
@@ -53,10 +60,7 @@ OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     # A peer that asks more often than this would be thrown out.
     ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
-    # Without them whoever gets to the port takes memory and descriptors until there are none left.
-    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
-    ("grpc.server_handshake_timeout_ms", round(live_tls.HANDSHAKE_SECONDS_MAX * 1000)),
-    ("grpc.so_reuseport", 0),  # two servers at one address would share its callers
+    *BOUNDS,
 )
 
 

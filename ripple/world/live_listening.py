@@ -83,6 +83,8 @@ class LiveListening:
             if seat is None:
                 connection.close()
                 continue
+            # Of many who come at once some give way before their task has begun.
+            seat.end = connection.close
             task = asyncio.create_task(self._begin(connection, seat))
             self._beginning.add(task)
             task.add_done_callback(self._beginning.discard)

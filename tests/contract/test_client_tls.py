@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from urllib.parse import urlparse
 
 import pytest
+from nats.aio.client import Srv
 from websockets.sync.server import ServerConnection, serve
 
 from ripple.connectors.connector import Reading
@@ -16,6 +19,8 @@ from ripple.connectors.postgres.place import PostgresPlace
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.errors import RippleError
+from ripple.nats import session
+from ripple.nats.place import NatsPlace
 from ripple.records import checks_of, schema_of
 from ripple.testing import Tick
 from ripple.websocket.source import open_plain
@@ -142,3 +147,17 @@ def test_tables_elsewhere_are_reached_by_tls(monkeypatch: pytest.MonkeyPatch) ->
     assert there.settings({"sslrootcert": "own.crt"}).get("sslrootcert") is None
     monkeypatch.setenv("PGSSLMODE", "prefer")
     assert "sslmode" not in there.settings({})
+
+
+def test_a_server_that_is_named_in_clear_must_show_the_certificate_of_the_one_we_know() -> None:
+    client = session._Client()
+    client.place = NatsPlace.parse("//nats.example:4222/s")
+    known = Srv(urlparse("nats://nats.example:4222"))
+    client.options = {"dont_randomize": True}
+    client._current_server, client._server_pool = known, [known]
+    info = {"tls_available": True, "connect_urls": ["elsewhere.example:4222"]}
+    asyncio.run(client._process_info(dict(info), initial_connection=True))
+    assert [one.tls_name for one in client._server_pool] == [None, "nats.example"]
+    later = {"connect_urls": ["another.example:4222"]}  # over TLS
+    asyncio.run(client._process_info(later))
+    assert [one.tls_name for one in client._server_pool] == [None, "nats.example", None]

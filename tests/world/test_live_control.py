@@ -13,6 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from ripple.flight import server as flight_server
 from ripple.world import LiveNetwork, Stream, addresses, live_control_server
 from ripple.world.control import (
     FAILED,
@@ -176,6 +177,11 @@ def test_connections_are_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) ->
         await server.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("options", [live_control_server.OPTIONS, flight_server.OPTIONS])
+def test_every_server_of_grpc_is_bounded(options: tuple[tuple[str, int], ...]) -> None:
+    assert set(live_control_server.BOUNDS) <= set(options)
 
 
 async def _end_of(reader: asyncio.StreamReader) -> None:

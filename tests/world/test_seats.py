@@ -111,3 +111,32 @@ def test_a_crowd_without_a_word_is_bounded_and_in_nobodys_way(
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def test_many_who_come_at_once_are_bounded_too(crowd: list[socket.socket]) -> None:
+    async def read(stream: Stream) -> None:
+        await stream.read(1)
+
+    async def main() -> None:
+        listener = await LiveNetwork().listen("127.0.0.1:0", read, bounds=Bounds(8, 6, 4))
+        host, _, port = listener.address.rpartition(":")
+        at = host, int(port)
+        crowd.extend(socket.create_connection(at) for _ in range(20))  # before any is accepted
+        for one in crowd:
+            one.setblocking(False)
+        there = len(crowd)
+        while there > len(listener.seats) or not there:
+            await asyncio.sleep(0.01)
+            there = sum(not _has_ended(one) for one in crowd)
+        listener.close()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def _has_ended(one: socket.socket) -> bool:
+    try:
+        return one.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
