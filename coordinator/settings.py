@@ -18,6 +18,7 @@ from ripple.process_settings import (
     ROLES,
     TLS,
     FileOfRoles,
+    check_lateness,
     check_log,
     check_pages,
     check_ports,
@@ -49,7 +50,6 @@ OTHERS = (
     "worker",
     "cluster.coordinator.host",
     "cluster.defaults.max_keys_per_partition",
-    "cluster.defaults.allowed_lateness_sec",
     "cluster.defaults.backpressure",
 )
 
@@ -214,6 +214,7 @@ class Settings:
 
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
     """Return the settings in force. Raises SettingsError."""
+    check_lateness(file)
     found = in_force(SETTINGS, given, environment, file, section=SECTION, others=OTHERS)
     problems = missing(SETTINGS, found)
     if problems:

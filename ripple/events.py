@@ -122,6 +122,14 @@ class Looked(Protocol):
     last_retractions: int
 
     @property
+    def uncomputable_counts(self) -> Mapping[str, int]:
+        """How many rows of each fold cannot be computed."""
+
+    @property
+    def keys_held(self) -> int:
+        """Keys, of each window that is held, in the fold that holds the most."""
+
+    @property
     def watermark_ns(self) -> int:
         """The merged watermark."""
 
@@ -250,11 +258,37 @@ class StoreHandedOver(NamedTuple):
 
 
 class Uncomputable(NamedTuple):
-    """Rows of a fold that are absent as the life ends. final: how many of them for ever."""
+    """Rows of a fold cannot be computed, and are absent. final: how many of them for ever.
+
+    key, step, reason: of the first of them by key; empty where nobody knows it any more.
+    """
 
     fold: str
     rows: int
     final: int
+    key: tuple[Any, ...]
+    step: str
+    reason: str
+
+
+class FromFuture(NamedTuple):
+    """So many events in this life were far ahead of their watermark, which they have moved."""
+
+    events: int
+
+
+class VeryLate(NamedTuple):
+    """So many events in this life came later than is allowed, and do not count."""
+
+    events: int
+
+
+class RecordsRefused(NamedTuple):
+    """So many records of an input became dead letters in this life. cause: of the last one."""
+
+    input: str
+    records: int
+    cause: str
 
 
 class CoordinatorFound(NamedTuple):
@@ -367,6 +401,9 @@ Event: TypeAlias = (
     | StoreFailed
     | StoreHandedOver
     | Uncomputable
+    | FromFuture
+    | VeryLate
+    | RecordsRefused
     | CoordinatorFound
     | CoordinatorAnswered
     | CoordinatorLost

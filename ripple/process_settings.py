@@ -121,6 +121,19 @@ _OF_LOG = {
 }
 
 
+def check_lateness(file: Mapping[str, Any]) -> None:
+    """Refuse a lateness of the cluster: it would change results. Raises SettingsError."""
+    held: Any = file
+    for part in ("cluster", "defaults", "allowed_lateness_sec"):
+        held = held.get(part) if isinstance(held, Mapping) else None
+    if held is not None:
+        raise SettingsError(
+            "the file has cluster.defaults.allowed_lateness_sec, which is no setting: how late an "
+            "event may be is code, lateness of the pipeline's .window or out_of_order of its "
+            ".source; take it out of the file"
+        )
+
+
 def check_log(found: Mapping[str, InForce]) -> None:
     """Refuse a form or a level of the log that there is not. Raises SettingsError."""
     for name, choices in _OF_LOG.items():

@@ -17,6 +17,7 @@ from ripple.events import (
     Event,
     Evicted,
     FailedBefore,
+    FromFuture,
     Inescapable,
     InputBack,
     InputWaits,
@@ -32,10 +33,13 @@ from ripple.events import (
     PeerLost,
     Promise,
     Quarantined,
+    RecordsRefused,
     Restored,
     StoreFailed,
     StoreHandedOver,
     Stuck,
+    Uncomputable,
+    VeryLate,
 )
 
 
@@ -71,7 +75,28 @@ def line_of(event: Event) -> str | None:
         case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
             return _of_state(event)
         case _:
-            return _of_hints(event) or _of_membership(event)
+            return _of_exceptions(event) or _of_hints(event) or _of_membership(event)
+
+
+def _of_exceptions(event: Event) -> str | None:
+    """Return the line that tells of what is not plainly in a result."""
+    match event:
+        case Uncomputable(fold, rows, final, key, step, reason):
+            absent = f"rows of fold {fold!r} that cannot be computed, and are absent: {rows}"
+            finally_ = f", {final} of them for ever" if final else ""
+            first = f"; the first: key {key!r}, step {step!r}: {reason}" if step else ""
+            return f"{absent}{finally_}{first}"
+        case FromFuture(count):
+            return (
+                f"events far ahead of their watermark: {count}; they count and move it, so that "
+                "events of the present may be very late: is a clock wrong?"
+            )
+        case VeryLate(count):
+            return f"events that came later than is allowed, and do not count: {count}"
+        case RecordsRefused(name, count, cause):
+            return f"records of {name} that became dead letters: {count}; the last one: {cause}"
+        case _:
+            return None
 
 
 def _of_membership(event: Event) -> str | None:

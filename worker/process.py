@@ -265,6 +265,7 @@ def _measuring(settings: Settings, world: World, samples: Samples) -> Callable[[
 
     def own() -> Samples:
         samples.set("ripple_system_heap_words", resident_bytes() // 8, settings.worker_id)
+        samples.set("ripple_worker_keys_budget", settings.alerts.max_keys_per_partition)
         if validity is not None:
             samples.set("ripple_worker_certificate_seconds_left", validity.left_s)
         return samples

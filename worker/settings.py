@@ -18,6 +18,7 @@ from ripple.process_settings import (
     LOG,
     PAGES_WITHOUT_TLS,
     TLS,
+    check_lateness,
     check_log,
     check_pages,
     check_ports,
@@ -55,10 +56,8 @@ OTHERS = (
     "cluster.defaults.num_partitions",
     "cluster.defaults.total_partitions",
     "cluster.defaults.virtual_nodes",
-    "cluster.defaults.max_keys_per_partition",
     "cluster.defaults.failure_detection_timeout_sec",
     "cluster.defaults.heartbeat_timeout_sec",
-    "cluster.defaults.allowed_lateness_sec",
 )
 _HOST, _PORT = "RIPPLE_COORDINATOR_HOST", "RIPPLE_COORDINATOR_PORT"
 _COORDINATOR_PORT = 9200
@@ -177,6 +176,12 @@ SETTINGS: tuple[Setting, ...] = (
         for name, help_ in _ALERTS.items()
     ),
     Setting(
+        name="max_keys_per_partition",
+        help="a partition that holds more keys (of each window that is held) is an alert; 0: none",
+        default=AlertThresholds().max_keys_per_partition,
+        places=(Alias("cluster.defaults.max_keys_per_partition"),),
+    ),
+    Setting(
         name="trace_endpoint",
         help="URL of a collector that takes traces by OTLP over HTTP, as in "
         "http://localhost:4318/v1/traces; none are made without",
@@ -217,6 +222,7 @@ _LEAST = {
     "spares": 0,
     "cache_mib": 1,
     "traces_per_s": 1,
+    "max_keys_per_partition": 0,
 }
 
 
@@ -306,6 +312,7 @@ def places_listed(text: str) -> tuple[str, ...]:
 
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
     """Return the settings in force. Raises SettingsError."""
+    check_lateness(file)
     found = in_force(SETTINGS, given, _with_port(environment), file, section=SECTION, others=OTHERS)
     problems = missing(SETTINGS, found)
     if problems:

@@ -12,6 +12,7 @@ from ripple.assignment import worker_of
 from ripple.cli import asking
 from ripple.cli.exits import EXIT_UNREACHABLE, say
 from ripple.cli.forms import FORMS, VERSION, add_format, as_sexp, shown, write, write_table
+from ripple.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +28,7 @@ EXAMPLES = (
 )
 GRAPH_FORMS = ("sexp", "json", "dot", "text")
 _SHAPES = {"source": "ellipse", "senders": "ellipse", "fold": "diamond", "output": "box"}
-_COUNTS = ("rows_in", "rows_out", "recomputed", "cutoffs", "keys", "bytes")
+_COUNTS = ("rows_in", "rows_out", "recomputed", "cutoffs", "uncomputable", "keys", "bytes")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,11 +76,15 @@ async def _run(options: argparse.Namespace) -> int:
 _Show: TypeAlias = "Callable[[argparse.Namespace, Status, Mapping[str, dict[str, Any]]], None]"
 
 
-def _graph(options: argparse.Namespace, _: Status, found: Mapping[str, dict[str, Any]]) -> None:
+def _graph(
+    options: argparse.Namespace, status: Status, found: Mapping[str, dict[str, Any]]
+) -> None:
     workers = [
         {"worker": worker, "pipeline": said["pipeline"], "partitions": _partitions(said, options)}
         for worker, said in found.items()
     ]
+    if options.partition is not None and not any(one["partitions"] for one in workers):
+        raise InputError(_nowhere(options.partition, options.worker, status))
     if options.format == "dot":
         print(as_dot(workers), end="")
     elif options.format == "sexp":
@@ -87,6 +92,19 @@ def _graph(options: argparse.Namespace, _: Status, found: Mapping[str, dict[str,
         print(sexp.dumps(as_sexp(value)))
     else:
         write(options.format, {"workers": workers}, lambda: _print_graph(workers))
+
+
+def _nowhere(partition: int, worker: str | None, status: Status) -> str:
+    """Say why there is no graph of a partition."""
+    count = len(status.owners)
+    if not 0 <= partition < count:
+        return f"there is no partition {partition}: they are 0 to {count - 1}"
+    owner = status.owners[partition].owner
+    if owner is None:
+        return f"partition {partition} is owned by nobody"
+    if worker is not None and worker_of(owner) != worker:
+        return f"partition {partition} is not {worker}'s: {owner} owns it"
+    return f"{owner} owns partition {partition}, and has no graph of it yet"
 
 
 def _partitions(said: Mapping[str, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -124,7 +142,17 @@ def _print_graph(workers: Iterable[Mapping[str, Any]]) -> None:
         for part in worker["partitions"]:
             print(f"\n{part['process']}, partition {part['partition']}: cut {_cut(part)}")
             write_table(
-                ("NODE", "KIND", "IN", "OUT", "RECOMPUTED", "CUTOFFS", "KEYS", "BYTES"),
+                (
+                    "NODE",
+                    "KIND",
+                    "IN",
+                    "OUT",
+                    "RECOMPUTED",
+                    "CUTOFFS",
+                    "UNCOMPUTABLE",
+                    "KEYS",
+                    "BYTES",
+                ),
                 (
                     (node["name"], node["kind"], *(shown(node.get(one)) for one in _COUNTS))
                     for node in part["nodes"]

@@ -15,9 +15,10 @@ def inspected(partition: Partition) -> dict[str, Any]:
     """Return the live graph of a partition as values of JSON.
 
     Per node: name, kind (source, senders, fold, output, edge), rows_in, rows_out, recomputed
-    (results that were computed again), cutoffs (of these, those that were as before), keys, bytes;
-    null where a kind has no such number. Rows are counted since the partition was restored here,
-    events since its first. edges: pairs of numbers of nodes.
+    (results that were computed again), cutoffs (of these, those that were as before), uncomputable
+    (rows that cannot be computed, and are absent), keys (of each window that is held; an output's:
+    its rows), bytes; null where a kind has no such number. Rows are counted since the partition was
+    restored here, events since its first. edges: pairs of numbers of nodes.
     """
     plan, counters = partition.plan, partition.counters
     is_first = not partition.stage
@@ -31,17 +32,25 @@ def inspected(partition: Partition) -> dict[str, Any]:
     ]
     edges: list[tuple[int, int]] = []
     numbers: dict[str, int] = {}
+    rows_of: dict[str, int] = {}
+    uncomputable = partition.uncomputable_counts
     for fold, column, length_bytes in partition.inspected_folds():
         below = numbers.get(fold.input, 0)
         edges.append((below, len(nodes)))
         numbers[fold.name] = len(nodes)
+        rows_of[fold.name] = column.row_count
         rows_in = nodes[below]["rows_out"]
-        nodes.append(_fold(fold.name, column, rows_in, length_bytes) | {"key": fold.node_key})
+        nodes.append(
+            _fold(fold.name, column, rows_in, length_bytes, uncomputable[fold.name])
+            | {"key": fold.node_key}
+        )
     for output in plan.outputs:
         if output.name in partition.digests:
             of = nodes[numbers[output.of]]
             edges.append((numbers[output.of], len(nodes)))
-            nodes.append(_node(output.name, "output", rows_in=of["rows_out"], keys=of["keys"]))
+            nodes.append(
+                _node(output.name, "output", rows_in=of["rows_out"], keys=rows_of[output.of])
+            )
     graph = partition.graph
     return {
         "stage": partition.stage or 0,
@@ -60,7 +69,9 @@ def inspected(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _fold(name: str, column: Column, rows_in: int | None, length_bytes: int) -> dict[str, Any]:
+def _fold(
+    name: str, column: Column, rows_in: int | None, length_bytes: int, uncomputable: int
+) -> dict[str, Any]:
     return _node(
         name,
         "fold",
@@ -68,12 +79,13 @@ def _fold(name: str, column: Column, rows_in: int | None, length_bytes: int) -> 
         rows_out=column.rows_out,
         recomputed=column.rows_in,
         cutoffs=column.rows_in - column.rows_out,
-        keys=column.row_count,
+        uncomputable=uncomputable,
+        keys=len(column.keys.index),
         bytes=length_bytes,
     )
 
 
-_NUMBERS = ("rows_in", "rows_out", "recomputed", "cutoffs", "keys", "bytes")
+_NUMBERS = ("rows_in", "rows_out", "recomputed", "cutoffs", "uncomputable", "keys", "bytes")
 
 
 def _node(name: str, kind: str, **numbers: int | None) -> dict[str, Any]:

@@ -406,6 +406,16 @@ class Partition(ABC):
                 found[name] = Uncomputable(count, final, tuple(rows))
         return found
 
+    @property
+    def uncomputable_counts(self) -> dict[str, int]:
+        """How many rows of each fold cannot be computed at the cut: none of most."""
+        return {name: sum(map(len, parts)) for name, parts in self._uncomputable().items()}
+
+    @property
+    def keys_held(self) -> int:
+        """Keys, of each window that is held, in the fold that holds the most."""
+        return max(len(self._columns[fold.fold.name].keys.index) for fold in self._folds)
+
     def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
         return {
             fold.fold.name: [fold.uncomputable, *self._unfolded(fold.fold.name)]

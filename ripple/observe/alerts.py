@@ -51,6 +51,9 @@ RULES = {
         Rule("ProcessesDying", "critical"),
         Rule("DataLossDetected", "critical"),
         Rule("CertificateExpires", "warning"),
+        Rule("ResultsNotComputed", "warning"),
+        Rule("EventsFromFuture", "warning"),
+        Rule("KeysOverBudget", "warning"),
     )
 }
 
@@ -62,7 +65,7 @@ class AlertThresholds:
     alert_stabilization_ms: bringing the views up, the slowest of a hundred. alert_backpressure: how
     full a queue is, 0 to 1. alert_late_share: very late events, of all. alert_checkpoint_ms: age of
     a checkpoint while something is to be replayed, for as long. alert_silent_ms: nobody answers a
-    worker.
+    worker. max_keys_per_partition: a partition that holds more keys; 0: none.
     """
 
     alert_stabilization_ms: float = 10.0
@@ -70,6 +73,7 @@ class AlertThresholds:
     alert_late_share: float = 0.01
     alert_checkpoint_ms: int = 20_000
     alert_silent_ms: int = 30_000
+    max_keys_per_partition: int = 2000
 
 
 class State(Enum):
@@ -112,6 +116,7 @@ class _Kept:
     slow: tuple[int, ...]
     events: float
     very_late: float
+    future: float
 
 
 class Alerts:
@@ -166,6 +171,12 @@ class Alerts:
         events, late = now.events - then.events, now.very_late - then.very_late
         if late > limits.alert_late_share * events:
             yield "LateEventsExcessive", f"{late / events:.2%} of events are very late"
+        if now.future > then.future:
+            yield (
+                "EventsFromFuture",
+                f"{now.future - then.future:.0f} events far ahead of their watermark",
+            )
+        yield from _of_state(seen.samples, limits.max_keys_per_partition)
         stale = self._stale(seen.samples, limits.alert_checkpoint_ms / 1000, now_ns)
         if stale:
             yield "CheckpointStale", stale
@@ -223,6 +234,7 @@ class Alerts:
             _counts(samples),
             _sum(samples, "ripple_events_total"),
             _sum(samples, "ripple_window_very_late_events_total"),
+            _sum(samples, "ripple_window_future_events_total"),
         )
         kept = self._kept
         if not kept or now_ns - kept[-1].at_ns >= STEP_S * NS:
@@ -230,6 +242,31 @@ class Alerts:
         while len(kept) > 1 and now_ns - kept[1].at_ns >= WINDOW_S * NS:
             kept.popleft()
         return kept[0], now
+
+
+def _of_state(samples: Samples, keys_max: int) -> Iterator[tuple[str, str]]:
+    """Yield the rules that the state of partitions breaks, and why in words."""
+    absent = {
+        labels[-1]: int(rows)
+        for (name, labels), rows in samples.numbers.items()
+        if name == "ripple_fold_uncomputable_rows" and rows > 0
+    }
+    if absent:
+        folds = ", ".join(f"{rows} of fold {fold!r}" for fold, rows in sorted(absent.items()))
+        yield "ResultsNotComputed", f"result rows that cannot be computed, and are absent: {folds}"
+    held = [
+        (int(keys), labels[-1])
+        for (name, labels), keys in samples.numbers.items()
+        if name == "ripple_partition_keys" and keys > keys_max > 0
+    ]
+    if held:
+        keys, partition = max(held)
+        others = f", and {len(held) - 1} others hold too many" if len(held) > 1 else ""
+        yield (
+            "KeysOverBudget",
+            f"partition {partition} holds {keys} keys, more than max_keys_per_partition "
+            f"({keys_max}){others}",
+        )
 
 
 def _next(before: Standing, cause: str | None, now_ns: int) -> Standing:

@@ -267,6 +267,9 @@ class Measures:
             found.add("ripple_graph_node_count", engine.graph.node_count, worker)
             found.add("ripple_graph_dirty_count", len(engine.graph.dirty_nodes()), worker)
             found.add("ripple_window_active_windows", engine.windows, worker)
+            found.set("ripple_partition_keys", engine.keys_held, worker, number)
+            for fold, rows in engine.uncomputable_counts.items():
+                found.add("ripple_fold_uncomputable_rows", rows, worker, fold)
             if is_time(engine.watermark_ns):
                 lag_ns = max(0, self._clock.now_ns() - engine.watermark_ns)
                 self._observe("ripple_system_event_lag_ns", lag_ns)

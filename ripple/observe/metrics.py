@@ -117,6 +117,16 @@ _WORKER = (
     ),
     _counter("partition_failures_total", "Lives of partitions that ended by an error", "worker"),
     _histogram("loop_late_seconds", "How late the loops of its processes turned", BOUNDS),
+    _gauge(
+        "fold_uncomputable_rows",
+        "Result rows that cannot be computed, and are absent",
+        *("worker", "fold"),
+    ),
+    _gauge(
+        "partition_keys",
+        "Keys, of each window that is held, in the fold that holds the most",
+        *_PARTITION,
+    ),
     _gauge("partition_event_lag_seconds", "The clock less the watermark of the views", *_PARTITION),
     _gauge(
         "partition_replay_debt_events",
@@ -153,6 +163,7 @@ _WORKER = (
     _gauge("worker_assignment_version", "The newest version that it has heard of"),
     _gauge("worker_incarnation", "The version that let it in, 0 for none"),
     _gauge("worker_certificate_seconds_left", "Until its certificate is not believed any more"),
+    _gauge("worker_keys_budget", "max_keys_per_partition: 0 for none"),
     _gauge("worker_load", "Of its busiest process, 0 to 1"),
     _gauge("worker_partitions_live", "Owned, and caught up with"),
     _gauge("worker_partitions_followed", "About to move here"),

@@ -11,5 +11,5 @@ kept, storing   when it commits; checkpoints made beside the work
 letters     what was refused, in a letter_box; retries; in_flight, suspicion: which record kills
 place       where letters and notes lie: a letter_box in the store, notes there or in a file
 patient_inputs  inputs whose server may go away: a life waits for it
-sends, lanes    contracts with those who follow, directly or by a log; tracing
+sends, lanes    contracts with those who follow, directly or by a log; tracing; noticed: told of
 """

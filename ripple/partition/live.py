@@ -11,8 +11,9 @@ from ripple.batch import Batch, Marker, Rejected
 from ripple.causes import Causes
 from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs
 from ripple.engine import Engine
-from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, Uncomputable, untold
+from ripple.events import BroughtUp, Committed, Ended, Refused, Tell, untold
 from ripple.frozen import frozen
+from ripple.partition.noticed import Noticed
 
 if TYPE_CHECKING:
     import asyncio
@@ -160,6 +161,7 @@ class Live:
         self._guards = guards
         self._now_ns = now_ns
         self._tell = parts.tell
+        self._noticed = Noticed(parts.tell, drive.engine.counters)
         self._watch = parts.watch
         self._traces = parts.traces
         self._committed: Cut = {}
@@ -209,6 +211,7 @@ class Live:
             for bad in rejected:
                 causes.add(bad.cause)
             self._tell(Refused(name, causes))
+            self._noticed.refused(name, len(rejected), rejected[-1].cause)
 
     async def bring_up(self) -> None:
         """Bring the views up to the engine's cut; write what changed to the outputs lacking it."""
@@ -264,6 +267,7 @@ class Live:
         cut = self.engine.cut
         if self._committed == cut:
             return
+        self._noticed.look(self.engine)
         began_ns = self._now_ns()
         if self._guards("letter_sync"):
             self._letters.sync()
@@ -339,6 +343,4 @@ class Live:
         """Report how it stands at the end."""
         self.report.watermark_ns = self.report.watermark_ns or self.engine.watermark_ns
         self.report.uncomputable = self.engine.uncomputable
-        for name, rows in self.report.uncomputable.items():
-            self._tell(Uncomputable(name, rows.count, rows.final))
         self._tell(Ended(self.engine.cut, self.engine.digest))

@@ -26,6 +26,7 @@ from ripple.partition.comeback import Comeback, mark_of
 from ripple.partition.endings import Endings
 from ripple.partition.following import Following
 from ripple.partition.group import looked_at
+from ripple.partition.noticed import Noticed
 from ripple.partition.report import Report
 from ripple.partition.settings import CommitPace, Pace, Settings
 from ripple.partition.stage_base import StagePlace
@@ -101,6 +102,7 @@ class StageLife:
         self._rows_told = 0
         self._is_asked = False
         self._following: Following
+        self._noticed: Noticed
         # Of the checkpoints that may have to be read: up to where final rows are in them.
         self._stored_ns: deque[int] = deque(maxlen=settings.keep)
         self._storing_ns = 0
@@ -161,6 +163,7 @@ class StageLife:
             self._checkpoints, listed, self._standings.values(), world.executor
         )
         self.engine = base.engine
+        self._noticed = Noticed(self._tell, base.engine.counters)
         if base.checkpoint is not None:
             self._stored_ns.append(base.engine.watermark_ns)
             self._storing.last = self._last = base.checkpoint
@@ -287,6 +290,7 @@ class StageLife:
         clock, cut = self._world.clock, self.engine.cut
         self._commits.begin_at(cut, clock.monotonic_ns())
         if not self._is_committed:
+            self._noticed.look(self.engine)
             began_ns, digests = clock.monotonic_ns(), self.engine.digests
             commits = {output: Commit(cut, digests[output]) for output in self._standings}
             await self._outputs.commit(commits)

@@ -30,7 +30,6 @@ BOOK = b"""((cluster
      (checkpoint_interval_sec 10)
      (heartbeat_interval_sec 5)
      (failure_detection_timeout_sec 30)
-     (allowed_lateness_sec 60)
      (backpressure
       ((warn_threshold 0.6)
        (slow_threshold 0.8)
@@ -51,6 +50,11 @@ def test_defaults_are_those_of_the_design() -> None:
     assert one.limits == Limits()
     assert (one.limits.partitions, one.limits.virtual_nodes) == (128, 128)
     assert (one.limits.dead_after_ms, one.limits.checkpoint_interval_ms) == (8_000, 10_000)
+
+
+def test_lateness_is_no_setting() -> None:
+    with pytest.raises(SettingsError, match="how late an event may be is code"):
+        loaded("--store=s", file=b"cluster.defaults.allowed_lateness_sec = 60")
 
 
 def test_every_limit_is_a_setting() -> None:

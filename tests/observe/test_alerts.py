@@ -1,4 +1,4 @@
-"""Each of the seven alerts fires where it should, after its time, and is over when all is well."""
+"""Each alert fires where it should, after its time, and is over when all is well."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ripple.observe.alerts import (
     EXPIRY_S,
     LOSS_S,
     RULES,
+    STEP_S,
     WINDOW_S,
     Alerts,
     AlertThresholds,
@@ -172,6 +173,31 @@ def test_a_refused_worker_says_why(worker: Worker) -> None:
     assert worker.firing == []
 
 
+def test_what_is_not_in_a_result_fires_and_says_where(worker: Worker) -> None:
+    worker.samples.set("ripple_fold_uncomputable_rows", 0, "w0", "f")
+    worker.samples.set("ripple_partition_keys", 2000, "w0", "1")
+    worker.samples.add("ripple_window_future_events_total", 7, "w0")
+    worker.pass_time(1)
+    assert worker.firing == []
+    worker.samples.set("ripple_fold_uncomputable_rows", 2, "w0", "f")
+    worker.samples.set("ripple_partition_keys", 2001, "w0", "1")
+    worker.samples.add("ripple_window_future_events_total", 1, "w0")
+    worker.pass_time(1)
+    assert {one.name: one.cause for one in worker.alerts.firing} == {
+        "ResultsNotComputed": "result rows that cannot be computed, and are absent: 2 of fold 'f'",
+        "EventsFromFuture": "1 events far ahead of their watermark",
+        "KeysOverBudget": ("partition 1 holds 2001 keys, more than max_keys_per_partition (2000)"),
+    }
+    worker.samples.set("ripple_fold_uncomputable_rows", 0, "w0", "f")
+    worker.samples.set("ripple_partition_keys", 1, "w0", "1")
+    worker.pass_time(WINDOW_S + STEP_S)
+    assert worker.firing == []
+    free = Worker(AlertThresholds(max_keys_per_partition=0))
+    free.samples.set("ripple_partition_keys", 9000, "w0", "1")
+    free.pass_time(1)
+    assert free.firing == []
+
+
 def test_a_loss_is_told_for_a_quarter_of_an_hour(worker: Worker) -> None:
     worker.samples.add("ripple_digest_mismatches_total", 0, "w0")
     worker.pass_time(5)
@@ -220,6 +246,9 @@ def test_prometheus_is_given_the_same_rules() -> None:
         "ProcessesDying": 2,
         "DataLossDetected": 0,
         "CertificateExpires": EXPIRY_S,
+        "ResultsNotComputed": 0,
+        "EventsFromFuture": 0,
+        "KeysOverBudget": 0,  # of a budget that there is
     }
     for name, rule in RULES.items():
         told = shipped[name]

@@ -71,6 +71,8 @@ def test_each_batch_counts_what_became_of_its_events(measures: Measures, clock: 
     assert of(found, "window_future_events_total") == 1
     assert of(found, "window_retractions_total") == 1  # by the event at 30, of the first minute
     assert of(found, "window_active_windows") == 1
+    assert of(found, "partition_keys", "3") == 1
+    assert of(found, "fold_uncomputable_rows", "vwap") == 0
     assert of(found, "graph_node_count") == engine.graph.node_count
     assert of(found, "graph_dirty_count") == 0
     assert of(found, "system_heap_words") == 100

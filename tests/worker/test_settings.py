@@ -18,7 +18,7 @@ BOOK = b"""((cluster
    (checkpoint_store ((backend Disk) (path /var/ripple)))
    (defaults
     ((num_partitions 128) (max_keys_per_partition 2000) (checkpoint_interval_sec 10)
-     (heartbeat_interval_sec 5) (failure_detection_timeout_sec 30) (allowed_lateness_sec 60)
+     (heartbeat_interval_sec 5) (failure_detection_timeout_sec 30)
      (backpressure ((warn_threshold 0.6) (slow_threshold 0.8) (pause_threshold 0.95))))))))"""
 TLS = {
     "RIPPLE_TLS_CERTIFICATE": "c",
@@ -29,6 +29,16 @@ TLS = {
 
 def loaded(given: list[str], environment: Any = None, file: bytes = b"") -> Settings:
     return load(arguments(SETTINGS, flags_of(given)), environment or {}, read_file(file, "f"))
+
+
+def test_the_budget_of_keys_is_a_setting_and_lateness_is_none() -> None:
+    given = [*GIVEN, "--coordinator", "127.0.0.1:1"]
+    assert loaded(given).alerts.max_keys_per_partition == 2000
+    of = "cluster.defaults"
+    file = f"{of}.max_keys_per_partition = 0".encode()
+    assert loaded(given, file=file).alerts.max_keys_per_partition == 0
+    with pytest.raises(SettingsError, match="how late an event may be is code, lateness of"):
+        loaded(given, file=f"{of}.allowed_lateness_sec = 60".encode())
 
 
 def test_pipeline_stands_first_and_outputs_may_be_several() -> None:
