@@ -283,6 +283,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rpc",
         "schema",
         "settings",
+        "sexp",
         "store",
         "traces",
         "validity",

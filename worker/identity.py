@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from ripple import sexp
 from ripple.assignment import Code
 from ripple.change.adaptation import ChangedPlanError, refusals
 from ripple.checkpoint import Checkpoints, bare
 from ripple.connectors.identity import identity_of, shortened
 from ripple.connectors.log.sink import schema_of_output
-from ripple.pipeline.description import type_text
 from ripple.pipeline.stages import is_spread, stages_of
 from ripple.process_settings import PORT_MAX, PROCESS_PORTS_APART
 from ripple.schema.fingerprint import fingerprint
+from ripple.schema.notation import type_to_sexp
 from ripple.settings import SettingsError
 from ripple.world.addresses import joined
 from worker.stages import name_of, stage_counts
@@ -92,7 +93,11 @@ def about(plan: Plan) -> dict[str, Any]:
                 "version": schema.version,
                 "fingerprint": fingerprint(schema),
                 "fields": [
-                    {"name": one.name, "type": type_text(one.type), "optional": one.optional}
+                    {
+                        "name": one.name,
+                        "type": sexp.dumps(type_to_sexp(one.type)),
+                        "optional": one.optional,
+                    }
                     for one in schema.fields
                 ],
             }

@@ -20,12 +20,17 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
         f"{partitions} assigned" if not status.unowned else f"{owned} of {partitions} assigned"
     )
     others = f"hears {', '.join(status.replicas)}" if status.replicas else "hears no other"
-    print(f"Coordinator  {address} (replica {status.replica}, {others})")
-    print(f"Workers      {active}/{workers} active")
-    print(f"Partitions   {assigned}")
-    print(f"Version      {version}: {status.cause}" if version else "Version      none yet")
+    print("Ripple Cluster Status")
+    print("-" * 52)
+    print(f"Coordinator:  {address} (replica {status.replica}, {others})")
+    print("Format:       text")
+    print("Status:       [connected]")
+    print(f"Workers:      {active}/{workers} active")
+    print(f"Partitions:   {assigned}")
+    # The version of the assignment: the epochs of partitions follow from it.
+    print(f"Epoch:        {version}: {status.cause}" if version else "Epoch:        none yet")
     if status.frozen is not None:
-        print(f"Frozen       {status.frozen}")
+        print(f"Frozen:       {status.frozen}")
     write_table(
         ("WORKER", "STANDING", "SILENT", "LOAD", "QUEUES", "PARTITIONS", "SINCE", "ADDRESSES"),
         (

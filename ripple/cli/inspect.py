@@ -177,12 +177,12 @@ def _schemas(options: argparse.Namespace, _: Status, found: Mapping[str, dict[st
         print("-" * 52)
         for one in listed:
             at, count = f"{one['name']}/v{one['version']}", len(one["fields"])
-            print(f"  {at}   fp={one['fingerprint']}  fields={count}")
+            print(f"  {at}  fp={one['fingerprint']}  fields={count}")
             if options.verbose:
-                width = max((len(field["name"]) for field in one["fields"]), default=0)
+                width = max(12, *(len(field["name"]) for field in one["fields"]))
                 for field in one["fields"]:
                     need = "optional" if field["optional"] else "required"
-                    print(f"    {field['name']:<{width}} : {field['type']:<10} ({need})")
+                    print(f"    {field['name']:<{width}}  : {field['type']:<8}  ({need})")
                 print()
 
     write(options.format, {"schemas": listed}, text)

@@ -111,10 +111,14 @@ def test_status_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         capsys.readouterr().out
         == """\
-Coordinator  localhost:9200 (replica c1, hears c2)
-Workers      1/2 active
-Partitions   7 of 8 assigned
-Version      9: w2 joins
+Ripple Cluster Status
+----------------------------------------------------
+Coordinator:  localhost:9200 (replica c1, hears c2)
+Format:       text
+Status:       [connected]
+Workers:      1/2 active
+Partitions:   7 of 8 assigned
+Epoch:        9: w2 joins
 
 WORKER  STANDING            SILENT  LOAD  QUEUES              PARTITIONS  SINCE      ADDRESSES
 w1      active              0.2 s   0.00  slow: outboxes 83%  4           version 3  health=w1:9100
@@ -146,11 +150,15 @@ def test_status_of_an_empty_cluster_is_short(capsys: pytest.CaptureFixture[str])
     assert (
         capsys.readouterr().out
         == """\
-Coordinator  h:1 (replica c, hears no other)
-Workers      0/0 active
-Partitions   0 of 128 assigned
-Version      none yet
-Frozen       why
+Ripple Cluster Status
+----------------------------------------------------
+Coordinator:  h:1 (replica c, hears no other)
+Format:       text
+Status:       [connected]
+Workers:      0/0 active
+Partitions:   0 of 128 assigned
+Epoch:        none yet
+Frozen:       why
 """
     )
 

@@ -164,7 +164,11 @@ def test_the_graph_of_a_worker_has_counters(asked: Asked) -> None:
 
 def test_schemas_edges_partitions_and_metrics(asked: Asked) -> None:
     said = asked.say("inspect", "schemas", "--verbose")
-    assert re.search(r"  trade/v1   fp=[0-9a-f]{16}  fields=5\n    symbol       : string", said)
+    title, field = (
+        r"  trade/v1  fp=[0-9a-f]{16}  fields=5",
+        r"    symbol        : String    \(required\)",
+    )
+    assert re.search(f"{title}\n{field}", said)
     edges = asked.value("inspect", "edges")["edges"]
     assert [(one["of"], one["to"], one["kind"]) for one in edges] == [
         ("vwap", "by-class", "row"),
