@@ -29,6 +29,7 @@ PAUSE_MAX_S = 1.0  # most are away because they are started again, which takes a
 STEADY_S = 1.0
 UNTOLD_S = 3.0  # a process that begins listens when it has loaded all
 TOLD_AGAIN_S = 30.0
+WHY_LENGTH_MAX = 300  # of what a stranger makes us say
 FREE_S = 5.0  # for which a port may be another's before that is an error
 LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
 
@@ -75,6 +76,7 @@ class ExchangePort:
         self._listen_at = address
         self._listener: Listener | None = None
         self._served: dict[asyncio.Task[Any], None] = {}
+        self._strangers, self._untold_ns = 0, 0
         self._ways: dict[str, asyncio.Task[None]] = {}
         self.exchange = Exchange(
             process, plan, routes, senders, limits=limits, changed=self._wanted.set
@@ -195,7 +197,19 @@ class ExchangePort:
             stopping=self._stopping,
             opened=lambda: self._opened(stream, session.peer),
         )
-        self._tell(PeerLost(peer or session.peer or stream.peer, why))
+        if peer or session.peer:
+            self._tell(PeerLost(peer or session.peer, why))
+        else:
+            self._tell_of_stranger(stream.peer, why)
+
+    def _tell_of_stranger(self, address: str, why: str) -> None:
+        """Say who was not let in, not more often than every TOLD_AGAIN_S: it may be anybody."""
+        self._strangers += 1
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._untold_ns:
+            others = f" ({self._strangers - 1} others before)" if self._strangers > 1 else ""
+            self._tell(PeerLost(address, f"{why[:WHY_LENGTH_MAX]}{others}"))
+            self._strangers, self._untold_ns = 0, now_ns + int(TOLD_AGAIN_S * 1e9)
 
     def _opened(self, stream: Stream, peer: str) -> None:
         stream.settle()

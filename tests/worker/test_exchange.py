@@ -19,6 +19,7 @@ from ripple.events import Event, PeerConnected, PeerLost
 from ripple.exchange.exchange import Route
 from ripple.exchange.limits import ExchangeLimits
 from ripple.testing import sim_world
+from ripple.world import LiveNetwork
 from ripple.world.live import live_world
 from tests.engine.staged import Spread
 from tests.engine.test_stages import PLANS, trades
@@ -251,6 +252,33 @@ def test_pauses_before_a_process_is_tried_grow_until_it_was_connected_for_a_whil
     found = [after - began - lasted for (began, after), lasted in tries]
     for pause_s, whole_s in zip(found, [0.1, 0.2, 0.4, 0.1, 0.1, 0.2, 0.4], strict=True):
         assert whole_s / 2 - 1e-3 < pause_s < whole_s + 1e-3, found  # of which it takes a share
+
+
+class Stranger(Lasting):
+    """A connection over which comes what is none of ours."""
+
+    async def read(self, length_max: int) -> bytes:
+        return b"GET /".ljust(100)[:length_max]
+
+
+def test_strangers_are_told_of_once_in_a_while_with_their_number() -> None:
+    world, told = sim_world(), list[Event]()
+
+    async def main() -> None:
+        port = ExchangePort(
+            replace(world, network=LiveNetwork()), "p0", PLANS[NAME], lambda *_: None, lambda _: 1,
+            address="localhost:0", key=key, tell=told.append,
+        )  # fmt: skip
+        for _ in range(5):
+            await port._accept(Stranger(0))
+        await asyncio.sleep(exchange.TOLD_AGAIN_S)
+        await port._accept(Stranger(0))
+
+    world.loop.run_until_complete(main())
+    first, last = told
+    assert isinstance(first, PeerLost)
+    assert isinstance(last, PeerLost)
+    assert last.reason == f"{first.reason} (4 others before)"
 
 
 def test_a_process_that_is_another_one_is_refused(tmp_path: Path) -> None:
