@@ -18,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ripple import event_loop, process
 from ripple.errors import RippleError
+from ripple.secrets import without_secrets
 from ripple.settings import (
     CONFIG_VARIABLE,
     Arguments,
@@ -73,11 +74,11 @@ class Daemon(Generic[S]):
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
         except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
-            process.write(f"{self.program}: {error}\n")
+            process.write(without_secrets(f"{self.program}: {error}\n"))
             return 1
         except OSError as error:
             named = f"{error.filename}: " if error.filename is not None else ""
-            process.write(f"{self.program}: {named}{error.strerror or error}\n")
+            process.write(without_secrets(f"{self.program}: {named}{error.strerror or error}\n"))
             return 1
         finally:
             process.standard_error.flush()

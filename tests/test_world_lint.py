@@ -72,6 +72,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*", "signal", "socket"),
     ),
     "ripple/observe/memory.py": ("asks how much memory this process has", ("os.*",)),
+    "ripple/secrets.py": (
+        "knows the secrets of this process's environment, to hide them",
+        ("os.environ",),
+    ),
     "ripple/observe/process_log.py": (
         "knows the secrets of this process's environment, to hide them",
         ("os.environ",),

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """Show them, or keep contexts; return the exit code."""
     if options.action == "context":
         return config_context.run(options)
-    from ripple.observe.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
+    from ripple.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
 
     module = import_module(f"{options.process}.settings")
     environment = dict(os.environ)

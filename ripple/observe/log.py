@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.extras import needed
 from ripple.observe.levels import LEVELS, Level, context_of, level_of
 from ripple.observe.repeats import WITHIN_S, Repeats
-from ripple.observe.secrets import hider
+from ripple.secrets import hider
 from ripple.sexp import Sexp, dumps
 from ripple.telling import line_of
 

@@ -1,0 +1,59 @@
+"""What no line of ours may hold: the secrets of the environment, and passwords in addresses."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+HIDDEN = "***"
+LENGTH_MIN = 6  # a shorter one would hide words that mean something
+_NAMES = re.compile(
+    r"SECRET|PASSWORD|PASSPHRASE|PASSWD|TOKEN|CREDENTIAL|API_?KEY|AUTHORIZATION|HEADERS"
+    r"|(ACCOUNT|STORAGE|SAS)_KEY"
+)
+_NO_SECRET = re.compile(r"_(FILE|DIR|PATH)$")  # where one is
+_IN_ADDRESSES = (
+    re.compile(r"(://[^/@\s:]*:)[^/@\s]+(?=@)"),
+    re.compile(r"([^/@\s:'\"]+:)[^/@\s:'\"]+(?=@[^/@\s:'\"]+:\d)"),  # of a broker
+    re.compile(
+        r"([?&][\w.-]*(?:secret|passw(?:or)?d|token|api[_-]?key|signature|credential)[\w.-]*=)"
+        r"[^&\s'\"]+?(?=[:;,.]?(?:[&\s'\"]|$))",
+        re.IGNORECASE,
+    ),
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return what may be shown of a text, of which users have written a part."""
+    return _of_process()(text)
+
+
+@cache
+def _of_process() -> Callable[[str], str]:
+    return hider(os.environ)
+
+
+def hider(environment: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what takes the secrets of an environment out of a text."""
+    values = {
+        value
+        for name, value in environment.items()
+        if _NAMES.search(name.upper()) and not _NO_SECRET.search(name.upper())
+        if len(value) >= LENGTH_MIN
+    }
+    longest_first = sorted(values, key=lambda value: (-len(value), value))
+    known = re.compile("|".join(map(re.escape, longest_first))) if values else None
+
+    def hidden(text: str) -> str:
+        if known is not None:
+            text = known.sub(HIDDEN, text)
+        for pattern in _IN_ADDRESSES:
+            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+        return text
+
+    return hidden
