@@ -30,7 +30,7 @@ from ripple.log.router import TopicWriter
 from ripple.log.settings import compression_of
 from ripple.log_place import LogPlace
 from ripple.window import duration_ns
-from ripple.window.instant import instant_ns
+from ripple.window.instant import any_instant_ns
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _start(reader: PartitionReader, text: str | None) -> int | None:
     if text.isascii() and text.isdigit():
         return int(text)
     try:
-        time_ns = instant_ns(text)
+        time_ns = any_instant_ns(text)
     except ValueError:
         raise InputError(
             f"--from {text!r} is neither an offset nor a time (2024-02-27T02:13:20Z, or "

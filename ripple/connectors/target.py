@@ -8,7 +8,6 @@ from contextlib import suppress
 from itertools import count
 from typing import Protocol
 
-from ripple.connectors.standard import descriptor_of
 from ripple.errors import OutputError
 
 STANDARD_OUTPUT = "-"
@@ -47,9 +46,11 @@ def open_target(path: str | os.PathLike[str]) -> Target:
     """Open ``path`` for writing; ``-`` is standard output.
 
     What exists and is no regular file (a device, a named pipe) is written directly, and so is
-    whatever is behind ``/dev/stdout``. Raises
-    OutputError when it cannot be opened, and for a file that a restarted pipeline goes on with.
+    whatever is behind ``/dev/stdout``. Raises OutputError when it cannot be opened, and for a file
+    that a restarted pipeline goes on with.
     """
+    from ripple.connectors.standard import descriptor_of  # noqa: PLC0415 - not where help is shown
+
     name = os.fspath(path)
     if name == STANDARD_OUTPUT:
         return StreamTarget(os.dup(1), "standard output")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ripple.connectors.contract import KnowingSink, is_readable_sink
 from ripple.errors import OutputAwayError, OutputError
 from ripple.events import CommitWaits, CutOff, Promise, Tell, untold
-from ripple.fenced import FencedError
 from ripple.frozen import frozen
 from ripple.partition.endings import failures
 from ripple.traces import TracedGroup
@@ -121,6 +120,8 @@ async def looked_at(group: CommitGroup, epoch: int | None) -> int:
     """
     known = await group.look() if isinstance(group, LookingGroup) else 0
     if epoch is not None and known >= epoch:
+        from ripple.fenced.errors import FencedError  # noqa: PLC0415 - slow, and plain runs have none
+
         raise FencedError(
             f"an output was written by an owner of epoch {known}, and epoch {epoch} does not come "
             "after it: it was replaced; or another cluster has written there, with another store. "

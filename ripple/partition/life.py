@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ripple.connectors.inputs import Signal
 from ripple.engine import Engine
@@ -16,7 +16,6 @@ from ripple.errors import InputError
 from ripple.events import Tell, untold
 from ripple.partition.endings import Endings
 from ripple.partition.live import Live, Parts
-from ripple.partition.patient_inputs import PatientInputs
 from ripple.partition.report import Report
 from ripple.partition.settings import Settings
 from ripple.window import OnCount, OnInterval
@@ -30,6 +29,13 @@ if TYPE_CHECKING:
     from ripple.partition.sends import Sends
     from ripple.partition.tracing import Traces
     from ripple.pipeline.plan import Plan
+
+
+@runtime_checkable
+class TellingInputs(Protocol):
+    """Inputs that tell what happens to them; before anybody listens, nobody."""
+
+    tell: Tell
 
 
 class Going(Protocol):
@@ -98,7 +104,7 @@ class Life:
         traces: of those batches, None where nobody follows events.
         """
         self.report = Report()
-        if isinstance(inputs, PatientInputs):
+        if isinstance(inputs, TellingInputs):
             inputs.tell = tell
         self._keeper = keeper
         self._going: Going | None = None

@@ -17,12 +17,12 @@ from ripple.events import Diverged, Tell
 from ripple.ops import OP, OP_SET, with_named_ops
 from ripple.partition.group import KnowingGroup
 from ripple.partition.lanes import is_lane
-from ripple.partition.shown import Shown, keys_of
 
 if TYPE_CHECKING:
     from ripple.engine import Changes, Engine
     from ripple.partition.group import CommitGroup, Standing
     from ripple.partition.lanes import Lanes
+    from ripple.partition.shown import Shown
     from ripple.pipeline.plan import Plan
 
 
@@ -117,6 +117,8 @@ class Outputs:
         is_replayed: whether all that they show is computed again, also what is final. Raises
         OutputError and OSError.
         """
+        from ripple.partition.shown import Shown, keys_of  # noqa: PLC0415 - slow, and seldom
+
         group = self._group
         if not isinstance(group, KnowingGroup):
             return

@@ -17,19 +17,23 @@ def instant_ns(text: str) -> int:
     A time without a zone is UTC. Raises ValueError for what is neither, or is not exactly so many
     nanoseconds in 64 bits.
     """
-    number = _NUMBER.fullmatch(text)
-    if number is not None:
-        found = int(number[1])
-    else:
-        fraction = _FRACTION.search(text)
-        digits = fraction[1] if fraction is not None else ""
-        if len(digits) > 9:
-            raise ValueError(f"{text!r} has parts of a nanosecond")
-        moment = datetime.fromisoformat(_FRACTION.sub("", text))
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        since_us = (moment - _EPOCH) // timedelta(microseconds=1)
-        found = since_us * 1000 + int(digits.ljust(9, "0"))
+    found = any_instant_ns(text)
     if not -_INT64_MAX <= found <= _INT64_MAX:
         raise ValueError(f"{text!r} is beyond 64 bits of nanoseconds")
     return found
+
+
+def any_instant_ns(text: str) -> int:
+    """Return the same, also of years that events cannot have: before all of them, or after."""
+    number = _NUMBER.fullmatch(text)
+    if number is not None:
+        return int(number[1])
+    fraction = _FRACTION.search(text)
+    digits = fraction[1] if fraction is not None else ""
+    if len(digits) > 9:
+        raise ValueError(f"{text!r} has parts of a nanosecond")
+    moment = datetime.fromisoformat(_FRACTION.sub("", text))
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    since_us = (moment - _EPOCH) // timedelta(microseconds=1)
+    return since_us * 1000 + int(digits.ljust(9, "0"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripple.window.instant import instant_ns
+from ripple.window.instant import any_instant_ns, instant_ns
 
 SECOND = 1_000_000_000
 
@@ -33,3 +33,10 @@ def test_each_nanosecond_is_read(text: str, time_ns: int) -> None:
 def test_what_is_no_instant_is_refused_and_not_rounded(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - who calls it says the rest
         instant_ns(text)
+
+
+@pytest.mark.parametrize(("text", "years"), [("0001-01-01", -1969), ("9999-12-31", 8029)])
+def test_years_that_no_event_has_are_before_or_after_all_of_them(text: str, years: int) -> None:
+    with pytest.raises(ValueError, match="beyond 64 bits"):
+        instant_ns(text)
+    assert any_instant_ns(text) // (365.25 * 86_400 * SECOND) == pytest.approx(years, abs=1)
