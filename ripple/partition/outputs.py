@@ -199,7 +199,9 @@ class Outputs:
                     f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
                     f"has digest {found}, but {self._standings[output].name} recorded "
                     f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
-                    "wrote it. Nothing was written; if the code was changed, --rebuild says so"
+                    "wrote it. Nothing was written; if the code was changed, say --rebuild "
+                    f"{self._plan.output(output).of} (to ripple run; workers have no such flag: "
+                    "name another store and other outputs)"
                 )
             self._write_table(output, engine)
 

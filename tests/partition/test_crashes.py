@@ -123,6 +123,8 @@ def test_code_that_computes_something_else_is_refused(guards: tuple[str, ...]) -
     plan = f"{place}:kill_before:0"
     done = repeat(live, seed=0, plan=plan, without=guards)
     assert isinstance(done.error, SnapshotError if guards == () else AssertionError), done.error
+    if not guards:
+        assert "say --rebuild sums (to ripple run; workers" in str(done.error)
 
 
 def test_failure_of_a_scenario_with_a_name_can_be_repeated_by_it() -> None:
