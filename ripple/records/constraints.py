@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.errors import SchemaError
 from ripple.records.declared import unheeded
-from ripple.records.members import Annotation, members_of, unwrap
+from ripple.records.members import Annotation, Member, members_of, unwrap
 from ripple.schema.checks import Checks
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def checks_of(cls: type) -> dict[str, Checks]:
             raise _refused(cls, f"{name}()")
     found: dict[str, Checks] = {}
     for member in members_of(cls):
+        _check_default(cls, member)
         given: dict[str, Any] = {}
         for name, value in _declared(member.annotation):
             if name in _REFUSED or name in ("func", "the type"):
@@ -65,6 +66,23 @@ def _refused(cls: type, what: str) -> SchemaError:
     return SchemaError(
         f"{cls.__name__} declares {what}, which sources cannot check: leave it out, or read with "
         f"rp.schema_of({cls.__name__}), which has no checks"
+    )
+
+
+def _check_default(cls: type, member: Member) -> None:
+    if member.default_other and _may_be_none(member.annotation):
+        raise SchemaError(
+            f"{cls.__name__}.{member.name} may be None and has another default, which sources do "
+            "not fill in: where a record has none, it is None. Make None its default, leave None "
+            f"out of its type, or read with rp.schema_of({cls.__name__})"
+        )
+
+
+def _may_be_none(annotation: Annotation) -> bool:
+    base, _ = unwrap(annotation)
+    members = typing.get_args(base)
+    return types.NoneType in members or (
+        typing.get_origin(base) is typing.Literal and None in members
     )
 
 
@@ -97,7 +115,7 @@ def _declared_by(extra: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(extra, "func") and not hasattr(extra, "when_used"):  # that is how one is written
         yield "func", extra.func
     elif (
-        hasattr(type(extra), "__get_pydantic_core_schema__")
+        hasattr(extra, "__get_pydantic_core_schema__")
         and not hasattr(extra, "when_used")
         and type(extra).__name__ not in _PASSED_OVER
     ):

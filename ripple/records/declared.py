@@ -12,7 +12,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ripple.errors import SchemaError
-from ripple.records.members import is_model, is_struct, model_fields_of
+from ripple.records.members import is_model, is_struct, members_of, model_fields_of, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,6 +46,10 @@ _STRUCT_HEEDED: Mapping[str, Any] = {
     "array_like": False, "forbid_unknown_fields": False, "tag": None, "tag_field": None,
 }  # fmt: skip
 
+# What libraries make of a field; a plain dataclass takes one for its default.
+_FIELDS = {"FieldInfo": "pydantic", "Field": "msgspec", "_CountingAttr": "attr"}
+_NAMES = {"Field": ("name",)}  # beside those that are called alias
+
 # What libraries that read dataclasses keep of a field's name or value in its metadata. Other keys
 # are notes: a dataclass itself reads none.
 _METADATA_REFUSED = {
@@ -75,6 +79,13 @@ def _names(cls: Any) -> Iterator[tuple[str, object, str]]:
         for field in dataclasses.fields(cls):
             for key in sorted(_METADATA_REFUSED & field.metadata.keys()):
                 yield field.name, field.metadata[key], f"metadata[{key!r}]"
+        annotated = [(member.name, unwrap(member.annotation)[1]) for member in members_of(cls)]
+        for name, extra in [
+            *_library_fields(cls),
+            *((name, x) for name, xs in annotated for x in xs),
+        ]:
+            for attribute in ("validation_alias", "alias", *_NAMES.get(type(extra).__name__, ())):
+                yield name, getattr(extra, attribute, None) or name, "its alias"
     elif _config(cls).get("validate_by_alias") is not False:
         for field, info in fields.items():
             yield field, info.validation_alias or info.alias or field, "its alias"
@@ -83,24 +94,48 @@ def _names(cls: Any) -> Iterator[tuple[str, object, str]]:
 def unheeded(cls: Any) -> Iterator[str]:
     """Yield the settings of a class that would refuse or change values, which no source heeds."""
     if is_struct(cls):
-        config = cls.__struct_config__
-        for name in (name for name in dir(config) if not name.startswith("_")):
-            value = getattr(config, name)
-            if name not in _STRUCT_PASSED_OVER and not (
-                name in _STRUCT_HEEDED and value == _STRUCT_HEEDED[name]
-            ):
-                yield f"{name}={value!r}"
+        yield from _of_a_struct(cls)
         return
     for name, value in _config(cls).items():
         if name not in _CONFIG_PASSED_OVER and value not in _CONFIG_HEEDED.get(name, ()):
             yield f"{name}={value!r}"
     if getattr(cls, "__pydantic_root_model__", False):
         yield "a root in place of fields (RootModel)"
-    for name, info in (model_fields_of(cls) or {}).items():
+    if "__get_pydantic_core_schema__" in _own_names(cls):
+        yield "__get_pydantic_core_schema__()"
+    if (fields := model_fields_of(cls)) is None:
+        yield from _of_a_dataclass(cls)
+    for name, info in (fields or {}).items():
         if info.init is False:
             yield f"{name}: init=False"
-    if is_model(cls) and "__get_pydantic_core_schema__" in _own_names(cls):
-        yield "__get_pydantic_core_schema__()"
+
+
+def _of_a_struct(cls: Any) -> Iterator[str]:
+    config = cls.__struct_config__
+    for name in (name for name in dir(config) if not name.startswith("_")):
+        value = getattr(config, name)
+        if name not in _STRUCT_PASSED_OVER and not (
+            name in _STRUCT_HEEDED and value == _STRUCT_HEEDED[name]
+        ):
+            yield f"{name}={value!r}"
+
+
+def _of_a_dataclass(cls: type) -> Iterator[str]:
+    """Yield what a library would read in a dataclass that it has not made itself."""
+    for name, made in _library_fields(cls):
+        yield f"{name}={made!r}"
+    for base in cls.__mro__:
+        for name, held in vars(base).items():
+            if "Validator" in type(getattr(held, "decorator_info", None)).__name__:
+                yield f"{name}()"
+
+
+def _library_fields(cls: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a library has made of a field, and a plain dataclass takes for its default."""
+    for field in dataclasses.fields(cls):
+        kind = type(field.default)
+        if _FIELDS.get(kind.__name__) == kind.__module__.partition(".")[0]:
+            yield field.name, field.default
 
 
 def _config(cls: Any) -> Mapping[str, Any]:

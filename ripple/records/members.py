@@ -21,12 +21,13 @@ Annotation: TypeAlias = Any  # typing's own forms have no common type
 
 @frozen
 class Member:
-    """One field as its class declares it."""
+    """One field as its class declares it. default_other: whether it has a default, not None."""
 
     name: str
     annotation: Annotation
     default_none: bool
     doc: str | None
+    default_other: bool
 
 
 def members_of(cls: type) -> list[Member]:
@@ -43,17 +44,21 @@ def members_of(cls: type) -> list[Member]:
         annotation = _resolved(cls, field.name)
         if CHECKS in field.metadata:
             annotation = Annotated[annotation, field.metadata[CHECKS]]
-        members.append(_member(field.name, annotation, field.default is None))
+        members.append(_member(field.name, annotation, field, dataclasses.MISSING))
     return members
 
 
 def _member(
-    name: str, annotation: Annotation, default_none: bool, doc: str | None = None
+    name: str, annotation: Annotation, declared: Any, nothing: object, doc: str | None = None
 ) -> Member:
+    """Return a field; ``nothing`` is what its library has for the default of one without."""
     for extra in unwrap(annotation)[1]:
         text = extra if isinstance(extra, str) else getattr(extra, "description", None)
         doc = doc or (text if isinstance(text, str) else None)
-    return Member(name, annotation, default_none, doc)
+    default_none = declared.default is None
+    is_made = declared.default_factory not in (nothing, None)
+    is_given = not default_none and declared.default is not nothing
+    return Member(name, annotation, default_none, doc, is_made or is_given)
 
 
 def _resolved(cls: type, name: str) -> Annotation:
@@ -93,7 +98,8 @@ def _struct_members(cls: type) -> list[Member]:
             f"{cls.__name__}.{mentions[0] if mentions else '?'}: {error}: define it at the top "
             f"level of {cls.__module__}"
         ) from error
-    return [_member(field.name, field.type, field.default is None) for field in fields]
+    nothing = sys.modules["msgspec"].NODEFAULT
+    return [_member(field.name, field.type, field, nothing) for field in fields]
 
 
 def model_fields_of(cls: Any) -> Mapping[str, Any] | None:
@@ -114,7 +120,8 @@ def _model_members(cls: Any) -> list[Member]:
             raise SchemaError(f"{cls.__name__}.{name}: the type {annotation!r} cannot be resolved")
         for extra in info.metadata:
             annotation = Annotated[annotation, extra]
-        members.append(_member(name, annotation, info.default is None, info.description))
+        nothing = sys.modules["pydantic_core"].PydanticUndefined
+        members.append(_member(name, annotation, info, nothing, info.description))
     return members
 
 

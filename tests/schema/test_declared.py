@@ -32,6 +32,25 @@ def data(**metadata: Any) -> type[Any]:
     return dataclasses.make_dataclass("Data", [("k", str), x])
 
 
+@dataclasses.dataclass
+class Validated:
+    k: str
+
+    @pydantic.field_validator("k")
+    @classmethod
+    def upper(cls, text: str) -> str:
+        return text.upper()
+
+
+@pydantic.dataclasses.dataclass
+class Schemed:
+    k: str
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return handler(source)
+
+
 @pydantic.dataclasses.dataclass
 class Dataclass:
     k: str
@@ -49,6 +68,12 @@ RENAMED: dict[str, Any] = {
     "fx": data(alias="fx"),
     "serde": data(serde_rename="serde"),
     "dataclass": Dataclass,
+    "annotated": dataclasses.make_dataclass(
+        "Data", [("k", str), ("x", Annotated[float, pydantic.Field(alias="annotated")])]
+    ),
+    "struct's": dataclasses.make_dataclass(
+        "Data", [("k", str), ("x", float, msgspec.field(default=1.0, name="struct's"))]
+    ),
 }
 
 
@@ -89,6 +114,19 @@ def test_names_that_change_nothing_are_no_error() -> None:
         (struct(tag="s"), "tag='s'"),
         (pydantic.RootModel[int], "a root in place of fields"),
         (dataclasses.make_dataclass("D", [("x", pydantic.Base64Str)]), "x: the type=EncodedStr"),
+        (
+            dataclasses.make_dataclass("D", [("x", int, pydantic.Field(gt=0))]),  # type: ignore[misc]
+            r"x=FieldInfo\(",
+        ),
+        (Validated, r"upper\(\)"),
+        (Schemed, r"__get_pydantic_core_schema__\(\)"),
+        (
+            dataclasses.make_dataclass(
+                "D",
+                [("x", Annotated[str, pydantic.GetPydanticSchema(lambda kind, made: made(kind))])],
+            ),
+            "x: the type=GetPydanticSchema",
+        ),
     ],
 )
 def test_a_setting_that_would_give_other_records_is_refused_by_its_name(
@@ -97,6 +135,25 @@ def test_a_setting_that_would_give_other_records_is_refused_by_its_name(
     with pytest.raises(SchemaError, match=f"{message}.*, which sources cannot"):
         rp.Pipeline("p").source("s", cls)
     rp.Pipeline("p").source("s", schema_of(cls))
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        model(5.0),
+        model(pydantic.Field(default_factory=float)),
+        struct(5.0),
+        struct(msgspec.field(default_factory=float)),
+        dataclasses.make_dataclass("D", [("x", float | None, 5.0)]),  # type: ignore[misc]
+        dataclasses.make_dataclass("D", [("x", float | None, dataclasses.field(default=5.0))]),
+    ],
+)
+def test_a_default_that_no_source_would_fill_in_is_refused(cls: type) -> None:
+    with pytest.raises(SchemaError, match=r"\.x may be None and has another default"):
+        rp.Pipeline("p").source("s", cls)
+    rp.Pipeline("p").source("s", schema_of(cls))
+    for other in (model(pydantic.Field(default=None)), struct(None), data()):
+        assert checks_of(other) == {}
 
 
 def test_settings_that_no_source_needs_are_passed_over() -> None:
