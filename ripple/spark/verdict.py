@@ -38,8 +38,18 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether something was compared, and nothing differs."""
-        return any(one["cases"] for one in self.findings) and not self.differences
+        """Whether each check has compared something, and nothing differs."""
+        return bool(self.findings) and not self.idle and not self.differences
+
+    @property
+    def idle(self) -> list[str]:
+        """The checks that have compared nothing of any record, and have not said why."""
+        return [
+            check
+            for check in MEANINGS
+            if (own := [one for one in self.findings if one["check"] == check])
+            and not any((one["cases"] and one["rows"]) or one["note"] for one in own)
+        ]
 
     @property
     def differences(self) -> list[tuple[str, Mapping[str, Any]]]:
@@ -83,8 +93,8 @@ class Verdict:
         for where, each in self.differences:
             lines += ["", f"{where}: {each['what']}"]
             lines += [f"  {line}" for line in _lines(each)]
-        nothing = "" if any(one["cases"] for one in self.findings) else " (nothing was compared)"
-        lines += ["", "holds" if self.holds else f"does not hold{nothing}"]
+        idle = f" (nothing was compared by: {', '.join(self.idle)})" if self.idle else ""
+        lines += ["", "holds" if self.holds else f"does not hold{idle}"]
         return "\n".join(lines)
 
     def html(self) -> str:

@@ -324,6 +324,25 @@ def test_an_output_of_which_the_digest_alone_is_wrong_is_told_so(
     assert "no row" not in Verdict.of("p", "t", place, [about]).html()
 
 
+def test_a_check_that_compared_nothing_holds_nothing() -> None:
+    def about(check: str, cases: int, rows: int, note: str = "") -> dict[str, Any]:
+        done = {"check": check, "of": "p/0", "cases": cases, "rows": rows, "note": note}
+        return {**done, "differences": [], "at": []}
+
+    crashes, none = about("crashes", 5, 9), about("checkpoints", 0, 0)
+    for findings, idle in (
+        ([about("crashes", 3, 0), about("oracle", 0, 0)], ["crashes", "oracle"]),
+        ([crashes, none], ["checkpoints"]),
+        ([crashes, none, about("checkpoints", 1, 9)], []),
+        ([crashes, about("outputs", 0, 9, "its code has changed")], []),
+    ):
+        verdict = Verdict.of("p", "t", "log:x", findings)
+        assert (verdict.idle, verdict.holds) == (idle, not idle)
+        end = f"does not hold (nothing was compared by: {', '.join(idle)})" if idle else "holds"
+        assert verdict.text().splitlines()[-1] == end
+    assert not Verdict.of("p", "t", "log:x", []).holds
+
+
 def tamper(folder: Path) -> dict[str, Any]:
     """Show the last row of an output again, with another count; return it as it was."""
     topic, _ = open_topic(f"log:{folder}/lg/out")
