@@ -170,6 +170,10 @@ def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
         yield _Held(batch, {}, None)
 
 
+# What is raised for values that Arrow has no type for; an integer may be too large for any.
+_NO_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
 def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
     """Return a reader of an object's batches. What is wrong with a column is said with its name."""
     is_frame = type(item).__module__.split(".")[0] == "pandas" and hasattr(item, "columns")
@@ -177,7 +181,7 @@ def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
         item = item.astype(object)  # without a value pandas says float of what may be anything
     try:
         return pa.RecordBatchReader.from_stream(item)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except _NO_ARROW as error:
         if not is_frame:
             raise InputError(f"{name} has no columns with names: {error}") from error
         if not item.columns.is_unique:
@@ -187,8 +191,9 @@ def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
     for column in wanted:
         try:
             pa.RecordBatchReader.from_stream(item[[column]])
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise SchemaError(f"column {column!r} of {name}: {error.args[0]}") from error
+        except _NO_ARROW as error:
+            reason = error if isinstance(error, UnicodeError) else error.args[0]
+            raise SchemaError(f"column {column!r} of {name}: {reason}") from error
     return pa.RecordBatchReader.from_stream(item[wanted])
 
 

@@ -8,10 +8,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ripple.arguments import need_whole
 from ripple.batch import Batch
 from ripple.batch import Marker as BatchMarker
 from ripple.engine import OP_REMOVE, Changes, Engine
 from ripple.engine.uncomputable import ROWS_NAMED_MAX
+from ripple.errors import InputError
 from ripple.ops import OP
 from ripple.partition.drive import Drive
 from ripple.pipeline.builder import Pipeline
@@ -23,6 +25,7 @@ from ripple.testing.windows import Key
 from ripple.window import watermark
 
 BATCH_SIZES = (1, 7, 1000)
+NO_EVENTS = "there are no events, and nothing would be compared: an iterator can be read only once"
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ def check_pipeline(
     event at a time. restarts: how many events after which every engine is replaced by what is
     restored from its snapshot. Compared are tables, counters, refused events, the rows that cannot
     be computed, watermarks, digests, and that changes lead from each table to the next. The
-    reference is slow: thousands of events, not millions.
+    reference is slow: thousands of events, not millions. Raises InputError where nothing would be
+    compared: without batch sizes, or where an iterator had been read before.
 
     >>> check_pipeline(pipeline, [
     ...     {"symbol": "A", "price": 10.0, "size": 3, "timestamp_ns": 5},
@@ -93,6 +97,7 @@ def check_pipeline(
     ... ])
     """
     plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+    _check_sizes(batch_sizes)
     reference = Reference(plan, inputs)
     names = tuple(reference.cut)
     lanes = [Lane(plan, names, size) for size in batch_sizes]
@@ -108,12 +113,22 @@ def check_pipeline(
                 lane.compare(reference)
             if restart:
                 lane.restart()
+    # A list without any is an example like others: properties draw it.
+    if not lanes[0].taken and isinstance(events, Iterator):
+        raise InputError(NO_EVENTS)
     for lane in lanes:
         lane.compare(reference)
     reference.close()
     for lane in lanes:
         lane.compare_after_close(reference)
     _compare_digests(lanes)
+
+
+def _check_sizes(batch_sizes: Sequence[int]) -> None:
+    if not batch_sizes:
+        raise InputError("check_pipeline: no batch size: nothing would be compared")
+    for size in batch_sizes:
+        need_whole("check_pipeline: a batch size", size, 1, InputError)
 
 
 def one_by_one(

@@ -37,10 +37,10 @@ def cluster_test(
     where each event comes with the one that it is in; by default they are spread by their key.
     seeds take about a second each. Raises SimulationError, which names the seed, the faults,
     what differs, and how to repeat it: with a command, if ``pipeline`` is a :class:`ClusterTrial`
-    that has a name in a module. Raises PlanError where the key of an event is computed, and
-    ModuleNotFoundError without ``ripple-stream[cluster]``.
+    that has a name in a module. Raises InputError without events or seeds, PlanError where the key
+    of an event is computed, and ModuleNotFoundError without ``ripple-stream[cluster]``.
     """
     trial = pipeline if isinstance(pipeline, ClusterTrial) else None
     if trial is None:
         trial = ClusterTrial(pipeline, events, inputs=inputs)  # type: ignore[arg-type]
-    return explore(trial, seeds=seeds, faults=faults, without=without)
+    return explore(trial, seeds=seeds, faults=faults, without=without).of_something()

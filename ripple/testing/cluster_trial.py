@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.pipeline.builder import Pipeline
+from ripple.testing.check import NO_EVENTS
 from ripple.testing.cluster_input import spread
 from ripple.testing.cluster_truth import Truth
 from ripple.testing.reference import same_row
@@ -55,12 +57,16 @@ class ClusterTrial:
         has_broker: stages hand records to each other through topics of a broker, not through logs.
         events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
         event comes with the one that it is in; by default events are spread by their key. Raises
-        PlanError where that is computed, ModuleNotFoundError without ``ripple-stream[cluster]``.
+        InputError without events, PlanError where that is computed, ModuleNotFoundError without
+        ``ripple-stream[cluster]``.
         """
         with needed("cluster", "a simulated cluster"):
             import ripple.testing.cluster_scene  # noqa: F401, PLC0415 - only who tries one needs it
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         self.plan = plan
+        events = list(events)
+        if not events:
+            raise InputError(NO_EVENTS)
         self.truth = Truth(plan, spread(plan, events, inputs), has_broker=has_broker)
 
     def __repr__(self) -> str:

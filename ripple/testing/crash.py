@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ripple.arguments import need_whole
+from ripple.errors import InputError
 from ripple.testing.crash_scenario import CrashScenario
 from ripple.testing.explore import Report, enumerate_crashes, explore
 
@@ -36,15 +38,18 @@ def crash_test(
     ``seeds``. In the end outputs, dead letters and digests must be those of the undisturbed run.
 
     events, inputs: as ``check_pipeline`` takes them; some 10 to 30 events are enough. Raises
-    Divergence where the undisturbed run differs from the reference, and SimulationError, which
-    names the seed, the shortest trace and how to repeat it: with a command, if ``pipeline`` is a
+    InputError where nothing would be tried: without events, or without any seed; Divergence where
+    the undisturbed run differs from the reference, and SimulationError, which names the seed, the
+    shortest trace and how to repeat it: with a command, if ``pipeline`` is a
     :class:`CrashScenario` that has a name in a module.
     """
     scenario = pipeline
     if not isinstance(scenario, CrashScenario):
         scenario = CrashScenario(scenario, events, inputs=inputs)
+    need_whole("crash_test: every", every, 1, InputError)
+    need_whole("crash_test: pairs", pairs, 0, InputError)
     report = Report()
     for seed in enumerated:
         report += enumerate_crashes(scenario, seed=seed, pairs=pairs, every=every, without=without)
     report += explore(scenario, seeds=seeds, faults=faults, without=without)
-    return report
+    return report.of_something()

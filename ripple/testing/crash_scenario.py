@@ -106,7 +106,7 @@ class CrashScenario:
     ) -> None:
         """Run once undisturbed. Raises Divergence where that differs from the reference.
 
-        events, inputs: as ``check_pipeline`` takes them.
+        events, inputs: as ``check_pipeline`` takes them. Raises InputError without events.
         """
         self.plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         self.source = CrashSource(self.plan, events, inputs or (self.plan.source.name,))

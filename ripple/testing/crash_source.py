@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ripple.errors import InputError
 from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.schema.columns import records_of
-from ripple.testing.check import Happening, Marker, one_by_one
+from ripple.testing.check import NO_EVENTS, Happening, Marker, one_by_one
 from ripple.testing.sim_world import sim_world
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class CrashSource:
         self.events: dict[str, list[Row | Marker]] = {name: [] for name in inputs}
         self._plan = plan
         self._frames = list(self._framed(one_by_one(events, self.inputs[0])))
+        if not self._frames:
+            raise InputError(NO_EVENTS)
         self._empty = self._image([])
         self._full = self._image(self._frames)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
+from ripple.errors import InputError
 from ripple.testing.naming import name_of
 from ripple.testing.sim_chance import Chance
 from ripple.testing.sim_faults import (
@@ -58,6 +59,12 @@ class Report:
         self.lives += other.lives
         self.effects += other.effects
         self.landed.update(other.landed)
+        return self
+
+    def of_something(self) -> Self:
+        """Return this; raises InputError where nothing was tried, which proves nothing."""
+        if not self.runs:
+            raise InputError("nothing was tried: give at least one seed")
         return self
 
     def __str__(self) -> str:

@@ -205,6 +205,9 @@ def frames() -> Iterator[tuple[Any, Any]]:
     yield pl.DataFrame({"k": [], "n": []}), []
     yield pd.DataFrame({"k": ["a", 3], "n": [1, 2]}), "column 'k' of the DataFrame: Expected bytes"
     yield pd.DataFrame({"k": ["a"], "n": [1 + 2j]}), "column 'n' of the DataFrame: Unsupported"
+    yield pd.DataFrame({"k": ["a"], "n": [2**70]}), "column 'n' of the DataFrame: .* too large"
+    surrogate = pd.Series(["\ud800"], dtype=object)
+    yield pd.DataFrame({"k": surrogate, "n": [1]}), "column 'k' of the DataFrame: .*surrogates"
     yield pd.DataFrame([["a", "b"]], columns=["k", "k"]), "columns of the same name"
     yield pd.DataFrame({"k": ["a"], "n": [1.5]}), "column 'n' of the DataFrame is double"
     yield pd.Series(["a"], name="k"), "the Series has no columns with names"

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ripple.engine.snapshot import SnapshotError
+from ripple.errors import InputError
 from ripple.testing import (
     CrashScenario,
     Faults,
     SimulationError,
+    check_pipeline,
+    cluster_test,
     crash_test,
     enumerate_crashes,
     explore,
@@ -147,6 +150,24 @@ def test_failure_of_a_scenario_in_a_file_of_a_user_can_be_repeated(tmp_path: Pat
     name = f"{tmp_path}/user.py:survives"
     assert name_of(find(name)) == name
     assert main([name, "--seed", "3"]) == 0
+
+
+def test_what_would_try_nothing_is_refused() -> None:
+    pipeline = scenarios.pipeline()
+    for test in (crash_test, cluster_test):
+        with pytest.raises(InputError, match="there are no events"):
+            test(pipeline, [])
+    with pytest.raises(InputError, match="there are no events"):
+        check_pipeline(pipeline, iter(()))
+    check_pipeline(pipeline, [])  # as a property may draw it
+    with pytest.raises(InputError, match="no batch size"):
+        check_pipeline(pipeline, scenarios.EVENTS, ())
+    with pytest.raises(InputError, match="a batch size must be a whole number from 1 on, not 0"):
+        check_pipeline(pipeline, scenarios.EVENTS, (0,))
+    with pytest.raises(InputError, match="every must be a whole number from 1 on, not 0"):
+        crash_test(scenarios.running, every=0)
+    with pytest.raises(InputError, match="nothing was tried: give at least one seed"):
+        crash_test(scenarios.running, seeds=(), enumerated=())
 
 
 def test_failure_without_a_name_says_what_to_call() -> None:
