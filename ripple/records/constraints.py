@@ -80,10 +80,9 @@ def _check_default(cls: type, member: Member) -> None:
 
 def _may_be_none(annotation: Annotation) -> bool:
     base, _ = unwrap(annotation)
+    origin: Annotation = typing.get_origin(base)
     members = typing.get_args(base)
-    return types.NoneType in members or (
-        typing.get_origin(base) is typing.Literal and None in members
-    )
+    return types.NoneType in members or (origin is typing.Literal and None in members)
 
 
 def _declared(annotation: Annotation) -> Iterator[tuple[str, Any]]:
