@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ripple.errors import InputError, OutputError
 
 Cut: TypeAlias = Mapping[str, int]
+_NUMBERED = re.compile(r".*/(?P<number>\d+)")
 _WAY = re.compile(r"^(\d+/)+(?=\D)")
 
 
@@ -67,8 +68,23 @@ def check_inputs(cut: Cut, names: Iterable[str], whose: str) -> None:
     if set(cut) != set(names):
         raise InputError(
             f"{whose} is of the inputs {', '.join(cut)}, but this run reads {', '.join(names)}: "
-            "read the same partitions, or begin with another folder of checkpoints and outputs"
+            f"read the same partitions{_grown(cut, [*names])}, or begin with another folder of "
+            "checkpoints and outputs"
         )
+
+
+def _grown(cut: Cut, names: Sequence[str]) -> str:
+    """Return how a topic is read as it was before it got the partitions that follow its first."""
+    read, there = ([_NUMBERED.fullmatch(name) for name in some] for some in (cut, names))
+    numbers = sorted(int(one["number"]) for one in there if one)
+    held = [int(one["number"]) for one in read if one] or [0]
+    if len(numbers) < 2 or len(numbers) < len(names) or sorted(held) != numbers[: len(held)]:
+        return ""
+    step = numbers[1] - numbers[0]  # of the partitions that share the topic
+    return (
+        f" (of a topic of Kafka that has got more, ?partitions={len(held) * step} behind its name "
+        "reads those that it had)"
+    )
 
 
 def text(cut: Cut) -> str:

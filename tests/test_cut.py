@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from ripple import cut as cuts
+from ripple.errors import InputError
 
 FOLLOWED = {"1/trades/0": 7, "1/trades/1": 0, "10/trades/0": 0}
 
@@ -14,3 +17,26 @@ def test_who_was_not_heard_of_has_shown_nothing_yet() -> None:
     """What is released then is what a follower that begins anew has to read."""
     assert cuts.of_sender(FOLLOWED, "0") is None
     assert cuts.of_sender({}, "1") is None
+
+
+@pytest.mark.parametrize(
+    ("read", "there", "partitions"),
+    [
+        (["s"], ["s/0", "s/1"], 1),
+        (["s/0", "s/1"], ["s/0", "s/1", "s/2", "s/3"], 2),
+        (["s/1"], ["s/1", "s/3"], 2),  # of two partitions that share the topic, the second
+        (["s/1", "s/3"], ["s/1", "s/3", "s/5", "s/7"], 4),
+    ],
+)
+def test_a_topic_that_has_got_more_partitions_is_told_with_a_way_on(read, there, partitions):
+    with pytest.raises(InputError, match=rf"\?partitions={partitions} behind its name"):
+        cuts.check_inputs(dict.fromkeys(read, 7), there, "o.csv")
+
+
+@pytest.mark.parametrize(
+    ("read", "there"),
+    [(["s/0", "s/1"], ["s"]), (["s/1"], ["s/0", "s/1"]), (["a", "b"], ["a"]), (["t"], ["s"])],
+)
+def test_other_inputs_are_no_topic_that_grew(read, there):
+    with pytest.raises(InputError, match="read the same partitions, or begin with another"):
+        cuts.check_inputs(dict.fromkeys(read, 7), there, "o.csv")

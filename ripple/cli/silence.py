@@ -18,9 +18,11 @@ _NAMES = {
     "redis.exceptions.TimeoutError",
 }
 _NUMBERS = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT}
+# Of whom a token was asked, a file or who issues them, that answered.
+_NO_TOKEN = ("kafka_sasl_token_file", ": HTTP ", "answers without a token")
 # Classes that have all that connecting can end with, and what stands in them if somebody answers.
 _ALL = {"psycopg.OperationalError", "aiokafka.errors.KafkaConnectionError"}
-_ANSWERED = ("FATAL", "SSL", "SASL", "certificate")
+_ANSWERED = ("FATAL", "SSL", "SASL", "certificate", *_NO_TOKEN)
 # Who refuses is there.
 _ANSWERS = {"redis.exceptions.AuthenticationError", "ripple.store.errors.StoreRefusedError"}
 _CAUSES_MAX = 20

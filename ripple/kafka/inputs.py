@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Original
     from ripple.cut import Cut
+    from ripple.kafka.growth import Growth
     from ripple.values.contract import Values
     from ripple.world.broker import Consumer, Read
 
@@ -81,8 +82,12 @@ class KafkaInputs:
         *,
         follow: bool = False,
         keyed_by: tuple[str, ...] | None = None,
+        growth: Growth | None = None,
     ) -> None:
-        """keyed_by: the fields by whose hash records are in their partitions, None: not known."""
+        """keyed_by: the fields by whose hash records are in their partitions, None: not known.
+
+        growth: watches for partitions that are added while it reads.
+        """
         self.keyed_by = keyed_by if len(partitions) > 1 else None
         self._reader = reader
         self._partitions = partitions
@@ -96,6 +101,7 @@ class KafkaInputs:
         self._reading = ReadingAhead()
         self._consumer: Consumer | None = None
         self._is_traced = False
+        self._growth = growth
         if hasattr(reader, "has_headers"):  # a whole broker's readers give headers anyway
             reader.has_headers = True  # they cost little as long as nobody looks
 
@@ -267,9 +273,12 @@ class KafkaInputs:
     async def _read_on(self) -> None:
         """Read ahead, for ever."""
         consumer = self._consumer = self._reader.consumer()
+        watch = None if self._growth is None else asyncio.create_task(self._growth.watch())
         try:
             await self._read(consumer)
         finally:
+            if watch is not None:
+                watch.cancel()
             await consumer.close()
 
     async def _read(self, consumer: Consumer) -> None:

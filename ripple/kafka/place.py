@@ -13,6 +13,7 @@ from ripple.kafka.settings import BROKERS_VARIABLE, brokers_given
 
 PREFIX = "kafka:"
 PARTITION = "partition"  # the option that names one of a topic
+PARTITIONS = "partitions"  # the option that says how many of a topic, from its first one on
 SUBJECT = "subject"  # the option that names what a registry has its schemas under
 FORM = "kafka:[BROKER:PORT,.../]TOPIC[?format=json]"
 

@@ -10,8 +10,9 @@ from ripple.connectors.background import Background
 from ripple.connectors.log.places import check_divided
 from ripple.errors import InputError
 from ripple.kafka.dividing import check_division, sampled_keys
+from ripple.kafka.growth import Growth
 from ripple.kafka.inputs import KafkaInputs
-from ripple.kafka.place import PARTITION, PREFIX, SUBJECT, KafkaPlace
+from ripple.kafka.place import PARTITION, PARTITIONS, PREFIX, SUBJECT, KafkaPlace
 from ripple.kafka.reader import KafkaReader
 from ripple.kafka.registry import registry_given
 from ripple.kafka.settings import security_given
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OPTIONS = ("format", "key", PARTITION, SUBJECT)
+OPTIONS = ("format", "key", PARTITION, PARTITIONS, SUBJECT)
 OF_PROTOBUF = ("message", "descriptors")
 
 _log = logging.getLogger("ripple.kafka")
@@ -42,7 +43,7 @@ def open_source(path: str, reading: Reading) -> KafkaSource:
     Raises InputError when there is no such broker, topic or partition, or several to choose from.
     """
     place, security, values = _opened(path, reading)
-    count = _count(place, security)
+    count = _wanted(place, _count(place, security))
     number = _partition(place, count)
     if number is None and count > 1:
         raise InputError(
@@ -61,7 +62,7 @@ def open_source(path: str, reading: Reading) -> KafkaSource:
 def open_inputs(path: str, reading: Reading) -> KafkaInputs:
     """Return all partitions of a part, or the one that is named; raises as ``open_source`` does."""
     place, security, values = _opened(path, reading)
-    count = _count(place, security)
+    count = _wanted(place, _count(place, security))
     number = _partition(place, count)
     if number is not None or count == 1:
         partitions = {reading.name: Place(place.topic, number or 0)}
@@ -74,13 +75,17 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
         part, of = reading.part
         check_divided(str(place), len(partitions), of)
         partitions = dict(list(partitions.items())[part::of])
+    reader = KafkaReader(place.brokers, security, tell=_log.warning)
+    is_first = reading.part is None or reading.part[0] == 0  # of all of a cluster's
+    is_whole = is_first and place.options.keys().isdisjoint((PARTITION, PARTITIONS))
     return KafkaInputs(
-        KafkaReader(place.brokers, security, tell=_log.warning),
+        reader,
         partitions,
         values,
         reading.batch_rows,
         follow=reading.follow,
         keyed_by=key,
+        growth=Growth(reader, place.topic, count, _log.warning) if is_whole else None,
     )
 
 
@@ -97,6 +102,7 @@ def check(path: str) -> str:
     count = _asked(place, security, asked)
     if not count:
         return f"Kafka answers at {place.brokers}; there is no topic {place.topic} yet"
+    count = _wanted(place, count)
     number = _partition(place, count)
     return f"a topic of {count} partitions" if number is None else f"partition {number} of {count}"
 
@@ -139,6 +145,16 @@ def _partition(place: KafkaPlace, count: int) -> int | None:
         return None
     if not (said.isascii() and said.isdigit() and len(said) < 7 and int(said) < count):
         raise InputError(f"cannot read {place}: it has {count} partitions, and none {said!r}")
+    return int(said)
+
+
+def _wanted(place: KafkaPlace, count: int) -> int:
+    """Return how many of a topic's partitions are read, from the first one on."""
+    said = place.options.get(PARTITIONS)
+    if said is None:
+        return count
+    if not (said.isascii() and said.isdigit() and len(said) < 7 and 0 < int(said) <= count):
+        raise InputError(f"cannot read {place}: it has {count} partitions, and not {said!r}")
     return int(said)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
 
 from ripple.cli.exits import EXIT_FAILURE, EXIT_UNREACHABLE, exit_code
 from ripple.cli.silence import is_silence
@@ -72,6 +73,21 @@ def caused(error: Exception, by: BaseException) -> Callable[[], int]:
 )
 def test_what_answers_otherwise_is_a_failure(work: Callable[[], int], code: int) -> None:
     assert exit_code("ripple", work) == code
+
+
+@pytest.mark.parametrize(
+    ("said", "is_silent"),
+    [
+        ("kafka_sasl_token_file: cannot read token: [Errno 2] No such file", False),
+        ("no token for Kafka from http://i/: HTTP 401 Unauthorized", False),
+        ("no token for Kafka from http://i/: it answers without a token", False),
+        ("no token for Kafka from http://i/: [Errno 111] Connection refused", True),
+    ],
+)
+def test_a_token_that_was_refused_is_no_silence_of_brokers(said: str, is_silent: bool) -> None:
+    error = InputError(f"cannot reach Kafka: b:9092: {said}")
+    error.__cause__ = KafkaConnectionError("Unable to bootstrap")
+    assert is_silence(error) is is_silent
 
 
 def test_a_chain_of_causes_that_never_ends_does() -> None:

@@ -14,6 +14,7 @@ from ripple.connectors.inputs import Signal, is_inputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.errors import InputError
 from ripple.kafka import inputs as module
+from ripple.kafka.growth import LOOK_S, Growth
 from ripple.kafka.inputs import KafkaInputs
 from ripple.kafka.source import KafkaSource
 from ripple.schema.types import Field, Int, Schema
@@ -347,6 +348,27 @@ def test_another_topic_of_the_same_name_is_told_by_the_last_record_that_was_read
             await other.check({"in/0": 20}, {"in/0": seen})
         for each in (first, again, other):
             await each.close()
+
+    played(scene)
+
+
+def test_partitions_that_are_added_while_it_reads_are_told_of_once() -> None:
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        told: list[str] = []
+        inputs = inputs_of(world, follow=True, growth=Growth(world.broker, "in", 3, told.append))
+        cut = dict.fromkeys(inputs.names, 0)
+        await inputs.open(cut, ROWS)
+        await asyncio.sleep(2 * LOOK_S)
+        assert not told
+        broker.create("in", 5)
+        await asyncio.sleep(3 * LOOK_S)
+        assert len(told) == 1
+        assert "has 5 partitions now" in told[0]
+        assert "?partitions=3" in told[0]
+        await inputs.close()
+        broker.create("in", 6)
+        await asyncio.sleep(2 * LOOK_S)
+        assert len(told) == 1
 
     played(scene)
 

@@ -1,0 +1,49 @@
+"""Whether a topic that is read has got more partitions, which a run does not read."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from ripple.world.broker import BrokerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOK_S = 30.0
+
+
+class Counting(Protocol):
+    """What of a broker is needed to watch a topic."""
+
+    async def partitions(self, topic: str) -> int:
+        """Return how many a topic has; see Broker."""
+        ...
+
+
+class Growth:
+    """Tells of partitions that were added to a topic, once for each number of them."""
+
+    def __init__(
+        self, reader: Counting, topic: str, partitions: int, tell: Callable[[str], None]
+    ) -> None:
+        """partitions: how many there were as reading began."""
+        self._reader, self._topic, self._tell = reader, topic, tell
+        self._read = self._known = partitions
+
+    async def watch(self) -> None:
+        """Look again and again, for ever. What a broker refuses, reading meets as well."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with suppress(BrokerError):
+                found = await self._reader.partitions(self._topic)
+                if found > self._known:
+                    self._known = found
+                    self._tell(
+                        f"topic {self._topic} of Kafka has {found} partitions now, and "
+                        f"{self._read} as reading began: what is written to the others is not "
+                        "read. To go on with those alone after a restart, name "
+                        f"?partitions={self._read} behind the topic; to read all, begin anew with "
+                        "another folder of checkpoints and outputs"
+                    )
