@@ -140,7 +140,8 @@ class KafkaBroker(KafkaReader):
             must = ",".join(f"{name}={wanted[name]}" for name in wrong)
             raise OutputError(
                 f"topic {topic} has {said}, so that records in it would be removed that are needed:"
-                f" kafka-configs.sh --alter --topic {topic} --add-config {must}"
+                f" kafka-configs.sh --bootstrap-server {self._client.brokers} --alter "
+                f"--topic {topic} --add-config {must}"
             )
 
     async def remove_before(self, offsets: Mapping[Place, int]) -> None:

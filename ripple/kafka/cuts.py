@@ -126,6 +126,13 @@ async def newest(broker: Broker, place: Place) -> Cuts | None:
                 found = record
         if found is not None:
             return Cuts.of(found, place)
+    if earliest:  # compaction leaves the newest, and where a partition begins
+        raise OutputError(
+            f"{place} begins at offset {earliest}, and holds no cut record: what said how far the "
+            "outputs were committed was removed, so all would be written to them again. Remove the "
+            "topic, the outputs and the checkpoints to begin anew, or give the pipeline another "
+            "name; and let nothing but compaction remove what is in it (cleanup.policy=compact)"
+        )
     return None
 
 

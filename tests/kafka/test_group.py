@@ -521,3 +521,28 @@ def test_a_topic_that_holds_what_was_committed_is_missed() -> None:
         topics_of(Held("a", 3), "b", 3)
     with pytest.raises(OutputError, match="made anew since"):
         topics_of(Held("", 3), "", 2)
+
+
+def test_cut_records_that_were_removed_are_missed_before_anything_is_claimed() -> None:
+    """They are not taken for those of a pipeline that begins: all would be written again."""
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        make_topics(cluster)
+
+        async def main(world: SimWorld) -> None:
+            await live(world, 1024)
+            place = WHOSE.place
+            end = (await world.broker.ends([place]))[place]
+            cluster.broker.remove_before(place, end)
+            for asked in (group_of(world).look(), group_of(world).open(2048)):
+                with pytest.raises(OutputError, match="holds no cut record"):
+                    await asked
+            assert (await world.broker.ends([place]))[place] == end
+
+        cluster.host("a").start(main)
+        await cluster.host("a").ended()
+
+    error = repeat(scenario, seed=1).error
+    if error is not None:
+        raise error

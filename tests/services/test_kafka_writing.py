@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ripple.errors import OutputError
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.producer import KafkaProducer
 from ripple.kafka.settings import Security
@@ -150,7 +151,18 @@ class Stories:
 
 
 class TestLiveBroker(Stories, BrokerContract):
-    pass
+    def test_topic_that_somebody_made_and_that_forgets_is_refused(self) -> None:
+        async def main(broker: Any, topics: Topics) -> None:
+            await topics.create("in", 2)
+            with pytest.raises(OutputError, match=r"policy=delete, so that .*=compact"):
+                await broker.make("in", 2, is_compacted=True)
+            await topics.create("lanes", 2, **{"retention.ms": "86400000"})
+            with pytest.raises(OutputError, match=r"ms=86400000, so that .*ms=-1"):
+                await broker.make("lanes", 2, is_kept=True)
+            await topics.create("cuts", 2, **{"cleanup.policy": "compact"})
+            await broker.make("cuts", 2, is_compacted=True)
+
+        self.run(main)
 
 
 class TestLiveLanes(Stories, LaneContract):

@@ -354,7 +354,7 @@ class BrokerContract:
             producer.begin()
             await producer.send(B, Records.of([Record(b"k", b"x")]))
             await producer.commit()
-            await broker.make("in", 3, is_compacted=True)
+            await broker.make("in", 3)
             assert await broker.partitions("in") == 2
             assert await values(broker, B) == [b"x"]
 
