@@ -135,7 +135,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks a registry of schemas from wherever values are decoded, which is in a thread",
         ("urllib.request", "time", "threading"),
     ),
-    "ripple/world/http.py": ("asks by HTTP for those two, in their threads", ("urllib.request",)),
+    "ripple/world/http.py": (
+        "asks by HTTP for those two, in their threads, and breaks off what takes too long",
+        ("http.client", "socket", "threading", "urllib.request"),
+    ),
     "ripple/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
     "ripple/connectors/identity.py": ("real paths tell folders apart", ("os.path.realpath",)),
     "worker/process.py": ("the same of lanes", ("os.path.realpath",)),

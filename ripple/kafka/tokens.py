@@ -86,8 +86,7 @@ class Tokens:
             },
         )
         try:
-            with ask(request, CALL_S, self._context) as answer:
-                found: Any = json.loads(answer.read(_ANSWER_BYTES_MAX))
+            found: Any = json.loads(ask(request, CALL_S, _ANSWER_BYTES_MAX, self._context))
             return str(found["access_token"]), float(found.get("expires_in", EXPIRES_S))
         except urllib.error.HTTPError as error:
             with error:

@@ -144,8 +144,7 @@ class Registry:
         )
         while True:
             try:
-                with ask(asked, CALL_S, self._context) as answer:
-                    found = json.loads(answer.read(_ANSWER_BYTES_MAX))
+                found = json.loads(ask(asked, CALL_S, _ANSWER_BYTES_MAX, self._context))
             except urllib.error.HTTPError as error:
                 with error:
                     if error.code == _NOT_FOUND and method == "GET":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep
 from unittest import mock
 
 import pytest
@@ -14,7 +17,7 @@ from ripple.kafka.settings import TokenSource
 from ripple.kafka.tokens import TokenError, Tokens
 from ripple.observe.tracing import Tracing
 from ripple.values.registry import Registry, RegistryError
-from ripple.world.http import origin_of
+from ripple.world.http import ask, origin_of
 
 
 class _Server(ThreadingHTTPServer):
@@ -102,3 +105,36 @@ def test_origins_are_told_without_what_may_be_secret() -> None:
     assert origin_of("https://me:hush@Host/p?token=x") == "https://host:443"
     assert origin_of("http://[::1]:80/") == origin_of("http://[::1]/")
     assert origin_of("http://h:x/") == "http://h:0"
+
+
+@pytest.mark.parametrize("first", [b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b""])
+def test_a_server_that_goes_on_byte_by_byte_is_waited_for_as_long_as_any(first: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            peer, _ = listener.accept()
+            with peer, suppress(OSError):
+                peer.sendall(first)
+                while True:
+                    peer.sendall(b"x")
+                    sleep(0.01)
+
+        threading.Thread(target=drip, daemon=True).start()
+        request = urllib.request.Request(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        with pytest.raises(TimeoutError, match="no whole answer"):
+            ask(request, 0.3, 1 << 20)
+
+
+def test_what_speaks_no_http_is_an_error_of_the_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(b"SSH-2.0\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        request = urllib.request.Request(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        with pytest.raises(ConnectionError, match="no answer of HTTP: BadStatusLine"):
+            ask(request, 10, 1 << 20)
