@@ -13,7 +13,7 @@ from ripple.change.adaptation import adapt, refusals
 from ripple.change.evolution import Comparison, Judged, Verdict, compare
 from ripple.change.lineage import Node
 from ripple.checkpoint import Checkpoints, partitions
-from ripple.cli.exits import EXIT_FAILURE, say
+from ripple.cli.exits import EXIT_FAILURE, EXIT_UNREACHABLE, say
 from ripple.cli.forms import add_format, write
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.plan_outputs import seen_at
@@ -68,7 +68,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the plan, or the comparison; exit code 1 if ``ripple run`` would be refused."""
+    """Print the plan, or the comparison; exit code 1 if ``ripple run`` would be refused.
+
+    2 if that is not known, since nobody answers where an output is.
+    """
     plan = load_plan(options.file)
     if options.checkpoint_dir is None:
         if options.rebuild:
@@ -143,7 +146,7 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
             value |= {"passed_over": (), "remarks": (), "problems": ()}
             _with_outputs(plan, options.sink, value)
         write(options.format, value, lambda: _print(value) if options.sink else print(would))
-        return 0 if value["starts"] else EXIT_FAILURE
+        return _code(value)
     value |= {
         "checkpoint": found.checkpoint.name,
         "passed_over": [str(damage) for damage in found.damaged],
@@ -153,7 +156,13 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     if not staged:
         _with_outputs(plan, options.sink, value)
     write(options.format, value, lambda: _print(value))
-    return 0 if value["starts"] else EXIT_FAILURE
+    return _code(value)
+
+
+def _code(value: dict[str, Any]) -> int:
+    if value["starts"]:
+        return 0
+    return EXIT_UNREACHABLE if value.get("silent") else EXIT_FAILURE
 
 
 def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any]:
@@ -186,9 +195,16 @@ def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]
             f"ripple run would read the log from its first record: {', '.join(seen.new)} "
             "would be written from there."
         )
-    if seen.problems:
-        value["problems"] = (*value["problems"], *seen.problems)
+    known = len(value["problems"]) + len(seen.problems) - len(seen.silent)
+    value["problems"] = (*value["problems"], *seen.problems)
+    if known:
         value["would"] = "ripple run would refuse to start."
+    elif seen.silent:
+        value["silent"] = seen.silent
+        silent = ", ".join(seen.silent)
+        value["would"] = (
+            f"whether ripple run would go on is not known: nobody answers for {silent}."
+        )
     value["starts"] = not value["problems"]
 
 

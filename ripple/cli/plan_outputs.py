@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ripple.cli.silence import is_silence
 from ripple.connectors.locate import path_of, reached_at
 from ripple.errors import RippleError
 from ripple.partition.group import looked_at
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """What was seen. new: outputs that hold nothing yet; problems: why a run would be refused."""
+    """What was seen. new: outputs that hold nothing yet; problems: why a run would be refused.
+
+    silent: the outputs where nobody answers, so that nothing is known of them.
+    """
 
     new: tuple[str, ...]
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
+    silent: tuple[str, ...]
 
 
 def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
@@ -32,6 +37,7 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
     new: list[str] = []
     problems: list[str] = []
     remarks: list[str] = []
+    silent: list[str] = []
     for output, place in places.items():
         try:
             asyncio.run(_look(plan, output, place))
@@ -41,11 +47,13 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
             remarks.append(str(error))
         except (RippleError, OSError) as error:
             problems.append(str(error))
-    return Seen(tuple(new), tuple(problems), tuple(remarks))
+            if is_silence(error):
+                silent.append(output)
+    return Seen(tuple(new), tuple(problems), tuple(remarks), tuple(silent))
 
 
 async def _look(plan: Plan, output: str, place: str) -> None:
-    group = group_at({output: place}, plan, INLINE)
+    group = group_at({output: place}, plan, INLINE, waits=False)
     try:
         await looked_at(group, None)
     finally:

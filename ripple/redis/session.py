@@ -72,6 +72,10 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
     if isinstance(error, ResponseError) and "WRONGTYPE" in str(error):
         return InputError(f"{place}: there is something else of that name, which is no stream")
     hint = ""
-    if isinstance(error, _LOST) and not isinstance(error, AuthenticationError):
+    if isinstance(error, AuthenticationError):
+        hint = ": REDIS_USER and REDIS_PASSWORD say who we are"
+    # By name, as nothing here may reach for sockets: nobody is there who could speak TLS.
+    absent = type(error.__context__).__name__ in ("gaierror", "ConnectionRefusedError")
+    if isinstance(error, _LOST) and not isinstance(error, AuthenticationError) and not absent:
         hint = ": does it speak TLS (REDIS_TLS)?" if place.is_secure else ""
     return InputAwayError(f"{place}: {said(error)}{hint}")

@@ -15,6 +15,7 @@ from ripple.cli.exits import EXIT_FAILURE, EXIT_UNREACHABLE, exit_code
 from ripple.cli.silence import is_silence
 from ripple.errors import InputError, SchemaError
 from ripple.store.opening import store_to_read
+from tests.cli.processes import ROOT
 
 
 @pytest.fixture
@@ -32,6 +33,20 @@ def test_a_client_that_gets_no_answer_ends_with_two(
     from ripple.cli.main import main
 
     assert main(["connector", "check", place.format(nobody)]) == EXIT_UNREACHABLE
+
+
+def test_a_plan_whose_output_does_not_answer_ends_with_two(
+    nobody: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ripple.cli.main import main
+
+    file = str(ROOT / "examples/vwap.py")
+    store = ("--checkpoint-dir", str(tmp_path))
+    for place in (f"kafka:{nobody}/t", f"postgres://{nobody}/d/t"):
+        assert main(["plan", file, *store, "--sink", place]) == EXIT_UNREACHABLE
+        assert "is not known" in capsys.readouterr().out
+    (tmp_path / "own.csv").write_text("mine\n")
+    assert main(["plan", file, *store, "--sink", str(tmp_path / "own.csv")]) == EXIT_FAILURE
 
 
 def test_a_store_that_does_not_answer_ends_with_two(

@@ -138,7 +138,7 @@ def test_a_commit_waits_for_its_dead_letters_while_the_store_is_away(
     run.end()
     letters = ripple("dead-letter", "list", "--checkpoint-dir", URL)
     assert f"offset {TRADES}" in letters
-    assert "1 letters" in letters
+    assert "1 letter\n" in letters
     retry = ("dead-letter", "retry", "--checkpoint-dir", URL, "--source", f"log:{run.topic}")
     assert "1 retried" in ripple(*retry)
     assert "0 retried\n         1  were retried before" in ripple(*retry)
