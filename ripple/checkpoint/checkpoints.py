@@ -37,6 +37,7 @@ _NONCE_BYTES = 8
 _EPOCH_DIGITS = 10
 _PARTITION = re.compile(r"([^/]+)/(\d{5,})/manifest/")
 _FILE = re.compile(r"[^/]+/\d{5,}/state/")
+_OF_OWNER = re.compile(r"(\d+)-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,8 @@ class Checkpoints:
         nonce = random.bytes(_NONCE_BYTES).hex()
         fence = await Fence.claim(self.manifest, nonce, epoch, above=above)
         owner = Owner(self, fence, clock, random, keep=keep, increments_max=increments_max)
-        await owner.sweep()
+        with suppress(StoreError):  # what is left over costs room; the next owner sweeps it
+            await owner.sweep()
         return owner
 
 
@@ -353,10 +355,12 @@ class Owner:
             part.object_name for checkpoint in self._fence.checkpoints for part in checkpoint.parts
         }
         names = await self.checkpoints.store.list(prefix)
+        # What somebody else put there is no file of ours, and stays.
+        owned = ((name, _OF_OWNER.match(name.removeprefix(prefix))) for name in names)
         await self._delete(
             name
-            for name in names
-            if name not in used and int(name.removeprefix(prefix).partition("-")[0]) < self.epoch
+            for name, match in owned
+            if name not in used and match is not None and int(match[1]) < self.epoch
         )
         await self._fence.forget()
 

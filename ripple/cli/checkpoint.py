@@ -6,6 +6,7 @@ import asyncio
 import os
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,11 @@ from ripple.errors import InputError, LimitError
 from ripple.fenced import DamagedError
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.place import problems_of
+from ripple.partition.retries import read_journal, retries_path
 from ripple.store.opening import store_to_read
 from ripple.store.s3_settings import is_s3
 from ripple.world import LiveDisk
+from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     import argparse
@@ -102,7 +105,7 @@ async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
     for one in await _chosen(store, options):
         try:
             found.append((one, await one.list()))
-        except DamagedError as error:  # the others can be listed all the same
+        except (DamagedError, StoreError) as error:  # the others can be listed all the same
             say(f"{one.pipeline}/{one.partition}: {error}")
             code = 1
 
@@ -198,16 +201,35 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     for checkpoints in await _chosen(store, options):
         pipeline, partition = checkpoints.pipeline, checkpoints.partition
-        notes = None
-        if not is_s3(options.dir):
-            folder = LiveDisk(options.dir, make=False)
-            notes = NoteFile(folder, in_flight_path(pipeline, partition))
-        problems = [str(one) for one in await checkpoints.verify()]
-        problems += await problems_of(store, pipeline, partition, notes)
+        folder = None if is_s3(options.dir) else LiveDisk(options.dir, make=False)
+        problems: list[str] = []
+        for look in (
+            partial(checkpoints.verify),
+            partial(_beside, store, folder, pipeline, partition),
+        ):
+            try:
+                problems += map(str, await look())
+            except StoreError as error:
+                problems.append(str(error))
         count = None if problems else len(await checkpoints.list())
         where = {"pipeline": pipeline, "partition": partition}
         found.append(where | {"checkpoints": count, "problems": problems})
     return _tell_verified(options.format, found)
+
+
+async def _beside(
+    store: ObjectStore, folder: LiveDisk | None, pipeline: str, partition: int
+) -> list[str]:
+    """Return what is wrong with a partition's letters, its notes, and what was retried of them."""
+    if folder is None:
+        return [*await problems_of(store, pipeline, partition)]
+    notes = NoteFile(folder, in_flight_path(pipeline, partition))
+    problems = [*await problems_of(store, pipeline, partition, notes)]
+    try:
+        read_journal(folder, retries_path(pipeline, partition))
+    except (InputError, OSError) as error:
+        problems.append(str(error))
+    return problems
 
 
 def _verified(file: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ripple.errors import InputError
 from ripple.log import Topic
 from ripple.log_place import LogPlace
 from ripple.partition.letter_box import with_letters
-from ripple.partition.letters import letters_in
+from ripple.partition.letters import Found, letters_in
 from ripple.partition.retries import (
     Name,
     Outcome,
@@ -36,13 +36,13 @@ from ripple.partition.retries import (
 from ripple.store.opening import store_to_read
 from ripple.store.s3_settings import is_s3
 from ripple.world import LiveClock, LiveDisk, LiveRandom
+from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Iterable, Iterator
 
     from ripple.partition.letter import Letter
-    from ripple.partition.letters import Found
     from ripple.partition.retries import Retrying
 
 REFUSED_SHOWN_MAX = 5
@@ -114,6 +114,13 @@ class _Box(NamedTuple):
         async with store_to_read(self.place, "--checkpoint-dir") as store:
             return await letters_in(store, self.pipeline, self.partition, superseded=superseded)
 
+    def readable(self) -> Found:
+        """Return what counts; where nothing can be read, why is its damage."""
+        try:
+            return self.found()
+        except StoreError as error:
+            return Found([], (str(error),))
+
     def retried(self) -> Collection[Name]:
         """Return the letters that were retried."""
         return () if self.disk is None else read_journal(self.disk, self.journal_path).retried
@@ -124,13 +131,13 @@ def _list(options: argparse.Namespace) -> int:
     if not boxes and options.format == "text":
         print("0 letters")
     for box in boxes:
-        retried = box.retried()
+        retried = _retried(box)
         totals = Causes()
         if options.format == "text":
             print(f"Dead letters of {box}")
-        found = box.found()
+        found = box.readable()
         for letter in _chosen(found.letters, options):
-            is_retried = Name(letter.input, letter.offset) in retried
+            is_retried = None if retried is None else Name(letter.input, letter.offset) in retried
             totals.add(letter.cause)
             if options.format == "text":
                 print(_line(letter, is_retried))
@@ -145,7 +152,16 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _line(letter: Letter, is_retried: bool) -> str:
+def _retried(box: _Box) -> Collection[Name] | None:
+    """Return the letters that were retried; None, having said why, where nobody can tell."""
+    try:
+        return box.retried()
+    except (InputError, OSError) as error:
+        say(f"{box}: which letters were retried is not known: {error}")
+        return None
+
+
+def _line(letter: Letter, is_retried: bool | None) -> str:
     line = "" if letter.line_number is None else f" (line {letter.line_number})"
     columns = [
         f"  {letter.input}",
@@ -156,7 +172,7 @@ def _line(letter: Letter, is_retried: bool) -> str:
     return "  ".join(columns)
 
 
-def _known(letter: Letter, *, retried: bool) -> dict[str, Any]:
+def _known(letter: Letter, *, retried: bool | None) -> dict[str, Any]:
     known: dict[str, Any] = {
         "pipeline": letter.pipeline,
         "version": letter.version,
@@ -326,4 +342,4 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
 
 def _filled(boxes: Iterable[_Box]) -> list[_Box]:
     """Return those with letters, or damage: each partition has a place for them."""
-    return [box for box in boxes if any(box.found())]
+    return [box for box in boxes if any(box.readable())]

@@ -110,14 +110,14 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
                     executor=world.executor,
                 ),
                 world,
-                place=_place(store, plan, world, is_remote=is_remote),
+                place=_place(store, plan, world, stopping.is_asked, is_remote=is_remote),
                 is_remote=is_remote,
                 rebuild=options.rebuild,
                 holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
             ),
             settings=settings,
             tell=tell,
-            stop=lambda: stopping.number is not None,
+            stop=stopping.is_asked,
             watch=lambda _, report: watch(report.consumed),
         )
 
@@ -153,7 +153,9 @@ def _inputs(options: argparse.Namespace, plan: Plan, batch_rows: int, *, waits: 
     return PatientInputs(inputs, patience_s=None if options.follow else PATIENCE_S)
 
 
-def _place(store: ObjectStore, plan: Plan, world: World, *, is_remote: bool) -> Place:
+def _place(
+    store: ObjectStore, plan: Plan, world: World, stop: Callable[[], bool], *, is_remote: bool
+) -> Place:
     """Return the place for letters and notes, of which a folder takes notes without a sync."""
     waiting = RetryingStore(
         store,
@@ -161,6 +163,7 @@ def _place(store: ObjectStore, plan: Plan, world: World, *, is_remote: bool) -> 
         world.random,
         WAITING,
         failed=lambda why: say(f"{PROGRAM}: the next commit waits for the store: {why}"),
+        stop=stop,
     )
     notes = None if is_remote else NoteFile(world.disk, in_flight_path(plan.name))
     return Place(waiting, plan.name, random=world.random, notes=notes)
@@ -194,6 +197,10 @@ class _Stopping:
         self.number: int | None = None
         self.tell: Callable[[], object] | None = None
         self._before = {number: signal.signal(number, self._note) for number in _STOPPING}
+
+    def is_asked(self) -> bool:
+        """Return whether a signal has come."""
+        return self.number is not None
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self.number = number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.cli.exits import say
+from ripple.errors import InputError
 from ripple.log_place import PREFIX, LogPlace
 from ripple.partition.retries import read_journal, retries_path
 from ripple.world import LiveDisk
@@ -25,7 +26,14 @@ def say_retried(rebuild: Sequence[str], plan: Plan, disk: Disk | None, source: s
         disk = LiveDisk(LogPlace.parse(source).folder, make=False)
     if not rebuild or disk is None:
         return
-    retried = sorted(read_journal(disk, retries_path(plan.name)).retried)
+    try:
+        retried = sorted(read_journal(disk, retries_path(plan.name)).retried)
+    except (InputError, OSError) as error:
+        say(
+            f"{PROGRAM}: whether dead letters were retried, so that the rebuild reads their "
+            f"records twice, is not known: {error}"
+        )
+        return
     if retried:
         shown = ", ".join(f"{one.input} {one.offset}" for one in retried[:SHOWN])
         more = f" and {len(retried) - SHOWN} more" if len(retried) > SHOWN else ""

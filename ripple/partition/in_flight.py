@@ -111,7 +111,7 @@ class InFlight:
         has_survived: whether the process of the last life goes on: it has not died, if it could not
         say how it ended. lettered: by input and offset, why records are set aside, as their letters
         say. tell: is told where notes cannot be written.
-        Raises InputError for a file of a later release, and OSError where it cannot be read.
+        Raises InputError for a file of a later release.
         """
         self._file = file
         self._bytes_max = bytes_max
@@ -120,8 +120,8 @@ class InFlight:
         self._lost = ""
         try:
             entries = _entries_of(file.read())
-        except NotesDamagedError as error:
-            self._lost, entries = f"{file.place} {error}", []
+        except (NotesDamagedError, OSError) as error:
+            self._lost, entries = _unread(file, error), []
             file.set_aside()
         try:
             self._suspicion = Suspicion.of(entries)
@@ -311,12 +311,18 @@ class InFlight:
 
 
 def problems_in(file: Notes) -> list[str]:
-    """Return what is wrong with notes. Raises OSError."""
+    """Return what is wrong with notes."""
     try:
         Suspicion.of(_entries_of(file.read()))
-    except InputError as error:
-        return [f"{file.place} {error}"]
+    except (InputError, OSError) as error:
+        return [_unread(file, error)]
     return []
+
+
+def _unread(file: Notes, error: InputError | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"{file.place} cannot be read: {error.strerror or error}"
+    return f"{file.place} {error}"
 
 
 def _reasons(suspicion: Suspicion) -> dict[str, dict[int, str]]:

@@ -127,7 +127,7 @@ async def problems_of(
 ) -> tuple[str, ...]:
     """Return what is wrong with a partition's letters and notes; nothing is changed.
 
-    notes: the file of what is in flight, where there may be one. Raises StoreError and OSError.
+    notes: the file of what is in flight, where there may be one. Raises StoreError.
     """
     problems = [*(await letters_in(store, pipeline, partition)).damage]
     journal = notes_journal_of(store, pipeline, partition)

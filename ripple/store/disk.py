@@ -10,6 +10,8 @@ from ripple.world.errors import StoreError
 from ripple.world.ports import Disk, Guards, Random, all_guards
 
 _TEMPORARY = ".tmp-"
+# Of the root of a file system, for its superuser alone.
+_LOST_AND_FOUND = "lost+found"
 
 
 class DiskStore:
@@ -108,8 +110,11 @@ class DiskStore:
         names: list[str] = []
         for part in self._disk.list(_joined(self._folder, folder)):
             name = _joined(folder, part)
+            if part == _LOST_AND_FOUND:
+                continue
             if "." not in part:
-                names += self._names_in(name)
+                with suppress(NotADirectoryError):  # a file of somebody else's
+                    names += self._names_in(name)
             elif not part.startswith("."):
                 names.append(name)
         return names

@@ -16,6 +16,9 @@ T = TypeVar("T")
 _MICROSECONDS = 1_000_000
 
 
+STOP_LOOK_S = 1.0  # between two looks whether to stop
+
+
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
     """How long to insist: attempts, the seconds for one and for all of them, the first pause.
@@ -48,13 +51,19 @@ class RetryingStore:
         settings: RetrySettings | None = None,
         *,
         failed: Callable[[str], None] = lambda _: None,
+        stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Repeat for as long as ``settings`` say. failed: is told of each attempt that failed."""
+        """Repeat for as long as ``settings`` say. failed: is told of each attempt that failed.
+
+        stop: whether to repeat nothing any more, asked after each of them and while one is waited
+        for.
+        """
         self._store = store
         self._clock = clock
         self._random = random
         self.settings = settings or RetrySettings()
         self._failed = failed
+        self._stop = stop
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
         """Store an object unless the name is taken; see the class for repeated puts."""
@@ -100,13 +109,24 @@ class RetryingStore:
             self._failed(f"{what}: {reason}")
             pause_s = self._pause_s(attempt)
             late = self._clock.monotonic_ns() + int(pause_s * 1e9) >= ends_ns
-            if attempt == settings.attempts_max or late:
+            if attempt == settings.attempts_max or late or self._is_stopped():
                 raise StoreError(
                     f"{what}: given up after {attempt} attempts: {reason}",
                     done=None if unknown else False,
                 ) from last
-            await self._clock.sleep(pause_s)
+            await self._pause(pause_s)
             attempt += 1
+
+    def _is_stopped(self) -> bool:
+        return self._stop is not None and self._stop()
+
+    async def _pause(self, pause_s: float) -> None:
+        if self._stop is None:
+            await self._clock.sleep(pause_s)
+            return
+        while pause_s > 0 and not self._is_stopped():
+            await self._clock.sleep(min(pause_s, STOP_LOOK_S))
+            pause_s -= STOP_LOOK_S
 
     def _pause_s(self, attempt: int) -> float:
         """Return between half and all of a pause that doubles with every attempt."""

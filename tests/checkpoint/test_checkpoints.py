@@ -289,3 +289,20 @@ def test_any_pipeline_name_is_a_name_on_disk(tmp_path, pipeline: str) -> None:
         assert Engine.restore(fed_engine(1, 1).plan, (await checkpoints.latest()).snapshot)
 
     asyncio.run(story())
+
+
+def test_what_cannot_be_deleted_or_is_none_of_ours_stays_and_stops_nobody() -> None:
+    class Kept(MemoryStore):
+        async def delete(self, name: str) -> None:
+            raise StoreError(f"{name} cannot be deleted", done=False)
+
+    async def story() -> None:
+        store = Kept()
+        for name in ("0000000000-left.arrow", "README.txt", "x-1.arrow"):
+            await store.put_if_absent(f"test/00000/state/{name}", b"")
+        checkpoints, owner = await claimed(store)
+        await owner.write(FEW[0])
+        found = await checkpoints.latest()
+        assert found.snapshot == FEW[0]
+
+    asyncio.run(story())

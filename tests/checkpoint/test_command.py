@@ -12,6 +12,7 @@ import pytest
 from ripple.checkpoint import Checkpoints
 from ripple.cli.checkpoint_tables import compare
 from ripple.cli.main import main
+from ripple.partition.retries import retries_path
 from ripple.store import DiskStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk
@@ -132,3 +133,16 @@ def test_diff_knows_the_key_from_the_number_of_members(members: str, key: dict) 
 def test_diff_takes_a_key_called_members_for_a_key() -> None:
     table = pa.table({"members": [1, 2], "n.count": [1, 1]})
     assert compare(table, table.slice(1)).removed == ("1",)
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_looked_at(folder, capfd) -> None:
+    unreadable = folder / "test/00000/letters/0000000000000001.journal"
+    unreadable.mkdir(parents=True)
+    assert _run("verify", "--dir", folder) == 1
+    assert f"{unreadable.name} cannot be read" in capfd.readouterr().out
+    unreadable.rmdir()
+    retried = folder / retries_path("test") / "topic"
+    retried.parent.mkdir()
+    retried.write_bytes(b"")
+    assert _run("verify", "--dir", folder) == 1
+    assert "retries.topic" in capfd.readouterr().out

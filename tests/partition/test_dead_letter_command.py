@@ -17,6 +17,7 @@ from ripple.log import PartitionWriter, Topic, TopicWriter
 from ripple.partition.drive import refused
 from ripple.partition.letters import DeadLetterLog
 from ripple.partition.place import Place
+from ripple.partition.retries import retries_path
 from ripple.schema.arrow import from_arrow
 from ripple.store import DiskStore
 from ripple.world import LiveClock, LiveDisk, LiveRandom
@@ -99,6 +100,23 @@ def test_letters_that_are_damaged_are_told_and_the_others_listed(command, disk) 
     assert (code, out.splitlines()[-4]) == (0, "3 letters")
     assert f"vwap/0: vwap/00000/letters/{damaged.name} is damaged" in err
     assert "what was in it is lost" in err
+
+
+def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
+    checkpoints = disk.root / "checkpoints"
+    write_letters(LiveDisk(checkpoints), "vwap", partition=1)
+    (retried := checkpoints / retries_path("vwap", 1)).mkdir()
+    (retried / "topic").write_bytes(b"")
+    unreadable, *_ = checkpoints.glob("vwap/00000/letters/*2.journal")
+    unreadable.unlink()
+    unreadable.mkdir()
+    code, out, err = command("list")
+    assert code == 0
+    assert "3 letters" in out
+    assert f"vwap/0: vwap/00000/letters/{unreadable.name} cannot be read" in err
+    assert "vwap/1: which letters were retried is not known" in err
+    lines = command("list", "--json", "--partition", 1)[1].splitlines()
+    assert [json.loads(line)["retried"] for line in lines] == [None] * 3
 
 
 def test_list_as_json_and_chosen(command) -> None:

@@ -276,6 +276,15 @@ def test_torn_line_costs_a_count_and_a_damaged_list_is_refused(tmp_path) -> None
     anew.close()
 
 
+def test_notes_that_cannot_be_read_cost_a_count_and_are_set_aside(tmp_path) -> None:
+    (tmp_path / PATH).mkdir(parents=True)
+    anew = opened(LiveDisk(tmp_path))
+    assert "cannot be read: Is a directory" in said(anew)[0]
+    anew.close()
+    assert (tmp_path / f"{PATH}.damaged").is_dir()
+    assert said(opened(LiveDisk(tmp_path))) == []
+
+
 def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     opened(disk).close()

@@ -134,3 +134,29 @@ def test_observer_hears_of_every_call() -> None:
         ("get", 3, False),
         ("list", 0, True),
     ]
+
+
+def test_who_is_asked_to_stop_repeats_nothing_any_more() -> None:
+    clock = ManualClock()
+    inner = TroubledStore(MemoryStore(), itertools.repeat("before"))
+    settings = RetrySettings(attempts_max=1_000_000, deadline_s=1e6)
+    store = RetryingStore(inner, clock, Chance(), settings, stop=lambda: clock.time_ns > 100e9)
+    with pytest.raises(StoreError, match="a/ refused"):
+        run(store.list("a/"))
+    assert clock.time_ns < 102e9  # a pause of 30 s is cut short
+
+
+def test_what_is_no_object_in_a_folder_is_passed_over(tmp_path, monkeypatch) -> None:
+    store = DiskStore(LiveDisk(tmp_path), Chance())
+    run(store.put_if_absent("a/1.json", b""))
+    (tmp_path / "README").touch()
+    (tmp_path / "lost+found").mkdir()
+    listed = LiveDisk.list
+
+    def denied(disk: LiveDisk, folder: str) -> list[str]:
+        if folder == "lost+found":
+            raise PermissionError(folder)
+        return listed(disk, folder)
+
+    monkeypatch.setattr(LiveDisk, "list", denied)
+    assert asyncio.run(store.list("")) == ["a/1.json"]
