@@ -52,6 +52,9 @@ def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
         **place.settings(defaults()),
         connect_timeout=CONNECT_S,
         application_name=f"ripple {subject}"[:63],
+        # A machine that has gone without a word is otherwise waited for for hours.
+        keepalives_idle=10,
+        tcp_user_timeout=30_000,
     )
     connection = psycopg.connect(settings)
     try:
