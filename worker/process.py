@@ -103,6 +103,7 @@ def _beginning(
                     settings.commit_interval_ms * 1_000_000 or commit_interval_ns(sinks.values())
                 ),
                 "checkpoint_interval_ns": settings.checkpoint_interval_ms * 1_000_000,
+                "checkpoint_debt_ns": settings.checkpoint_debt_ms * 1_000_000,
                 "keep": settings.keep,
             },
             "thresholds": asdict(settings.thresholds),

@@ -147,6 +147,12 @@ SETTINGS: tuple[Setting, ...] = (
         default=10_000,
         places=(Alias("cluster.defaults.checkpoint_interval_sec", milliseconds),),
     ),
+    Setting(
+        name="checkpoint_debt_ms",
+        help="a partition's is stored sooner once the work since its last took so long, which a "
+        "recovery would do again; 0: never",
+        default=3000,
+    ),
     Setting(name="keep", help="checkpoints that are not deleted", default=3),
     Setting(
         name="heartbeat_interval_ms",
@@ -213,6 +219,7 @@ _LEAST = {
     "batch_rows": 1,
     "commit_interval_ms": 0,
     "checkpoint_interval_ms": 1,
+    "checkpoint_debt_ms": 0,
     "keep": 1,
     "heartbeat_interval_ms": 10,
     "hung_after_ms": 1000,
@@ -248,6 +255,7 @@ class Settings:
     batch_rows: int
     commit_interval_ms: int
     checkpoint_interval_ms: int
+    checkpoint_debt_ms: int
     keep: int
     heartbeat_interval_ms: int
     hung_after_ms: int

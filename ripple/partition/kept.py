@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.partition.restoring import notes
-from ripple.partition.settings import CommitPace, Pace
+from ripple.partition.settings import CommitPace, Pace, StorePace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -74,9 +74,7 @@ class Kept:
         self._commits = CommitPace(
             settings.commit_interval_ns, settings.commit_batches, now_ns, cut, is_hasty=is_hasty
         )
-        self._stores = Pace(
-            settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
-        )
+        self._stores = StorePace(settings, now_ns, lambda: live.work_ns, is_hasty=is_hasty)
 
     async def go_live(self) -> None:
         """Let others follow the partition from now on: what is there is committed again."""

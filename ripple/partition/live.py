@@ -153,6 +153,7 @@ class Live:
         self.outputs = outputs
         self.report = parts.report
         self.is_up = True
+        self.work_ns = 0  # that taking batches took
         self._drive = drive
         self._inputs = parts.inputs
         self._letters = letters
@@ -172,7 +173,7 @@ class Live:
 
     async def take(self, name: str, entry: Batch | Marker) -> None:
         """Bring the views up to the end of one batch and write what changed."""
-        traces = self._traces
+        started_ns, traces = self._now_ns(), self._traces
         if traces is not None:
             traces.begin(name, entry, self._inputs)
         await self.apply(name, entry)
@@ -187,6 +188,7 @@ class Live:
         self.report.stabilizations += 1
         self.report.events += entry.span if isinstance(entry, Batch) else 1
         self.watch()
+        self.work_ns += self._now_ns() - started_ns
 
     async def apply(self, name: str, entry: Batch | Marker) -> None:
         """Take in a batch or a marker; what is refused becomes letters."""

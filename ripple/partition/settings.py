@@ -9,6 +9,8 @@ from ripple.frozen import frozen
 from ripple.window.spec import windows_per_event
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.cut import Cut
     from ripple.pipeline.plan import Plan
 
@@ -27,7 +29,8 @@ class Settings:
     replay_rows: rows applied at once where nothing is written; more would leave the cache. Fewer
     where each is in many windows: see ``rows_per_replay_step``.
     commit_batches, checkpoint_batches: commit and store a checkpoint after so many batches, 0 to go
-    by the clock alone.
+    by the clock alone. checkpoint_debt_ns: store one as well once the work since the last took so
+    long, for a recovery would do it again; 0 for never.
     commit_ahead_rows: while a commit is under way, rows that may be written and not be committed
     before it is waited for.
     snapshot_rows: rows of state that are copied between two batches while a checkpoint is made.
@@ -43,6 +46,7 @@ class Settings:
     commit_ahead_rows: int = 1 << 17
     checkpoint_interval_ns: int = 10 * _SECOND_NS
     checkpoint_batches: int = 0
+    checkpoint_debt_ns: int = 0
     snapshot_rows: int = 1 << 14
     turn_ms: int = 10
     keep: int = 3
@@ -123,3 +127,33 @@ class CommitPace(Pace):
         if cut != self.cut:
             self.cut = cut
             self.begin(now_ns)
+
+
+class StorePace(Pace):
+    """That of checkpoints, which are due as well once so much work is in none."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        now_ns: int,
+        work_ns: Callable[[], int],
+        *,
+        is_hasty: bool = False,
+    ) -> None:
+        """Count from now. work_ns: how long all work took until now."""
+        super().__init__(
+            settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns, is_hasty=is_hasty
+        )
+        self._debt_ns = settings.checkpoint_debt_ns
+        self._work_ns = work_ns
+        self._stored_ns = work_ns()
+
+    def begin(self, now_ns: int) -> None:
+        """Count from now."""
+        super().begin(now_ns)
+        self._stored_ns = self._work_ns()
+
+    def is_due(self, now_ns: int) -> bool:
+        """Count a batch and return whether it is time, or the debt is too large."""
+        is_due = super().is_due(now_ns)
+        return is_due or 0 < self._debt_ns <= self._work_ns() - self._stored_ns

@@ -28,7 +28,7 @@ from ripple.partition.following import Following
 from ripple.partition.group import looked_at
 from ripple.partition.noticed import Noticed
 from ripple.partition.report import Report
-from ripple.partition.settings import CommitPace, Pace, Settings
+from ripple.partition.settings import CommitPace, Pace, Settings, StorePace
 from ripple.partition.stage_base import StagePlace
 from ripple.partition.storing import Storing
 
@@ -95,7 +95,8 @@ class StageLife:
         self._commits = CommitPace(
             settings.commit_interval_ns, settings.commit_batches, now_ns, None
         )
-        self._stores = Pace(settings.checkpoint_interval_ns, settings.checkpoint_batches, now_ns)
+        self._work_ns = 0
+        self._stores = StorePace(settings, now_ns, lambda: self._work_ns)
         self._storing: Storing
         self._standings: Mapping[str, Standing] = {}
         self._committed: Cut | None = None
@@ -228,8 +229,10 @@ class StageLife:
         clock = self._world.clock
         turn_ns, length_ns = clock.monotonic_ns(), self._settings.turn_ms * 1_000_000
         while not self._stop():
+            began_ns = clock.monotonic_ns()
             if await self._following.take_in():
                 self._bring_up()
+                self._work_ns += clock.monotonic_ns() - began_ns
             elif self._storing.is_copying:
                 await clock.sleep(0)
             else:
