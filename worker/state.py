@@ -25,7 +25,7 @@ class State(Enum):
 
     STARTING = "Starting"  # boots, loads its configuration, looks for checkpoints
     ACTIVE = "Active"  # processes events
-    DRAINING = "Draining"  # completes its batch, writes checkpoints
+    DRAINING = "Draining"  # computes its partitions until others have them
     STOPPING = "Stopping"  # gives its partitions away, or stores what they are
     STOPPED = "Stopped"  # has ended in good order
     FAILED = "Failed"  # has crashed, or cannot go on

@@ -186,11 +186,16 @@ class Supervisor:
         is_ours = bool(now.owned_by(self.lifecycle.worker_id))
         return bool(others) and (is_ours or any(slot.standings for slot in self.slots))
 
+    def _go(self, to: State) -> None:
+        """Go on to a state, and say so."""
+        self.lifecycle.go(to)
+        self._say(f"is {to.value} now")
+
     def _go_down(self) -> None:
         """Go one state towards the end."""
         path = STOP_PATHS[self.lifecycle.state]
         if path:
-            self.lifecycle.go(path[0])
+            self._go(path[0])
 
     def _look(self) -> None:
         """Note what changed, and go to the state that follows."""
@@ -198,9 +203,8 @@ class Supervisor:
         self._look_at_checkpoints()
         now, state, worker = self.assignment, self.lifecycle.state, self.lifecycle.worker_id
         is_working = any(slot.is_alive for slot in self.slots)
-        if state is State.ACTIVE and (self.incarnation is None or not is_working):
-            self.lifecycle.go(State.FAILED)
-            self.lifecycle.go(State.RECOVERING)
+        if state in (State.ACTIVE, State.DRAINING):
+            self._look_at_leaving(now, state, is_working=is_working)
         if state not in (State.STARTING, State.RECOVERING):
             return
         if now is None or self.incarnation is None or not is_working:
@@ -208,9 +212,21 @@ class Supervisor:
         live = self.report().live
         owned = now.owned_by(worker)
         if all((partition, now.shares[partition].since) in live for partition in owned):
-            self.lifecycle.go(State.ACTIVE)
+            self._go(State.ACTIVE)
         elif state is State.STARTING:
-            self.lifecycle.go(State.RECOVERING)
+            self._go(State.RECOVERING)
+
+    def _look_at_leaving(self, now: Assignment | None, state: State, *, is_working: bool) -> None:
+        """Go to where one that was active stands: its partitions may move away, or be lost."""
+        if self.incarnation is None or not is_working:
+            self._go(State.FAILED)
+            self._go(State.RECOVERING)
+        elif now is not None:
+            is_leaving = any(
+                one.is_leaving for one in now.members if one.id == self.lifecycle.worker_id
+            )
+            if is_leaving is (state is State.ACTIVE):
+                self._go(State.DRAINING if is_leaving else State.ACTIVE)
 
     def _look_at_checkpoints(self) -> None:
         """Say so when each partition has stored a checkpoint since it was said last."""

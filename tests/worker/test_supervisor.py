@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,13 @@ class Script:
         shares = [Share(owner, self.version) for owner in owners]
         version = given(self.version, *shares, slots={"a": tuple(self.starts)})
         self.worker.heard(version, 1)
+
+    def leave_or_stay(self, *, is_leaving: bool) -> None:
+        """Say whether it is being drained; nothing has moved yet."""
+        before = self.worker.assignment
+        assert before is not None
+        members = [replace(one, is_leaving=is_leaving) for one in before.members]
+        self.worker.heard(replace(before, members=tuple(members)), 1)
 
     def exited(self, slot: int, start: int) -> None:
         self.exits.append((slot, start))
@@ -198,6 +206,11 @@ def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> Non
             assert one.lifecycle.ready_answer == (200, "READY")
             one.store()
             await until(lambda: script.checkpoints == 1, "both have stored, which is said")
+            script.leave_or_stay(is_leaving=True)
+            assert (one.lifecycle.state, one.lifecycle.is_ready) == (State.DRAINING, False)
+            script.leave_or_stay(is_leaving=False)
+            assert one.lifecycle.state is State.ACTIVE
+            assert said[-2:] == ["is Draining now", "is Active now"]
 
             await until(lambda: bool(spawned.spares), "a process waits for one that dies")
             spares = spawned.spares
