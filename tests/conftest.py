@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,28 @@ if TYPE_CHECKING:
 # It is asked for when gRPC is loaded, and pytest loads this first.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+# What a test starts ignores what this process does: a shell lets its background ignore some, and
+# a command that is called in this process lets nothing undo what it has finished.
+HANDLERS = {
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGQUIT: signal.SIG_DFL,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
 # A machine under load must not turn a slow example into a failure; the example that fails a test
 # is printed in a form that repeats it.
 examples = 20 if EXAMPLES == 1 else 30 * EXAMPLES
 settings.register_profile("ripple", max_examples=examples, deadline=None, print_blob=True)
 settings.load_profile("ripple")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Let no test begin with signals ignored that another one has sent or finished before."""
+    for number, handler in HANDLERS.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)

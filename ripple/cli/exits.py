@@ -20,7 +20,6 @@ from typing import Any, NoReturn
 from ripple import process
 from ripple.connectors.target import ClosedPipeError
 from ripple.errors import RippleError, SchemaError
-from ripple.secrets import without_secrets
 
 EXIT_FAILURE = 1
 EXIT_UNREACHABLE = 2
@@ -76,7 +75,7 @@ class Parser(argparse.ArgumentParser):
             else:
                 message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
         self.print_usage(sys.stderr)
-        self.exit(EXIT_FAILURE, f"{self.prog}: {without_secrets(message)}\n")
+        self.exit(EXIT_FAILURE, f"{self.prog}: {_shown(message)}\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help; argparse would pass over that it cannot be written."""
@@ -170,6 +169,12 @@ def _text(error: Exception) -> str:
     return str(error)
 
 
+def _shown(text: str) -> str:
+    from ripple.secrets import without_secrets  # noqa: PLC0415 - not where help is shown
+
+    return without_secrets(text)
+
+
 def say(text: str) -> None:
     """Write a line to standard error; that nobody can read it is no reason to fail."""
     say_inline(f"{text}\n")
@@ -178,7 +183,7 @@ def say(text: str) -> None:
 def say_inline(text: str) -> None:
     """Write ``text`` to standard error as ``say`` does, without ending the line."""
     with suppress(OSError):
-        os.write(2, without_secrets(text).encode(errors="backslashreplace"))
+        os.write(2, _shown(text).encode(errors="backslashreplace"))
 
 
 def _flushed(work: Callable[[], int]) -> int:
