@@ -156,7 +156,13 @@ class KafkaGroup:
 
         await self._patience.surely("begin to write to", begin, OPEN_PATIENCE_S)
         return {
-            output: Standing(self._named(output), True, self._commit_of(output), unfinished=None)
+            output: Standing(
+                self._named(output),
+                True,
+                self._commit_of(output),
+                unfinished=None,
+                holder=self._holder(output),
+            )
             for output in (*self._outputs, *self._lanes)
         }
 
@@ -389,6 +395,9 @@ class KafkaGroup:
     def _commit_of(self, output: str) -> Commit | None:
         reached = self._last.outputs.get(output)
         return None if reached is None else reached.commit
+
+    def _holder(self, output: str) -> str:
+        return "" if output in self._lanes else self._topics[self._outputs[output].topic].id
 
     def _topic(self, output: str) -> str:
         lane = self._lanes.get(output)

@@ -33,7 +33,8 @@ class Standing:
     """How far an output is as its group is opened: see Sink.
 
     name: of the place, for people. takes_made: whether it takes rows as they were made, too.
-    is_shared: whether what is read back there is of other partitions, too.
+    is_shared: whether what is read back there is of other partitions, too. holder: what has the
+    rows, as nothing else ever is called, where they and the record of their cut may part; else "".
     """
 
     name: str
@@ -42,6 +43,7 @@ class Standing:
     unfinished: Cut | None
     takes_made: bool = False
     is_shared: bool = False
+    holder: str = ""
 
 
 class CommitGroup(Protocol):

@@ -37,7 +37,16 @@ from ripple.partition.live import Live
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.outputs import Outputs
 from ripple.partition.place import Place
-from ripple.partition.restoring import Base, changed, first_cut, let_go, origin_of, restore
+from ripple.partition.restoring import (
+    Base,
+    changed,
+    check_holders,
+    first_cut,
+    holders,
+    let_go,
+    origin_of,
+    restore,
+)
 from ripple.partition.storing import Storing
 from ripple.partition.warm import WarmState
 
@@ -240,6 +249,7 @@ class Claimed:
             endings.add(parts.lanes.close)
             of_lanes = await parts.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
+        check_holders(self.listed, standings)
         has_committed = any(one.committed for one in standings.values())
         start = await first_cut(self.listed, has_committed, parts.inputs)
         outputs = Outputs(
@@ -358,7 +368,8 @@ class Opened:
                 self.claimed.listed,
                 base,
                 self.outputs.stops[-1] if self.outputs.stops else self.start,
-            ),
+            )
+            | holders(self.outputs.standings),
             has_changed=bool(base.changed),
             is_hasty=in_flight.was_killed,
             is_asked=keeper.take_asked,

@@ -53,7 +53,7 @@ class Outputs:
         self._plan = plan
         self._lanes = lanes
         self._of_lanes = frozenset(filter(is_lane, standings))
-        self._standings = standings
+        self.standings = standings
         self._guards = guards
         self._tell = tell
         for one in standings.values():
@@ -78,7 +78,7 @@ class Outputs:
     @property
     def is_behind(self) -> bool:
         """Whether an output is written what comes next, while others may have it."""
-        return any(output not in self._muted for output in self._standings)
+        return any(output not in self._muted for output in self.standings)
 
     @property
     def is_unfinished(self) -> bool:
@@ -99,7 +99,7 @@ class Outputs:
         )
 
     def _is_new(self, output: str) -> bool:
-        standing = self._standings[output]
+        standing = self.standings[output]
         is_empty = standing.committed is None and standing.unfinished is None
         return is_empty and output not in self._of_lanes
 
@@ -134,7 +134,7 @@ class Outputs:
                     shown.changed([keys_of(batch, key)])
                 except pa.ArrowException as error:
                     raise OutputError(
-                        f"{self._standings[output].name} shows rows of another key than those of "
+                        f"{self.standings[output].name} shows rows of another key than those of "
                         f"{output!r} are now: name another place ({error})"
                     ) from error
 
@@ -153,7 +153,7 @@ class Outputs:
         """
         digests: Mapping[str, str] = {}
         for output, rows in changes.outputs.made.items():
-            standing = self._standings.get(output)
+            standing = self.standings.get(output)
             replayed = self._replayed.get(output)
             if replayed is not None and rows.num_rows:
                 replayed.changed([with_named_ops(rows.arrow())])
@@ -187,7 +187,7 @@ class Outputs:
                 self._lanes.pass_by(engine, [output])
                 continue
             found = engine.digests[output]
-            if self._standings[output].committed is None:
+            if self.standings[output].committed is None:
                 if engine.table(output).num_rows:  # of history that was backfilled
                     self._write_table(output, engine)
                 continue
@@ -197,7 +197,7 @@ class Outputs:
                 self._tell(Diverged(output, commit.cut, found, commit.digest))
                 raise SnapshotError(
                     f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
-                    f"has digest {found}, but {self._standings[output].name} recorded "
+                    f"has digest {found}, but {self.standings[output].name} recorded "
                     f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
                     "wrote it. Nothing was written; if the code was changed, say --rebuild "
                     f"{self._plan.output(output).of} (to ripple run; workers have no such flag: "
@@ -223,7 +223,7 @@ class Outputs:
             table = replayed.rows().select(table.column_names).cast(table.schema)
         names = [field.name for field in plan.fold(of).row_key]
         shown.settled(table.select(names))
-        if self._standings[output].is_shared:
+        if self.standings[output].is_shared:
             state = engine.snapshot().tables[plan.fold(of).node_key]
             shown.only(state.select(names))
         left = shown.left()
@@ -248,9 +248,9 @@ class Outputs:
         """
         cut, digests, watermarks_ns = engine.cut, engine.digests, engine.watermarks_ns
         for output, commit in self._muted.items():
-            name = self._standings[output].name
+            name = self.standings[output].name
             assert cuts.is_within(cut, commit.cut), f"{name} is behind, and not written"
-        live = [output for output in self._standings if output not in self._muted]
+        live = [output for output in self.standings if output not in self._muted]
         reached = {
             output: Commit(cut, digests[output], watermarks_ns)
             for output in live

@@ -13,7 +13,7 @@ from ripple.change.evolution import Verdict
 from ripple.checkpoint.origin import ORIGIN
 from ripple.connectors.inputs import KeepingInputs
 from ripple.engine import Engine
-from ripple.errors import InputError
+from ripple.errors import InputError, OutputError
 from ripple.events import PassedOver
 from ripple.fenced import DamagedError
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
     from ripple.engine.snapshot import Snapshot
+    from ripple.partition.group import Standing
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import Executor
 
-_CHANGED, MIGRATED = "changed/", "migrated"
-"""Notes of checkpoints: where code has changed, by output, and where state was migrated."""
+_CHANGED, MIGRATED, _HOLDER = "changed/", "migrated", "holder/"
+"""Notes of checkpoints: where code has changed, by output, and where state was migrated; and what
+has the rows of an output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,29 @@ def changed(listed: Sequence[Checkpoint], base: Base, shown: Cut) -> dict[str, s
     at = cuts.text(shown)
     kept |= {f"{_CHANGED}{output}": at for output in sorted(base.changed)}
     return kept | ({MIGRATED: at} if base.is_migrated else {})
+
+
+def holders(standings: Mapping[str, Standing]) -> dict[str, str]:
+    """Return the notes of what has the rows of outputs."""
+    return {f"{_HOLDER}{output}": one.holder for output, one in standings.items() if one.holder}
+
+
+def check_holders(listed: Sequence[Checkpoint], standings: Mapping[str, Standing]) -> None:
+    """Raise OutputError where rows that were committed lie in an output, and their cut is gone.
+
+    A checkpoint is stored once its cut was committed, so it knows better than a record that is not
+    there. What has the rows now may be another one of its name: that is a new output.
+    """
+    notes = listed[0].notes if listed else {}
+    for output, one in standings.items():
+        held = one.holder and notes.get(f"{_HOLDER}{output}") == one.holder
+        if held and one.committed is None:
+            raise OutputError(
+                f"{one.name} has no record of how far it was committed, and checkpoint "
+                f"{listed[0].name} at {cuts.text(listed[0].cut)} says that it was: all would be "
+                "written there again. Begin anew with another output and without the checkpoints, "
+                "or give the pipeline another name"
+            )
 
 
 def changes_of(listed: Sequence[Checkpoint]) -> tuple[dict[str, str], str]:

@@ -414,6 +414,31 @@ def test_topic_that_lost_records_or_was_made_anew_is_told(
     assert "it is another topic of this name" in refused(folder, *given)
 
 
+def test_cut_records_that_are_gone_are_missed_where_a_checkpoint_tells_of_them(
+    broker: Broker, topic: str, folder: Path
+) -> None:
+    """What lies in the output is not written there again."""
+    (folder / "vwap.py").write_text(PIPELINE.replace('"vwap")', f'"{topic}")'))
+    filled(broker.bootstrap, topic, trades(rows=500))
+    at = f"kafka:{broker.bootstrap}/{topic}"
+    given = ("--source", f"{at}?format=csv", "--sink", f"{at}-out", "--checkpoint-dir", "state")
+    ran(folder, *given)
+
+    async def removed(topics: Topics) -> None:
+        await topics.delete(f"{topic}.cuts")
+
+    def said() -> str:
+        process = started(folder, *given)
+        _, found = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 1, found
+        return found
+
+    story(broker.bootstrap, removed)
+    until(lambda: check(f"{broker.bootstrap}/{topic}.cuts").endswith("yet"))
+    assert "has no record of how far it was committed" in said()
+    assert "has no record of how far it was committed" in said()
+
+
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[tuple[Broker, Path]]:
     key, certificate = certified(tmp_path)
