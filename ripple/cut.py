@@ -9,6 +9,7 @@ from typing import TypeAlias
 from ripple.errors import InputError, OutputError
 
 Cut: TypeAlias = Mapping[str, int]
+INPUTS_SHOWN_MAX = 8
 _NUMBERED = re.compile(r".*/(?P<number>\d+)")
 _WAY = re.compile(r"^(\d+/)+(?=\D)")
 
@@ -92,3 +93,10 @@ def text(cut: Cut) -> str:
     if len(cut) == 1:
         return str(next(iter(cut.values())))
     return ", ".join(f"{name} {offset}" for name, offset in cut.items())
+
+
+def brief(cut: Cut) -> str:
+    """Return a cut for a line: of many inputs, as later stages have them, the first ones."""
+    more = len(cut) - INPUTS_SHOWN_MAX
+    first = text(dict(list(cut.items())[:INPUTS_SHOWN_MAX]))
+    return first if more <= 0 else f"{first} and of {more} more inputs"

@@ -1,8 +1,8 @@
 """A process that works until it is told to end: settings, signals, exit codes.
 
 Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work, or not complete what it had;
-130 ended by Ctrl+C. A second signal ends it at once. With ``--end-with-stdin`` it ends, too, with
-who has started it.
+3 a schema does not fit; 130 ended by Ctrl+C. A second signal ends it at once. With
+``--end-with-stdin`` it ends, too, with who has started it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from ripple import event_loop, process
-from ripple.errors import RippleError
+from ripple.errors import RippleError, SchemaError
 from ripple.secrets import without_secrets
 from ripple.settings import (
     CONFIG_VARIABLE,
@@ -30,6 +30,7 @@ from ripple.settings import (
     read_file,
 )
 
+EXIT_SCHEMA = 3  # as of ripple.cli.exits
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -75,7 +76,7 @@ class Daemon(Generic[S]):
             return 128 + signal.SIGINT
         except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
             process.write(without_secrets(f"{self.program}: {error}\n"))
-            return 1
+            return EXIT_SCHEMA if isinstance(error, SchemaError) else 1
         except OSError as error:
             named = f"{error.filename}: " if error.filename is not None else ""
             process.write(without_secrets(f"{self.program}: {named}{error.strerror or error}\n"))

@@ -166,7 +166,7 @@ def _doing(doing: Applying | BringingUp) -> str:
 
 def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBack) -> str:
     if isinstance(event, StoreFailed):
-        since = "none" if event.last is None else cuts.text(event.last)
+        since = "none" if event.last is None else cuts.brief(event.last)
         return (
             f"a checkpoint was not stored (the last one that was: {since}; none could be for "
             f"{event.seconds:.1f} s, and {event.debt} events would be replayed): {event.error}"
@@ -177,14 +177,14 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
         return f"the input has been waited for {event.seconds:.1f} s: {event.error}"
     if isinstance(event, InputBack):
         return f"the input is there again after {event.seconds:.1f} s, and is read on"
-    start = cuts.text(event.start)
+    start = cuts.brief(event.start)
     parts = [f"passed over: {one.why}" for one in event.passed_over]
     if event.checkpoint is not None:
         parts.append(f"restored checkpoint {event.checkpoint} at {start}")
     elif event.cut == event.start:
         return "; ".join([*parts, f"begins at {start}"])
     parts.append(
-        f"replayed {event.events} events from {start or 'nothing'} to {cuts.text(event.cut)} in "
+        f"replayed {event.events} events from {start or 'nothing'} to {cuts.brief(event.cut)} in "
         f"{event.seconds:.3f} s, digest {event.digest}"
     )
     return "; ".join(parts)

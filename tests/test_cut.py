@@ -40,3 +40,10 @@ def test_a_topic_that_has_got_more_partitions_is_told_with_a_way_on(read, there,
 def test_other_inputs_are_no_topic_that_grew(read, there):
     with pytest.raises(InputError, match="read the same partitions, or begin with another"):
         cuts.check_inputs(dict.fromkeys(read, 7), there, "o.csv")
+
+
+def test_a_line_names_the_first_of_many_inputs():
+    assert cuts.brief({"s": 7}) == "7"
+    assert cuts.brief({"s/0": 7, "s/1": 8}) == cuts.text({"s/0": 7, "s/1": 8})
+    many = cuts.brief({f"{at}/0/s/1": at for at in range(1000)})
+    assert many.endswith("7/0/s/1 7 and of 992 more inputs")

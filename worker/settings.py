@@ -298,6 +298,11 @@ def flags_of(given: Sequence[str]) -> list[str]:
         others += ["--pipeline", left.pop(0)]
     while left:
         flag, has_value, value = left.pop(0).partition("=")
+        if flag == "--partition-id":
+            raise SettingsError(
+                "--partition-id: coordinators decide which worker owns a partition; leave it out, "
+                "and once it has joined say ripple cluster pin PARTITION WORKER"
+            )
         if flag != "--sink":
             others.append(f"{flag}{has_value}{value}")
         elif has_value or left:

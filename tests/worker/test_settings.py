@@ -41,6 +41,12 @@ def test_the_budget_of_keys_is_a_setting_and_lateness_is_none() -> None:
         loaded(given, file=f"{of}.allowed_lateness_sec = 60".encode())
 
 
+@pytest.mark.parametrize("flag", [["--partition-id", "p0"], ["--partition-id=p0"]])
+def test_who_asks_for_a_partition_hears_who_decides(flag: list[str]) -> None:
+    with pytest.raises(SettingsError, match="coordinators decide which worker owns"):
+        flags_of([*GIVEN, *flag])
+
+
 def test_pipeline_stands_first_and_outputs_may_be_several() -> None:
     settings = loaded(
         [

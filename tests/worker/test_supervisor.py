@@ -340,3 +340,23 @@ def test_port_that_is_taken_is_named(tmp_path: Path, capfd: pytest.CaptureFixtur
         )
     assert code == 1
     assert port in capfd.readouterr().err
+
+
+def test_a_schema_that_does_not_fit_has_an_exit_code_of_its_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tests.worker.pipeline_counts import PLAN
+    from worker.__main__ import main
+
+    append(tmp_path, PLAN, 0)
+    other = tmp_path / "other.py"
+    other.write_text(FILE.read_text().replace("size: int", "size: str"))
+    code = main(
+        [
+            *(str(other), "--coordinator", "127.0.0.1:1", "--store", f"{tmp_path}/state"),
+            *("--source", f"log:{tmp_path}/ticks", "--sink", f"log:{tmp_path}/counts"),
+            *("--health-port", "0", "--metrics-port", "0"),
+        ]
+    )
+    said = capfd.readouterr().err
+    assert (code, "the schema declares string" in said) == (3, True), said
