@@ -12,6 +12,7 @@ from ripple.assignment import worker_of
 from ripple.cli import asking
 from ripple.cli.exits import EXIT_UNREACHABLE, say
 from ripple.cli.forms import FORMS, VERSION, add_format, as_sexp, shown, write, write_table
+from ripple.cli.metric_pages import merged
 from ripple.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,10 +64,7 @@ async def _run(options: argparse.Namespace) -> int:
         raise ConnectionError(f"no worker of the cluster at {address} answers")
     show = _ACTIONS[options.action][1]
     if show is None:
-        for worker, text in texts.items():
-            if len(texts) > 1:
-                print(f"# worker {worker}")
-            print(text, end="")
+        print(merged(texts) if len(texts) > 1 else next(iter(texts.values())), end="")
     else:
         found = {worker: json.loads(text) for worker, text in texts.items()}
         show(options, status, found)
