@@ -24,6 +24,7 @@ ALL = {"--version"}.union(*COMMANDS.values(), *DAEMONS.values())
 OTHERS = {
     "ripple/cli/vwap_demo.py": ("--file", "--final", "--stdin", "--synthetic", "--window"),
     "ripple/dashboard/assets.py": ("--ignore-scripts", "--no-audit", "--no-fund", "--omit"),
+    "ripple/kafka/broker.py": ("--add-config", "--alter", "--bootstrap-server", "--topic"),
     "ripple/spark/parcel.py": ("--py-files",),
     "ripple/testing/__main__.py": ("--check", "--jobs", "--plan", "--seeds", "--without"),
     "ripple/testing/explore.py": ("--check", "--plan", "--without"),
