@@ -418,6 +418,7 @@ class Restoration:
             or (restored.events and opened.in_flight.was_killed_stabilizing)
         ):
             await kept.store()
+        opened.place.mend()
         await kept.go_live()
         return True
 

@@ -34,8 +34,7 @@ class Place:
     comes before anything that relies on it: before records are applied that a note names, and
     before a cut is committed whose letters were written and synced.
 
-    What is damaged or missing costs what was in it and ends no life: ``letters().damage`` says it,
-    and the next flush puts one sound object in the place of all.
+    What is damaged or missing costs what was in it and ends no life: ``letters().damage`` says it.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Place:
         self._letters = LetterBox()
         self._file = notes
         self._notes = StoreNotes()
-        self._is_open = self._is_mended = False
+        self._is_open = self._is_to_mend = False
 
     async def newest_epoch(self) -> int:
         """Return the epoch of the newest owner, 0 for none; nothing is changed. Raises StoreError.
@@ -89,6 +88,15 @@ class Place:
         """Return the notes of what is in flight, once."""
         return self._notes if self._file is None else self._file
 
+    def mend(self) -> None:
+        """Let the next flush put one sound object in the place of all, if letters are damaged.
+
+        Once all is replayed: before, the next owner must see which of those that come again are
+        lost.
+        """
+        self._letters.sync()
+        self._is_to_mend = bool(self._letters.damage)
+
     async def flush(self) -> None:
         """Let all notes, and the letters up to the last ``sync``, be there for the next owner.
 
@@ -100,9 +108,9 @@ class Place:
             letters.passed()
         await self._notes.flush(self._note_journal)
         is_long = journal.objects > LETTER_OBJECTS_MAX or journal.length_bytes > JOURNAL_BYTES_MAX
-        if is_long or (letters.damage and not self._is_mended):
+        if is_long or self._is_to_mend:
             await journal.add(letters.whole(), is_whole=True)
-            self._is_mended = True
+            self._is_to_mend = False
 
     async def close(self) -> None:
         """Release the place, with what can still be written; closing twice is allowed."""

@@ -82,7 +82,7 @@ def test_what_is_too_long_together_keeps_what_it_was() -> None:
 def test_letters_keep_them(tmp_path) -> None:
     original = original_of(PLACE, fetched(), 0)
     nothing = Batch(pa.RecordBatch.from_pylist([], pa.schema([])), 2, ())
-    with owned(LiveDisk(tmp_path), "vwap") as (log, _):
+    with owned(LiveDisk(tmp_path), "vwap") as (log, *_):
         log.write("trades/3", [Rejected(1, None, "bad", b"")], nothing, {1: original})
     (letter,) = kept(LiveDisk(tmp_path), "vwap")
     assert letter.original() == original

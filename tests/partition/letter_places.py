@@ -24,6 +24,7 @@ class Owned(NamedTuple):
 
     log: DeadLetterLog
     flush: Callable[[], None]
+    place: Place
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def owned(
         clock=clock or LiveClock(),
         guards=guards,
     )
-    yield Owned(log, lambda: run(place.flush()))
+    yield Owned(log, lambda: run(place.flush()), place)
     run(place.close())
 
 

@@ -34,7 +34,7 @@ TRADES = [
 
 
 def write_letters(disk: LiveDisk, pipeline: str, partition: int = 0, name: str = "trades") -> None:
-    with owned(disk, pipeline, partition, version="f00d") as (log, _):
+    with owned(disk, pipeline, partition, version="f00d") as (log, *_):
         leave_letters(log, name)
 
 

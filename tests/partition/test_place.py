@@ -281,7 +281,7 @@ def test_an_object_that_is_damaged_costs_what_was_in_it_and_ends_no_life(
         else:
             assert (log.damage, said in told, "deaths are counted anew" in told) == ((), True, True)
             assert set(life.quarantined("trades")) == {2, 4}  # by their letters
-        log.sync()
+        place.mend()
         await place.flush()
         assert sorted(offset for offset, _ in await owners.kept())[-2:] == [4, 5]
         again = InFlight((await owners.next()).notes(), version="v1")

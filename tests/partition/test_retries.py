@@ -29,7 +29,7 @@ def write_letters(disk: Disk, *rows, **world) -> None:
     """Refuse these rows, which stand one after the other in the input."""
     batch = Batch(records_of(list(rows)), len(rows))
     failed = [RejectedRow(at, "map", "no") for at in range(len(rows))]
-    with owned(disk, "ticks", **world) as (log, _):
+    with owned(disk, "ticks", **world) as (log, *_):
         log.write("ticks", refused(batch, failed), batch)
 
 
@@ -85,7 +85,7 @@ def test_journal_knows_records_not_letters(tmp_path) -> None:
     topic = Topic.create(disk, "ticks", SCHEMA)
     retry(disk, topic)
     batch = Batch(records_of(ROWS[:3]), 3)
-    with owned(disk, "ticks", version="v2") as (log, _):
+    with owned(disk, "ticks", version="v2") as (log, *_):
         log.begin({"ticks": 0})
         log.write("ticks", refused(batch, [RejectedRow(at, "map", "no") for at in (1, 2)]), batch)
     assert retry(disk, topic).sent == 1
