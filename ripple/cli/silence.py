@@ -10,19 +10,22 @@ import ssl
 _NAMES = {
     "aiokafka.errors.KafkaTimeoutError",
     "aiokafka.errors.RequestTimedOutError",
-    "botocore.exceptions.ConnectionError",
-    "botocore.exceptions.HTTPClientError",
     "nats.errors.NoServersError",
     "nats.errors.TimeoutError",
-    "redis.exceptions.ConnectionError",
     "redis.exceptions.TimeoutError",
 }
 _NUMBERS = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT}
 # Of whom a token was asked, a file or who issues them, that answered.
 _NO_TOKEN = ("kafka_sasl_token_file", ": HTTP ", "answers without a token")
 # Classes that have all that connecting can end with, and what stands in them if somebody answers.
-_ALL = {"psycopg.OperationalError", "aiokafka.errors.KafkaConnectionError"}
-_ANSWERED = ("FATAL", "SSL", "SASL", "certificate", *_NO_TOKEN)
+_ALL = {
+    "aiokafka.errors.KafkaConnectionError",
+    "botocore.exceptions.ConnectionError",
+    "botocore.exceptions.HTTPClientError",
+    "psycopg.OperationalError",
+    "redis.exceptions.ConnectionError",
+}
+_ANSWERED = ("FATAL", "SSL", "SASL", "certificate", "no password", *_NO_TOKEN)
 # Who refuses is there.
 _ANSWERS = {"redis.exceptions.AuthenticationError", "ripple.store.errors.StoreRefusedError"}
 _CAUSES_MAX = 20

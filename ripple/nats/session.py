@@ -85,7 +85,8 @@ async def connected(
         async with asyncio.timeout(ANSWER_S):
             await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
     except (NoServersError, TimeoutError) as error:
-        raise told(place, heard[0] if heard else error, failure) from error
+        why = heard[0] if heard else error  # somebody may have answered, and said why not
+        raise told(place, why, failure) from why
     except (*FAILURES, ValueError, RuntimeError) as error:
         raise told(place, error, failure) from error
     except InputError as error:  # of files
@@ -108,7 +109,9 @@ def told(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> 
     """Return an error in one line, which names the place; one of ours as it is."""
     if isinstance(error, RippleError):
         return error
-    return failure(f"{place}: {said(error)}")
+    unsaid = isinstance(error, TimeoutError) and not str(error)
+    why = said(error, "no answer in time: is it a server of NATS?" if unsaid else None)
+    return failure(f"{place}: {why}")
 
 
 def _is_here(address: str) -> bool:

@@ -17,6 +17,7 @@ with needed("redis", "a stream of Redis"):
     from redis.backoff import NoBackoff
     from redis.exceptions import (
         AuthenticationError,
+        InvalidResponse,
         RedisError,
         ResponseError,
     )
@@ -71,6 +72,10 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
         return error
     if isinstance(error, ResponseError) and "WRONGTYPE" in str(error):
         return InputError(f"{place}: there is something else of that name, which is no stream")
+    if isinstance(error, InvalidResponse):
+        return InputAwayError(
+            f"{place}: who answers there does not speak as a server of Redis does"
+        )
     hint = ""
     if isinstance(error, AuthenticationError):
         hint = ": REDIS_USER and REDIS_PASSWORD say who we are"
@@ -78,4 +83,4 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
     absent = type(error.__context__).__name__ in ("gaierror", "ConnectionRefusedError")
     if isinstance(error, _LOST) and not isinstance(error, AuthenticationError) and not absent:
         hint = ": does it speak TLS (REDIS_TLS)?" if place.is_secure else ""
-    return InputAwayError(f"{place}: {said(error)}{hint}")
+    return InputAwayError(f"{place}: {said(error).rstrip('.')}{hint}")

@@ -142,10 +142,12 @@ class Registry:
         asked = urllib.request.Request(  # noqa: S310 - the settings allow http and https alone
             self.url + path, data, self._headers, method=method
         )
+        away: BaseException | None = None
         while True:
             try:
                 found = json.loads(ask(asked, CALL_S, _ANSWER_BYTES_MAX, self._context))
             except urllib.error.HTTPError as error:
+                away = error
                 with error:
                     if error.code == _NOT_FOUND and method == "GET":
                         return None
@@ -155,13 +157,14 @@ class Registry:
             except ValueError as error:
                 raise RegistryError(f"{self.url}{path}: it answers what is no JSON") from error
             except OSError as error:
-                why = str(getattr(error, "reason", error))
+                reason = getattr(error, "reason", error)
+                why, away = str(reason), reason if isinstance(reason, BaseException) else error
             else:
                 if not isinstance(found, dict):
                     raise RegistryError(f"{self.url}{path}: it answers what is no object")
                 return found
             if time.monotonic() + pause_s > until:
-                raise RegistryError(f"{self.url} does not answer: {why}")
+                raise RegistryError(f"{self.url} does not answer: {why}") from away
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from psycopg import OperationalError
 
 from ripple.cli.exits import EXIT_FAILURE, EXIT_UNREACHABLE, exit_code
 from ripple.cli.silence import is_silence
 from ripple.errors import InputError, SchemaError
 from ripple.store.opening import store_to_read
+from ripple.values import registry
 from tests.cli.processes import ROOT
 
 
@@ -103,6 +105,19 @@ def test_a_token_that_was_refused_is_no_silence_of_brokers(said: str, is_silent:
     error = InputError(f"cannot reach Kafka: b:9092: {said}")
     error.__cause__ = KafkaConnectionError("Unable to bootstrap")
     assert is_silence(error) is is_silent
+
+
+def test_a_registry_that_is_away_is_silent(nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
+    with pytest.raises(registry.RegistryError, match="does not answer") as away:
+        registry.Registry(f"http://{nobody}").latest("trades-value")
+    assert is_silence(away.value)
+
+
+def test_who_asks_for_a_password_is_there() -> None:
+    error = InputError("postgres://h/d/t: connection failed: fe_sendauth: no password supplied")
+    error.__cause__ = OperationalError("no password supplied")
+    assert not is_silence(error)
 
 
 def test_a_chain_of_causes_that_never_ends_does() -> None:

@@ -13,6 +13,7 @@ import pytest
 from nats.aio.client import Srv
 from websockets.sync.server import ServerConnection, serve
 
+from ripple.cli.silence import is_silence
 from ripple.connectors.connector import Reading
 from ripple.connectors.installed import load
 from ripple.connectors.postgres.place import PostgresPlace
@@ -91,6 +92,16 @@ def test_a_server_without_tls_is_told_nothing(scheme: str, monkeypatch: pytest.M
         assert heard or answer is INFO
         assert SECRET.encode() not in b"".join(heard)
     assert SECRET not in str(refused.value)
+    assert not is_silence(refused.value)  # which somebody who answers is not
+
+
+def test_who_does_not_speak_as_a_server_of_redis_is_told_so_in_one_short_line() -> None:
+    with (
+        listening(INFO, is_first=False) as (address, _),
+        pytest.raises(RippleError, match="does not speak as a server of Redis") as refused,
+    ):
+        checked("redis", address)
+    assert "server_id" not in str(refused.value)
 
 
 def test_a_feed_that_sends_on_elsewhere_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
