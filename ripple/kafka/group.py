@@ -411,7 +411,7 @@ class KafkaGroup:
         """Return what the topics of outputs are, by a cut record and their partitions, 0: none.
 
         Raises OutputError for an output that has begun elsewhere, or whose topic is another one now
-        than that which holds what was committed.
+        than that which holds what was committed, and for a new one in the topic of another.
         """
         topics = {}
         for output, written in self._outputs.items():
@@ -421,6 +421,12 @@ class KafkaGroup:
                     f"output {output!r} of pipeline {self._whose.pipeline!r} was written to topic "
                     f"{reached.topic}, and now it is {written.topic}: go on with that, or give the "
                     "pipeline another name"
+                )
+            others = [name for name, one in found.outputs.items() if one.topic == written.topic]
+            if reached is None and others:
+                raise OutputError(
+                    f"topic {written.topic} holds what output {others[0]!r} of pipeline "
+                    f"{self._whose.pipeline!r} wrote, not output {output!r}: name another topic"
                 )
             known = None if reached is None else found.topics.get(written.topic)
             count = counts[written.topic]

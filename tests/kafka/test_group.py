@@ -499,11 +499,13 @@ def test_a_trace_is_in_headers_and_nowhere_else(readers: Readers) -> None:
 TICKS_TOPIC = topic_of(PLAN.outputs[0].name)
 
 
-def topics_of(known: Held, topic_id: str, count: int) -> Mapping[str, Held]:
-    """What a group takes its topics for, where a cut record knows one of them."""
+def topics_of(
+    known: Held, topic_id: str, count: int, of: str = PLAN.outputs[0].name
+) -> Mapping[str, Held]:
+    """What a group takes its topics for, where a cut record knows one, written by ``of``."""
     broker = SimpleNamespace(topic_id=lambda _: topic_id)
     world: Any = SimpleNamespace(broker=broker, clock=None, guards=all_guards)
-    reached = {PLAN.outputs[0].name: Reached(TICKS_TOPIC, Commit({"ticks": 7}, "d"))}
+    reached = {of: Reached(TICKS_TOPIC, Commit({"ticks": 7}, "d"))}
     record = Cuts(1, 2, reached, {}, {TICKS_TOPIC: known}).record(0, 0)
     counts = {topic_of(output.name): count for output in PLAN.outputs}
     return group_of(world)._topics_of(Cuts.of(record, WHOSE.place), counts)
@@ -546,3 +548,8 @@ def test_cut_records_that_were_removed_are_missed_before_anything_is_claimed() -
     error = repeat(scenario, seed=1).error
     if error is not None:
         raise error
+
+
+def test_a_topic_of_another_output_is_refused() -> None:
+    with pytest.raises(OutputError, match=r"output 'renamed' .*name another topic"):
+        topics_of(Held("a", 3), "a", 3, of="renamed")
