@@ -53,7 +53,8 @@ class LiveListening:
                 problem = problem or error
                 if error.errno not in _ABSENT:
                     break
-            port = port or self._sockets[0].getsockname()[1]
+            if self._sockets:
+                port = port or self._sockets[0].getsockname()[1]
         if not self._sockets or (problem is not None and problem.errno not in _ABSENT):
             self.close()
             raise problem or OSError(f"{address}: no address of this machine")

@@ -30,6 +30,7 @@ OTHERS = {
     "ripple/testing/explore.py": ("--check", "--plan", "--without"),
     "ripple/values/protobuf.py": ("--descriptor", "--include"),
     "ripple/wire/__main__.py": ("--payload-bytes-max",),
+    "worker/settings.py": ("--partition-id",),  # which it refuses
 }
 # What only one program runs may name the flags of that one, and of commands by their names.
 ROOMS = {"worker/": "worker", "coordinator/": "coordinator", "ripple/flight/": "gateway"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ripple.world.live_listening import LiveListening
 from ripple.world.live_network import LiveNetwork
 from ripple.world.ports import Stream
 from ripple.world.seats import Bounds, Seat, Seats
@@ -140,3 +141,9 @@ def _has_ended(one: socket.socket) -> bool:
         return False
     except ConnectionError:
         return True
+
+
+def test_an_address_of_another_machine_is_refused_with_any_port() -> None:
+    listening = LiveListening(lambda _: asyncio.Protocol())
+    with pytest.raises(OSError, match=r"192\.0\.2\.1|assign requested"):
+        asyncio.run(listening.open("192.0.2.1:0"))
