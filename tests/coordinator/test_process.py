@@ -195,7 +195,7 @@ async def commands_of_people(address: str) -> None:
     code, out, _ = await ripple("status")
     assert code == 0
     assert "Workers:      2/2 active" in out
-    assert "Partitions   4 assigned" in out
+    assert "Partitions:   4 assigned" in out
     code, out, _ = await ripple("freeze", "--reason", "maintenance", "--json")
     assert code == 0
     assert json.loads(out)["done"] == "frozen: maintenance"
