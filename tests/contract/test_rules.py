@@ -9,6 +9,7 @@ import pytest
 
 from ripple.connectors.connector import Connector
 from ripple.errors import ConnectorError
+from ripple.partition import patient_inputs
 from ripple.testing import connector_outside, sink_suite, source_suite
 from tests.contract import bad
 
@@ -20,6 +21,12 @@ def hasty(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a bad connector leaves, it leaves for good: nobody need wait until it is gone."""
     if rule in LEFT:
         monkeypatch.setattr(connector_outside, "PATIENCE_S", 0.1)
+
+
+@pytest.fixture(autouse=True)
+def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that wait say so at once, before their pauses are long."""
+    monkeypatch.setattr(patient_inputs, "TELL_FIRST_S", 0.05)
 
 
 def broken(suite: type, folder: Path) -> list[str]:
