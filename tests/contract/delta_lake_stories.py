@@ -189,3 +189,23 @@ def test_run_comes_after_the_owners_that_the_table_knows(tmp_path: Path) -> None
         ]
 
     apart(story)
+
+
+def test_a_run_that_is_refused_ends_nobody_and_of_two_the_first_goes_on(tmp_path: Path) -> None:
+    def story() -> None:
+        path = place(tmp_path)
+        at_work = opened(path)
+        at_work.write(changes(1), reached(1))
+        at_work.commit(reached(1))
+        opened(path).close()  # refused, since what it would show is not what is there
+        at_work.write(changes(2), reached(2))
+        at_work.commit(reached(2))
+        late = opened(path)
+        at_work.write(changes(3), reached(3))
+        at_work.commit(reached(3))
+        late.write(changes(3), reached(3))
+        with pytest.raises(OutputError, match="another run has written it meanwhile"):
+            late.commit(reached(3))
+        assert opened(path).committed == reached(3)
+
+    apart(story)

@@ -92,8 +92,8 @@ class DeltaSink:
     """A Sink that goes on with its table: changes and their cut are one commit of it.
 
     The table's log knows how many commits were ours, and refuses a second one of the same number:
-    so of two writers one fails, and a commit whose answer was lost is found. Opening takes a number
-    too, by which an owner that was replaced is shut out.
+    so of two writers one fails, and a commit whose answer was lost is found. Opening under an epoch
+    takes a number too, by which an owner that was replaced is shut out.
 
     Invariant: ``_number`` is of our newest commit, as far as is known.
     """
@@ -124,7 +124,8 @@ class DeltaSink:
             )
         self.committed = known.commit
         self._number = known.number
-        self._write(pa.table({}), self.committed)
+        if epoch:  # of runs without one, the first to commit goes on: who is refused ends nobody
+            self._write(pa.table({}), self.committed)
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - the commit's
         """Keep changes for the commit; see Sink."""
