@@ -150,8 +150,8 @@ def _record(end: End, frames: list[bytes]) -> None:
     exchange = end.port.exchange
     make = exchange.session
 
-    def session(*given: Any) -> Any:
-        made = make(*given)
+    def session(*given: Any, **named: Any) -> Any:
+        made = make(*given, **named)
         take = made.data_to_send
 
         def data_to_send() -> bytes:
