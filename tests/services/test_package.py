@@ -40,6 +40,7 @@ NEED_EXTRAS = [
     "ripple.kafka",
     "ripple.nats",
     "ripple.observe",
+    "ripple.observing.mentioned",
     "ripple.observing.sql",
     "ripple.postgres",
     "ripple.redis",
