@@ -27,7 +27,11 @@ _ALL = {
 }
 _ANSWERED = ("FATAL", "SSL", "SASL", "certificate", "no password", *_NO_TOKEN)
 # Who refuses is there.
-_ANSWERS = {"redis.exceptions.AuthenticationError", "ripple.store.errors.StoreRefusedError"}
+_ANSWERS = {
+    "redis.exceptions.AuthenticationError",
+    "ripple.spark.session.SparkJobError",  # a JVM of ours is no address
+    "ripple.store.errors.StoreRefusedError",
+}
 _CAUSES_MAX = 20
 
 
