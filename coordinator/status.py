@@ -10,6 +10,7 @@ from coordinator.fitting import input_problems
 from coordinator.limits import MS
 from coordinator.views import Standing, Verdict, is_mass_silence
 from ripple.assignment import Alert, Assignment, Phase, worker_of
+from ripple.rpc.words import FAILED
 
 if TYPE_CHECKING:
     from coordinator.state import Coordinator
@@ -228,8 +229,7 @@ def _problems(coordinator: Coordinator, now: Assignment, verdicts: dict[Who, Ver
 def _failing(coordinator: Coordinator, now: Assignment) -> list[str]:
     """Return which partitions their owners try in vain, and why; of many the first few."""
     found = [
-        f"partition {failure.partition} has failed at {failure.process}, and is tried again: "
-        f"{failure.reason}"
+        f"partition {failure.partition} has failed at {failure.process}, {FAILED}{failure.reason}"
         for report in coordinator.progress.reports.values()
         for failure in report.failed
         if 0 <= failure.partition < len(now.shares)

@@ -25,6 +25,7 @@ from ripple.cli.up.at_work import at_work
 from ripple.cli.up.plan import HOST, Asked, addresses_of, coordinators_of, processes
 from ripple.cli.up.process import Process, WillNotStartError
 from ripple.cli.up.reach import Reach
+from ripple.cli.up.stuck import Stuck, failing
 from ripple.cli.user_file import FILE_HELP, load_plan
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
@@ -37,7 +38,7 @@ from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ripple.cli.up.at_work import AtWork
     from ripple.pipeline.plan import Plan
@@ -160,7 +161,8 @@ def run(options: argparse.Namespace) -> int:
     )
     width = max(len(one.name) for one in planned)
     metrics = addresses_of(planned, "metrics-port")
-    status = _Status(reach, partial(at_work, metrics), until_end=options.until_end)
+    failing_now = partial(failing, addresses_of(planned, "health-port"))
+    status = _Status(reach, partial(at_work, metrics), failing_now if options.until_end else None)
 
     def pass_on(name: str, line: str) -> None:
         status.clear()
@@ -202,6 +204,10 @@ async def _check_home(plan: Plan, place: str) -> None:
         await check_home(store, plan, staged=True)
 
 
+class UnreachableEndError(RippleError):
+    """The outputs will never have it all: something fails that does not pass by itself."""
+
+
 class _Cluster:
     """All processes: they live until a signal, the end of the source, or one that cannot start."""
 
@@ -227,7 +233,7 @@ class _Cluster:
             asked.cancel()
             watching.cancel()
             await self._end(lives)
-        return self._code(status, lives)
+        return self._code(status, [*lives, watching])
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._asked.is_set():
@@ -253,10 +259,11 @@ class _Cluster:
                     one.end(signal.SIGKILL)
         await asyncio.wait(lives)
 
-    def _code(self, status: _Status, lives: Sequence[asyncio.Future[None]]) -> int:
-        errors = [error for life in lives if (error := life.exception()) is not None]
+    def _code(self, status: _Status, tasks: Sequence[asyncio.Future[None]]) -> int:
+        ended = [task for task in tasks if task.done() and not task.cancelled()]
+        errors = [error for task in ended if (error := task.exception()) is not None]
         for error in errors:
-            if not isinstance(error, WillNotStartError):
+            if not isinstance(error, WillNotStartError | UnreachableEndError):
                 raise error
             say(f"{PROGRAM}: {error}")
         if errors:
@@ -272,11 +279,16 @@ class _Status:
     """Says how far the outputs are: a line that is redrawn on a terminal, else one now and then."""
 
     def __init__(
-        self, reach: Reach, working: Callable[[], Awaitable[AtWork]], *, until_end: bool
+        self,
+        reach: Reach,
+        working: Callable[[], Awaitable[AtWork]],
+        failing: Callable[[], Awaitable[Mapping[str, str]]] | None,
     ) -> None:
+        """failing: returns who fails and why, where the end is waited for."""
         self._reach = reach
         self._working = working
-        self._until_end = until_end
+        self._failing = failing
+        self._stuck = Stuck()
         self._is_terminal = sys.stderr.isatty()
         self._told_s = time.monotonic()
         self._told = ""
@@ -284,10 +296,17 @@ class _Status:
         self._why = ""  # it cannot be seen, once that was said
 
     async def watch(self) -> None:
-        """Look now and then; return when the outputs have it all, if that is waited for."""
+        """Look now and then; return when the outputs have it all, if that is waited for.
+
+        Raises UnreachableEndError where that will never be.
+        """
         took_s = 0.0
         while True:
             await asyncio.sleep(min(max(LOOK_INTERVAL_S, LOOK_REST * took_s), LOOK_INTERVAL_MAX_S))
+            if self._failing is not None:
+                why = self._stuck.seen(await self._failing(), time.monotonic())
+                if why is not None:
+                    raise UnreachableEndError(why)
             began_s = time.monotonic()
             try:
                 reached = await asyncio.to_thread(self._reach.look)
@@ -298,7 +317,7 @@ class _Status:
                 took_s = time.monotonic() - began_s
             self._why = ""
             self.newest = str(reached)
-            if self._until_end and reached.is_all:
+            if self._failing is not None and reached.is_all:
                 # What outputs say may be of other code: each partition has opened its state first.
                 working = await self._working()
                 if working.is_all:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from ripple.assignment import Candidate, Report
 
 MISFIT = "does not fit this cluster"  # in reasons of refusals: waiting does not help
+FAILED = "and is tried again: "  # of a partition, before why
 Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
 
 

@@ -1,0 +1,74 @@
+"""A cluster that works until the end is told apart from one that will never get there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from ripple.cli import cluster_up
+from ripple.cli.up import stuck as stuck_module
+from ripple.cli.up.stuck import STUCK_S, Stuck, failing, of_problems
+from ripple.probes import Page, serve_pages
+from ripple.rpc.words import FAILED
+from ripple.world.live_network import LiveNetwork
+
+LOST = "InputError: trades/1 ends at offset 285, but records up to 1143 were read from it"
+
+
+def problem(partition: int, why: str) -> str:
+    return f"partition {partition} has failed at w/0, {FAILED}{why}"
+
+
+def test_what_fails_for_long_with_the_same_words_does_not_pass() -> None:
+    stuck, now = Stuck(), {"partition 0": "lost", "partition 1": "other"}
+    assert stuck.seen(now, 0) is None
+    assert stuck.seen(now, STUCK_S - 1) is None
+    said = stuck.seen(now, STUCK_S)
+    assert said == "partition 0 fails again and again: lost; 1 more fail as well"
+
+
+def test_what_works_again_or_fails_otherwise_has_time_anew() -> None:
+    stuck = Stuck()
+    for at, now in enumerate([{"p": "a"}, {}, {"p": "a"}, {"p": "b"}, {"p": "a"}]):
+        assert stuck.seen(now, at * (STUCK_S - 1)) is None
+    assert stuck.seen({"p": "a"}, 6 * STUCK_S) == "p fails again and again: a"
+
+
+@pytest.mark.parametrize("kind", ["InputAwayError", "PermissionError", "FencedError", "StoreError"])
+def test_what_may_pass_by_itself_is_waited_for(kind: str) -> None:
+    assert of_problems([problem(3, f"{kind}: it is away"), "w1 is silent: for 9 s"]) == {}
+    assert of_problems([problem(3, LOST)]) == {"partition 3": LOST.partition(": ")[2]}
+
+
+def test_coordinators_say_what_fails_and_who_does_not_fit() -> None:
+    alert = {"worker": "w1", "name": "SchemaMismatch", "cause": "its plan hash is a, not b"}
+    pages = {
+        "/health": lambda: Page(json.dumps({"problems": [problem(0, LOST)]})),
+        "/alerts": lambda: Page(json.dumps([alert, alert | {"name": "WorkerSilent"}])),
+    }
+
+    async def main() -> dict[str, str]:
+        network = LiveNetwork()
+        serving = await serve_pages(network, "127.0.0.1:0", pages)
+        found = await failing(["127.0.0.1:1", serving.address])
+        serving.close()
+        return found
+
+    assert asyncio.run(main()) == {
+        "partition 0": LOST.partition(": ")[2],
+        "w1": "its plan hash is a, not b",
+    }
+
+
+def test_who_waits_for_the_end_hears_that_it_will_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stuck_module, "STUCK_S", 0.0)
+    monkeypatch.setattr(cluster_up, "LOOK_INTERVAL_MAX_S", 0.0)
+
+    async def now() -> dict[str, str]:
+        return {"partition 0": "lost"}
+
+    status = cluster_up._Status(None, None, now)  # type: ignore[arg-type]  # asked before others
+    with pytest.raises(cluster_up.UnreachableEndError, match="partition 0 fails again and again"):
+        asyncio.run(status.watch())
