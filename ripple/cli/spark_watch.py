@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=count,
         metavar="N",
-        help="end after so many; exit code 1 if something differed",
+        help="end after so many; exit code 1 if something differed or was not compared",
     )
     group.add_argument(
         "--metrics",
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             if done != options.rounds:
                 stopping.wait(pause_s)
     stopping.say()
-    return 1 if told.differed else stopping.code
+    return told.code(is_over=not stopping) or stopping.code
 
 
 class _Told:
@@ -108,9 +108,18 @@ class _Told:
         self._form = form
         self._samples = Samples()
         self._failure = ""
+        self._notes: set[str] = set()
+        self._compared = self._failures = 0
         self.differed = False
         for one in OF_WATCHES:
             self._samples.set(one.name, float(one.name.endswith("_holds")), pipeline)
+
+    def code(self, *, is_over: bool) -> int:
+        """Return 1 where something differs; where all rounds are over, also for what is missing."""
+        if is_over and not self._compared:
+            say(f"{PROGRAM}: nothing was compared: no key of the output was in a part")
+        missing = is_over and (self._failures or not self._compared)
+        return 1 if self.differed or missing else 0
 
     def page(self) -> Page:
         """Return the metrics."""
@@ -126,6 +135,7 @@ class _Told:
         except RippleError as error:
             if stopping:
                 return  # which gave it up
+            self._failures += 1
             self._add("failures_total", 1)
             if str(error) != self._failure:
                 say(f"{PROGRAM}: {part} was not compared: {error}")
@@ -147,8 +157,17 @@ class _Told:
                 print(verdict.text(), flush=True)
             else:
                 write_line(self._form, verdict.as_dict())
-        equal = f"{differing} differ" if differing else "all equal"
-        say(f"{PROGRAM}: {part}: {compared:,} compared, {equal}")
+        self._compared += compared
+        equal = (
+            f"{compared:,} compared, all equal" if compared else "nothing of the output is in it"
+        )
+        differ = f"{compared:,} compared, {differing} differ"
+        say(f"{PROGRAM}: {part}: {differ if differing else equal}")
+        for one in verdict.findings:
+            note = f"{one['of']}: {one['note']}"
+            if one["note"] and note not in self._notes:  # they are few: one or two of each output
+                self._notes.add(note)
+                say(f"{PROGRAM}: {note}")
 
     def _add(self, name: str, value: float) -> None:
         self._samples.add(f"ripple_validate_{name}", value, self._pipeline)

@@ -33,6 +33,11 @@ class Oracle(Reference):
         for row in rows.to_pylist():
             self.apply(row)
 
+    def refuse(self, count: int) -> None:
+        """Count records that the source has refused: results and watermarks know none of them."""
+        self.counts["consumed"] += count
+        self.counts["dead_lettered"] += count
+
     def finish(self) -> dict[str, Table]:
         """End every window; return each output's rows by key, and window start if windowed."""
         self.close()

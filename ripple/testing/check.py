@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -78,7 +78,7 @@ def check_pipeline(
     batch_sizes: Sequence[int] = BATCH_SIZES,
     *,
     inputs: Sequence[str] | None = None,
-    restarts: Sequence[int] = (),
+    restarts: Iterable[int] = (),
 ) -> None:
     """Compare the engine with the reference; raise :class:`Divergence` at the first difference.
 
@@ -86,10 +86,11 @@ def check_pipeline(
     these) where there are several ``inputs``, consumed in the order given. batch_sizes: one engine
     for each, fed in batches of so many events, all compared with the reference, which takes one
     event at a time. restarts: how many events after which every engine is replaced by what is
-    restored from its snapshot. Compared are tables, counters, refused events, the rows that cannot
-    be computed, watermarks, digests, and that changes lead from each table to the next. The
-    reference is slow: thousands of events, not millions. Raises InputError where nothing would be
-    compared: without batch sizes, or where an iterator had been read before.
+    restored from its snapshot, 0 for before the first. Compared are tables, counters, refused
+    events, the rows that cannot be computed, watermarks, digests, and that changes lead from each
+    table to the next. The reference is slow: thousands of events, not millions. Raises InputError
+    where nothing would be compared: without batch sizes, where an iterator had been read before,
+    or for a restart behind the last event.
 
     >>> check_pipeline(pipeline, [
     ...     {"symbol": "A", "price": 10.0, "size": 3, "timestamp_ns": 5},
@@ -98,9 +99,12 @@ def check_pipeline(
     """
     plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
     _check_sizes(batch_sizes)
+    points = {need_whole("check_pipeline: a restart", one, 0, InputError) for one in restarts}
     reference = Reference(plan, inputs)
     names = tuple(reference.cut)
     lanes = [Lane(plan, names, size) for size in batch_sizes]
+    for lane in lanes if 0 in points else ():
+        lane.restart()
     for source, happening in one_by_one(events, names[0]):
         if isinstance(happening, Marker):
             reference.advance(source, happening.watermark_ns)
@@ -108,14 +112,12 @@ def check_pipeline(
             reference.apply(happening, source)
         for lane in lanes:
             lane.take(source, happening)
-            restart = lane.taken in restarts
+            restart = lane.taken in points
             if lane.since >= lane.size or restart:
                 lane.compare(reference)
             if restart:
                 lane.restart()
-    # A list without any is an example like others: properties draw it.
-    if not lanes[0].taken and isinstance(events, Iterator):
-        raise InputError(NO_EVENTS)
+    _check_happened(lanes[0].taken, events, points)
     for lane in lanes:
         lane.compare(reference)
     reference.close()
@@ -129,6 +131,18 @@ def _check_sizes(batch_sizes: Sequence[int]) -> None:
         raise InputError("check_pipeline: no batch size: nothing would be compared")
     for size in batch_sizes:
         need_whole("check_pipeline: a batch size", size, 1, InputError)
+
+
+def _check_happened(taken: int, events: Iterable[Happening], restarts: Collection[int]) -> None:
+    # A list without any is an example like others: properties draw it.
+    if not taken and isinstance(events, Iterator):
+        raise InputError(NO_EVENTS)
+    last = max(restarts, default=0)
+    if 0 < taken < last:
+        raise InputError(
+            f"check_pipeline: a restart after {last} events, and there are {taken}: it would not "
+            "happen"
+        )
 
 
 def one_by_one(

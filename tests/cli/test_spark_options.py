@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ripple.cli.places import an_address
+from ripple.cli.spark_watch import _Told
+from ripple.errors import InputError
+from ripple.spark.finding import Finding
+from ripple.spark.sampling import Sample
+from ripple.spark.verdict import Verdict
 from tests.cli.processes import ripple
 
 RUN = ("run", "x.py", "--source", "log:a/b", "--sink", "log:a/c", "--store", "s")
@@ -67,3 +73,40 @@ def test_metrics_where_nobody_can_listen_are_refused(host: str, tmp_path: Path) 
 def test_metrics_without_a_host_are_for_this_machine_only() -> None:
     assert an_address(":9302") == "127.0.0.1:9302"
     assert an_address("[::1]:0") == "[::1]:0"
+
+
+@dataclass
+class Rounds:
+    """What rounds of a watch come to, in turn: rows compared, or why it came to nothing."""
+
+    results: list[int | str]
+    sample: Sample = Sample(2, 0)  # noqa: RUF009 - frozen
+
+    def round(self) -> Verdict:
+        result = self.results.pop(0)
+        if isinstance(result, str):
+            raise InputError(result)
+        finding = Finding("outputs", "out in log:o/0", result, 10, note="it began from history")
+        return Verdict.of("p", "hash", "log:t", [finding.packet().about])
+
+
+@pytest.mark.parametrize(
+    ("results", "code", "told"),
+    [
+        ([3, 0], 0, ["3 compared, all equal", "nothing of the output is in it"]),
+        ([0, 0], 1, ["nothing of the output is in it", "ripple: nothing was compared"]),
+        ([3, "the log is gone"], 1, ["all equal", "was not compared: the log is gone"]),
+        (["the log is gone"], 1, ["was not compared: the log is gone"]),
+    ],
+)
+def test_a_watch_whose_rounds_are_over_does_not_hold_where_nothing_was_compared(
+    results: list[int | str], code: int, told: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    watch, watching = _Told("p", "text"), Rounds([*results])
+    for _ in results:
+        watch.round(watching)  # type: ignore[arg-type] # its rounds, without Spark
+    assert watch.code(is_over=False) == 0  # a signal ended it: more rounds might have followed
+    assert watch.code(is_over=True) == code
+    said = capfd.readouterr().err
+    assert all(one in said for one in told), said
+    assert said.count("began from history") <= 1

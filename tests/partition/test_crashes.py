@@ -164,6 +164,13 @@ def test_what_would_try_nothing_is_refused() -> None:
         check_pipeline(pipeline, scenarios.EVENTS, ())
     with pytest.raises(InputError, match="a batch size must be a whole number from 1 on, not 0"):
         check_pipeline(pipeline, scenarios.EVENTS, (0,))
+    check_pipeline(pipeline, scenarios.EVENTS[:3], restarts=(0, 3))
+    with pytest.raises(
+        InputError, match="a restart after 99 events, and there are 3: it would not"
+    ):
+        check_pipeline(pipeline, scenarios.EVENTS[:3], restarts=iter([99]))
+    with pytest.raises(InputError, match="a restart must be a whole number from 0 on, not None"):
+        check_pipeline(pipeline, scenarios.EVENTS, restarts=(None,))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="every must be a whole number from 1 on, not 0"):
         crash_test(scenarios.running, every=0)
     with pytest.raises(InputError, match="nothing was tried: give at least one seed"):

@@ -42,6 +42,15 @@ class Inflates(Engine):
         return super().apply(source, rows, next_offset, *rest)
 
 
+class Miscounts(Engine):
+    """Counts one refused record less."""
+
+    def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
+        found = super().apply(source, batch, next_offset, *rest)
+        self.counters.dead_lettered -= 1
+        return found
+
+
 class CannotRestore(Engine):
     """Finds its own state damaged."""
 

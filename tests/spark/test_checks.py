@@ -129,6 +129,20 @@ def test_the_engine_agrees_with_the_oracle(
     assert about["cases"] > 0
 
 
+@pytest.mark.parametrize("engine", ["ripple.engine:Engine", "tests.spark.broken:Miscounts"])
+def test_the_oracle_compares_counters_where_records_were_refused(
+    engine: str, plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("S1,1.5,2,100\nS1,nothing,2,101\nS1,1.5,2,102\n")
+    plan = plans["running"]
+    (share,) = source_at(str(path), plan).shares
+    about = found(AgainstOracle(parcel_of(plan), share, 9, engine).run())
+    told = [one["what"] for one in about["differences"]]
+    assert len(told) == (engine != "ripple.engine:Engine"), told
+    assert all("counters: {'consumed': 3, 'applied': 2" in one for one in told)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_oracle_finds_an_engine_that_adds_wrongly(
     kind: str, plans: dict[str, Plan], tmp_path: Path
