@@ -33,7 +33,7 @@ from ripple.errors import InputError, RippleError
 from ripple.partition.home import check_home
 from ripple.pipeline.stages import is_spread
 from ripple.process import write
-from ripple.store.opening import open_store, store_to_read
+from ripple.store.opening import store_to_read
 from ripple.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
@@ -180,14 +180,14 @@ def check_begun(store: str, partitions: int) -> None:
     from ripple.assignment import AssignmentChain  # noqa: PLC0415 - slow to import
 
     async def first_stage() -> int | None:
-        async with open_store(store, is_read=True) as opened:
+        async with store_to_read(store) as opened:
             reading = await AssignmentChain(opened).newest()
         if reading.entry is None:
             return None
         counts = {stage.name: stage.partitions for stage in reading.entry.content.stages}
         return counts.get(FIRST)
 
-    found = asyncio.run(first_stage())
+    found = asyncio.run(first_stage()) if is_s3(store) or os.path.isdir(store) else None
     if found not in (None, partitions):
         raise InputError(
             f"the cluster of {store} has {found} partitions, for ever, not {partitions}: leave "

@@ -104,11 +104,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             inputs,
             group_at(places, plan, world.executor, source=options.source, waits=waits),
             Keeper(
-                Checkpoints(
-                    RetryingStore(store, world.clock, world.random) if is_remote else store,
-                    plan.name,
-                    executor=world.executor,
-                ),
+                Checkpoints(_patient(store, world, place), plan.name, executor=world.executor),
                 world,
                 place=_place(store, plan, world, stopping.is_asked, is_remote=is_remote),
                 is_remote=is_remote,
@@ -125,7 +121,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         nonlocal shown
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(place, is_probed=True))
-            await check_home(store, plan, staged=False)
+            await check_home(_patient(store, world, place), plan, staged=False)
             if options.dashboard is not None:
                 shown = await stack.enter_async_context(
                     run_shown(options.dashboard, plan, store, world, place)
@@ -144,6 +140,11 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     if stopping.number is not None:
         say(f"{PROGRAM}: stopped in good order by {signal.Signals(stopping.number).name}")
     return 128 + signal.SIGINT if stopping.number == signal.SIGINT else 0
+
+
+def _patient(store: ObjectStore, world: World, place: str) -> ObjectStore:
+    """Return a store whose failed calls are repeated, where there is a network between."""
+    return RetryingStore(store, world.clock, world.random) if is_s3(place) else store
 
 
 def _inputs(options: argparse.Namespace, plan: Plan, batch_rows: int, *, waits: bool) -> Inputs:

@@ -30,6 +30,9 @@ T = TypeVar("T")
 
 CONNECT_S = 5
 READ_S = 20
+# Of a get, until its length is known, and as long again beside its bytes.
+ANSWER_S = 25.0
+BYTES_PER_S_MIN = 1 << 20
 CONNECTIONS_MAX = 50
 PART_BYTES = 16 << 20
 PARTS_AT_ONCE = 4
@@ -42,7 +45,8 @@ class S3Store:
     """The objects below a prefix of a bucket, for one event loop.
 
     The client is opened by the first call; ``close`` it in the same loop. Each call is tried once:
-    see RetryingStore. What is longer than ``part_bytes``, at least 5 MiB, is put in parts.
+    see RetryingStore. What is longer than ``part_bytes``, at least 5 MiB, is put in parts. A get
+    has ``answer_s``, and the time that its bytes take at 1 MiB a second.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class S3Store:
         settings: S3Settings | None = None,
         *,
         part_bytes: int = PART_BYTES,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
@@ -60,6 +65,7 @@ class S3Store:
         self._settings = settings or S3Settings()
         self._address = f" at {self._settings.endpoint}" if self._settings.endpoint else ""
         self._part_bytes = part_bytes
+        self._answer_s = answer_s
         self._opened = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._client: Any = None
@@ -94,13 +100,16 @@ class S3Store:
         """Return an object, None if there is none."""
         key = self._prefix + name
         try:
-            client = await self._ready()
-            reply = await client.get_object(**self._at(key))
-            length = int(reply["ContentLength"])
-            async with reply["Body"] as body:
-                if length > length_max:
-                    raise LimitError(f"{self._url(key)} has {length} bytes, above {length_max}")
-                data: bytes = await body.read()
+            async with asyncio.timeout(self._answer_s) as limit:
+                client = await self._ready()
+                reply = await client.get_object(**self._at(key))
+                length = int(reply["ContentLength"])
+                async with reply["Body"] as body:
+                    if length > length_max:
+                        raise LimitError(f"{self._url(key)} has {length} bytes, above {length_max}")
+                    allowed_s = self._answer_s + length / BYTES_PER_S_MIN
+                    limit.reschedule(asyncio.get_running_loop().time() + allowed_s)
+                    data: bytes = await body.read()
         except TROUBLE as error:
             if is_absent(error):
                 return None

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from ripple.change.adaptation import ChangedPlanError, of_other_home
+from ripple.cli import lasting
 from ripple.cli.main import main
 from ripple.partition.home import check_home
 from ripple.pipeline_file import load_plan
+from ripple.store import MemoryStore
 from ripple.store.opening import store_to_read
+from ripple.world import StoreError
 from tests.spark.logs import topic_of
 
 SOURCE = """
@@ -58,3 +63,36 @@ def test_what_a_run_has_left_is_refused_before_a_cluster_starts(
     capfd.readouterr()
     assert main(["cluster", "up", f"{file}", *places, "--dir", f"{tmp_path}/dir"]) == 1
     assert "the state of 'two' is that of one process" in capfd.readouterr().err
+
+
+class Slow(MemoryStore):
+    """Answers nothing about a folder when it is asked for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] = set()
+
+    async def list(self, prefix: str) -> list[str]:
+        """Refuse once, then list."""
+        if prefix not in self.refused:
+            self.refused.add(prefix)
+            raise StoreError(f"list {prefix}: 503 SlowDown", done=False)
+        return await super().list(prefix)
+
+
+def test_one_answer_that_a_remote_store_does_not_give_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = Slow()
+
+    @asynccontextmanager
+    async def opened(*_: object, **__: object) -> AsyncIterator[Slow]:
+        yield store
+
+    monkeypatch.setattr(lasting, "open_store", opened)
+    file = tmp_path / "two.py"
+    file.write_text(SOURCE)
+    log = topic_of(tmp_path, load_plan(f"{file}"), [{"symbol": "A", "size": 1}], partitions=1)
+    given = ["--source", log, "--sink", f"log:{tmp_path}/sum", "--checkpoint-dir", "s3://b/p"]
+    assert main(["run", f"{file}", *given]) == 0, capfd.readouterr().err
+    assert "two/00000/manifest/" in store.refused

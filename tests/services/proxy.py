@@ -54,13 +54,15 @@ class _Link:
 class Proxy:
     """Carries bytes to ``target``, a ``host:port``, within the loop of ``async with``.
 
-    delay_s: how long each chunk of a request waits. rewrites: what stands in requests, and what is
+    delay_s: how long each chunk of a request waits. drip_s: how long each byte of a reply waits.
+    rewrites: what stands in requests, and what is
     put there instead, of the same length. requests: the first lines of those of HTTP. lost: replies
     that the server gave and nobody got. forged: those that it did not give.
     """
 
     target: str
     delay_s: float = 0.0
+    drip_s: float = 0.0
     is_cut: bool = False
     lost: int = 0
     forged: int = 0
@@ -151,8 +153,12 @@ class Proxy:
                 if link.loses_reply and not data.startswith(CONTINUE):
                     self.lost += 1
                     break
-                link.client.write(data)
-                await link.client.drain()
+                for piece in (
+                    (data[i : i + 1] for i in range(len(data))) if self.drip_s else (data,)
+                ):
+                    await asyncio.sleep(self.drip_s)
+                    link.client.write(piece)
+                    await link.client.drain()
         link.client.transport.abort() if link.loses_reply else link.client.close()
 
     def _trouble(self, data: bytes) -> _Trouble | None:

@@ -183,6 +183,25 @@ def test_a_store_that_is_cut_off_is_an_error_and_found_again(told) -> None:
     told(story)
 
 
+@pytest.mark.parametrize("length", [0, 10_000], ids=["head", "body"])
+def test_an_answer_that_drips_is_none_however_much_is_allowed(
+    server: ObjectServer, bucket: str, length: int
+) -> None:
+    async def main() -> None:
+        async with Proxy(f"127.0.0.1:{server.port}") as proxy:
+            settings = S3Settings(endpoint=f"http://{proxy.address}")
+            store = S3Store(bucket, "drips", LiveRandom(), settings, answer_s=0.5)
+            await store.put_if_absent(f"{length}.bin", bytes(length))
+            proxy.drip_s = 0.1 if length == 0 else 0.0005
+            with pytest.raises(StoreError, match=r"no answer \(TimeoutError\)"):
+                await store.get(f"{length}.bin", length_max=1 << 40)
+            proxy.drip_s = 0.0
+            proxy.reset()
+            await store.close()
+
+    within(main())
+
+
 def test_large_objects_go_in_parts_and_the_first_wins(told, server: ObjectServer) -> None:
     ours, theirs = b"12345" * 3 * MIB, b"6789" * 3 * MIB
 

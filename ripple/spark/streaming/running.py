@@ -22,7 +22,9 @@ from ripple.spark.streaming.source import NAME, RunSource
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import TurnJob, turns
 from ripple.spark.work import packets_from, pickled
+from ripple.store import RetryingStore
 from ripple.store.opening import open_store
+from ripple.world import LiveClock, LiveRandom
 
 if TYPE_CHECKING:
     import os
@@ -198,4 +200,5 @@ async def _probed(made: Stream, plan: Plan) -> None:
     Raises ChangedPlanError where the state in it is that of a cluster's stages.
     """
     async with open_store(made.store, is_probed=True) as store:
-        await check_home(store, plan, staged=False)
+        patient = RetryingStore(store, LiveClock(), LiveRandom())
+        await check_home(patient, plan, staged=False)
