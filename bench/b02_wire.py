@@ -29,8 +29,9 @@ from ripple.encoding.crc import crc32c
 from ripple.ops import OP, OP_SET
 from ripple.records import Timestamp, record, schema_of
 from ripple.wire.bin_prot import codec_for, list_of
+from ripple.wire.edge_messages import Bundle, Section
 from ripple.wire.envelope import Decoder, encode
-from ripple.wire.messages import Changes, cut_of, from_frame, to_frame
+from ripple.wire.messages import cut_of, from_frame, to_frame
 
 BATCH = 1000
 VALUES = ("AAPL", 150.25, 200, 1709000001000000000, "XNAS")
@@ -172,7 +173,7 @@ def _protobuf_classes() -> dict[str, Any]:
 
 
 def _checksums(size: int) -> Iterator[Row]:
-    frame = to_frame(Changes("vwap", 0, 1, None, (), None, np.random.default_rng(3).bytes(size)))
+    frame = to_frame(Bundle("vwap/1", (), np.random.default_rng(3).bytes(size)))
     data = encode(frame)
     bare = "CRC-32C of the same bytes (crc32c package)"
     calls: dict[str, Callable[[], object]] = {
@@ -261,10 +262,11 @@ def _batch(count: int, seed: int) -> pa.RecordBatch:
 
 def _sent(batch: pa.RecordBatch) -> bytes:
     cuts = cut_of({"trades/0": 17}), cut_of({"trades/0": 1017})
-    return encode(to_frame(Changes("vwap", 0, 1, *cuts, 1709000000000000000, arrow.dumps(batch))))
+    section = Section(0, 0, 1, 1, *cuts, 1709000000000000000, batch.num_rows)
+    return encode(to_frame(Bundle("vwap/1", (section,), arrow.dumps(batch))))
 
 
 def _received(data: bytes) -> pa.RecordBatch:
     message = from_frame(_decoded(data))
-    assert isinstance(message, Changes)
+    assert isinstance(message, Bundle)
     return LAYOUT.conform(arrow.loads(message.body))

@@ -25,12 +25,14 @@ from bench.timing import in_turns
 from ripple.delta import FieldSet, Patch, Set, apply, columns, diff, to_sexp
 from ripple.delta.column_table import ColumnTable
 from ripple.delta.layout import Layout
+from ripple.delta.text import value_to_sexp
 from ripple.encoding import arrow
 from ripple.ops import OP
 from ripple.records.record import Timestamp, record
 from ripple.schema.types import Field, Float, Int64, Schema, String
 from ripple.sexp import dumps
-from ripple.wire.deltas import DeltaCodec
+from ripple.wire.bin_prot import codec_for
+from ripple.wire.records import delta_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,9 +90,10 @@ def _sizes(label: str, values: list[Any], changes: dict[str, Any]) -> list[Row]:
     schema = Schema("wide", tuple(Field(name, kinds[type(held)]) for name, held in old.items()))
     patch, whole = diff(old, old | changes, schema=schema), Set(old | changes)
     assert isinstance(patch, Patch)
-    codec = DeltaCodec(schema)
+    codec = delta_of(codec_for(schema))
+    told = Patch(tuple(FieldSet(name, value_to_sexp(changes[name])) for name in changes))
     sizes = {
-        "bin_prot": (len(codec.dumps(whole)), len(codec.dumps(patch))),
+        "bin_prot": (len(codec.dumps(whole)), len(codec.dumps(told))),
         "S-expression": (len(dumps(to_sexp(whole, schema))), len(dumps(to_sexp(patch, schema)))),
     }
     versus = f"Set; the book says 1/{BOOK_BYTES_RATIO}"

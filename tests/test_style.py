@@ -148,7 +148,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "traces",
         "world",
     },
-    "wire": {"cut", "delta", "encoding", "errors", "schema", "sexp", "traces"},
+    "wire": {"delta", "encoding", "errors", "schema", "sexp", "traces"},
     "exchange": {
         "access",
         "credentials",

@@ -81,7 +81,6 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.environ",),
     ),
     "ripple/processors.py": ("asks how many there are", ("os.*",)),
-    "ripple/wire/__main__.py": ("a command that reads a capture", ("os.*", "open")),
     "ripple/connectors/raw_input.py": (
         "raw bytes from files, pipes and standard input, in whatever order they arrive",
         ("os.*", "select"),

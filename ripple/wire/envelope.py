@@ -42,7 +42,7 @@ FINGERPRINT_BYTES = 32
 FLAG_COMPRESSED = 0x01
 
 # The original's six types, then ours.
-TYPES = frozenset((*range(6), *range(16, 30)))
+TYPES = frozenset((*range(6), *range(21, 30)))
 
 _HEADER = struct.Struct("<4sBBBqq32si")
 _CRC = struct.Struct("<I")
@@ -59,7 +59,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Frame(NamedTuple):
-    """One message in its envelope; the payload is bin_prot (types 0-5) or ours (from 16)."""
+    """One message in its envelope; the payload is bin_prot (types 0-5) or ours (from 21)."""
 
     type: int
     payload: Buffer

@@ -7,9 +7,7 @@ RemoteProtocolError, after all events that came before it. A fault of the caller
 LocalProtocolError and changes nothing. When one of our own calls ends the link, the next
 ``tick`` or ``receive`` returns the event, and ``next_deadline_ns`` is at once.
 
-Which message is allowed when is in :mod:`ripple.wire.link_states`; what a stream's messages mean
-to us is in :mod:`ripple.wire.link_consumer`, what we may send in
-:mod:`ripple.wire.link_producer`.
+Which message is allowed when is in :mod:`ripple.wire.link_states`.
 """
 
 from __future__ import annotations
@@ -33,30 +31,21 @@ from ripple.wire.edge_messages import (
 from ripple.wire.envelope import VERSION, Decoder, Frame, Limits, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link_buffer import SendBuffer
-from ripple.wire.link_consumer import ConsumerHalf, LinkCounters
 from ripple.wire.link_events import (
-    CreditReceived,
-    DeltaReceived,
     Ended,
     Event,
     PeerAccepted,
     PeerLeft,
     PeerOffered,
     Refused,
-    SequenceGap,
-    SnapshotWanted,
-    Superseded,
     Told,
 )
 from ripple.wire.link_keep_alive import KeepAlive
 from ripple.wire.link_limits import LinkLimits
-from ripple.wire.link_producer import ProducerHalf
 from ripple.wire.link_states import Act, LinkStates, Party, State
 from ripple.wire.messages import (
-    Changes,
     CheckpointAck,
     CheckpointRequest,
-    Credit,
     Delta,
     Goodbye,
     Handshake,
@@ -66,13 +55,9 @@ from ripple.wire.messages import (
     Pong,
     Reason,
     SchemaNegotiation,
-    SnapshotBegin,
-    SnapshotEnd,
-    SnapshotRequest,
     from_frame,
     to_frame,
 )
-from ripple.wire.position import Positions, Stream
 
 if TYPE_CHECKING:
     from ripple.schema.types import Schema
@@ -84,7 +69,7 @@ Admits: TypeAlias = Callable[[Handshake], "str | None"]
 CHANGES = "changes"
 EDGES = "edges"
 TRACES = "traces"
-OURS = 16  # types from here on need that capability
+OURS = 21  # types from here on need that capability
 _COMPRESSIONS = {"lz4": Compression.LZ4, "zstd": Compression.ZSTD}
 
 ACT_OF: dict[type[Message], Act] = {
@@ -93,11 +78,6 @@ ACT_OF: dict[type[Message], Act] = {
     CheckpointRequest: Act.CHECKPOINT_REQUEST,
     CheckpointAck: Act.CHECKPOINT_ACK,
     Heartbeat: Act.HEARTBEAT,
-    Changes: Act.CHANGES,
-    SnapshotRequest: Act.SNAPSHOT_REQUEST,
-    SnapshotBegin: Act.SNAPSHOT_BEGIN,
-    SnapshotEnd: Act.SNAPSHOT_END,
-    Credit: Act.CREDIT,
     Ping: Act.PING,
     Pong: Act.PONG,
     Goodbye: Act.GOODBYE,
@@ -121,6 +101,17 @@ def act_of(message: Message) -> Act:
     return ACT_OF[type(message)]
 
 
+def _output_of(message: Message) -> str | None:
+    """Return the output, or the edge, whose rows ``message`` has; None of another message."""
+    match message:
+        case Delta():
+            return message.source_output
+        case Bundle():
+            return message.edge
+        case _:
+            return None
+
+
 def _differences(verdict: Compatibility) -> tuple[Incompatibility, ...]:
     return verdict.differences if isinstance(verdict, Incompatible) else ()
 
@@ -130,13 +121,11 @@ class Link:
 
     ``outputs`` are what we offer, ``inputs`` what we read of the peer's offer, each with its
     schema; None reads whatever is offered. ``check(reader, writer)`` says whether we can read an
-    output, and ``fingerprint`` names a schema on each frame that carries its data. ``positions``
-    outlives the link and is shared by all links of a process. ``credential`` is what we show;
-    ``admits`` returns why a peer is let in no further, None if it is. Who is not is told so, and
-    nothing else unless we greeted first.
+    output, and ``fingerprint`` names a schema on each frame that carries its data. ``credential``
+    is what we show; ``admits`` returns why a peer is let in no further, None if it is. Who is not
+    is told so, and nothing else unless we greeted first.
 
-    Invariants: after ``Ended`` nothing changes any more; ``positions`` has moved exactly as far
-    as the events that were returned say; what waits to be sent is at most
+    Invariants: after ``Ended`` nothing changes any more; what waits to be sent is at most
     ``send_buffer_bytes_max`` and one goodbye.
     """
 
@@ -149,15 +138,12 @@ class Link:
         now_ns: int,
         check: Check = check_backward,
         fingerprint: Fingerprint = schema_fingerprint,
-        positions: Positions | None = None,
         capabilities: frozenset[str] = frozenset({CHANGES}),
         limits: LinkLimits | None = None,
         credential: str = "",
         admits: Admits = _everybody,
     ) -> None:
         self.limits = limits = limits or LinkLimits()
-        self.positions = Positions() if positions is None else positions
-        self.counters = LinkCounters()
         self.states = LinkStates()
         self.ended = False
         self._offer = Handshake.announce(worker_id, outputs, capabilities, credential)
@@ -171,20 +157,13 @@ class Link:
         self._compression = Compression.NONE
         self._frame_limits = Limits(payload_bytes_max=limits.frame_bytes_max)
         self._decoder = Decoder(self._frame_limits)
-        self._producer = ProducerHalf(outputs, limits)
-        self._consumer = ConsumerHalf(
-            self.positions, limits, self.counters, self._answer, self._tell
-        )
         self._fingerprints_out = {name: fingerprint(schema) for name, schema in outputs.items()}
         self._fingerprints_in: dict[str, str] = {}
         self._hearing: dict[type[Message], Callable[[Any], None]] = {
             Handshake: self._on_handshake,
             SchemaNegotiation: self._on_negotiation,
-            SnapshotBegin: self._on_begin,
-            SnapshotEnd: self._on_end,
             Delta: self._on_delta,
-            Credit: self._on_credit,
-            SnapshotRequest: self._on_request,
+            Bundle: self._on_other,
             Ping: self._on_ping,
             Pong: self._on_pong,
             Goodbye: self._on_goodbye,
@@ -201,8 +180,6 @@ class Link:
         self._buffer = SendBuffer(limits)
         self._sequence = 0
         self._heard_sequence = 0
-        self._delta_sequence: dict[str, int] = {}
-        self._heard_delta_sequence: dict[str, int] = {}
         self._now_ns = self._began_ns = now_ns
         self._left_ns: int | None = None
         self._keep_alive = KeepAlive(limits, now_ns)
@@ -277,7 +254,8 @@ class Link:
                 f"the peer was silent for {self._keep_alive.silence_ns(now_ns) / 1e9:.1f} s"
             )
         else:
-            self.ping()
+            self._say(self._keep_alive.question())
+            self._keep_alive.asked(now_ns)
         return self._take_events()
 
     # --- what we say ----------------------------------------------------------------------------
@@ -286,64 +264,11 @@ class Link:
         """Say who we are and what we offer."""
         self._say(self._offer)
 
-    def send_changes(self, changes: Changes) -> None:
-        """Send the changes of a range, which starts where the last one ended, on credit."""
-        if changes.from_cut is None:
-            raise LocalProtocolError("changes without a from-cut are rows of a snapshot")
-        frame = self._prepare(Act.CHANGES, changes)
-        self._producer.changes(changes, len(frame.payload))
-        self._queue(Act.CHANGES, frame)
-
-    def send_snapshot_begin(self, begin: SnapshotBegin) -> None:
-        """Open the stream, or start it over; needs no credit, and brings the first."""
-        frame = self._prepare(Act.SNAPSHOT_BEGIN, begin)
-        self._producer.begin(begin)
-        self._queue(Act.SNAPSHOT_BEGIN, frame)
-
-    def send_snapshot_rows(self, rows: Changes) -> None:
-        """Send rows of the snapshot under way (``from_cut`` is None), on credit."""
-        if rows.from_cut is not None:
-            raise LocalProtocolError("rows of a snapshot have no from-cut")
-        frame = self._prepare(Act.CHANGES, rows)
-        self._producer.rows(rows, len(frame.payload))
-        self._queue(Act.CHANGES, frame)
-
-    def send_snapshot_end(self, end: SnapshotEnd) -> None:
-        """Complete the snapshot; changes may follow from its cut."""
-        frame = self._prepare(Act.SNAPSHOT_END, end)
-        self._producer.end(end)
-        self._queue(Act.SNAPSHOT_END, frame)
-
-    def send_delta(
-        self, output: str, key: bytes, delta_bytes: bytes, watermark_ns: int | None = None
+    def carry(
+        self, message: Delta | Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
     ) -> None:
-        """Send one key's change to a peer that knows types 0 to 5 only; numbered here."""
-        if self.speaks_changes:
-            raise LocalProtocolError("this peer takes changes, not single deltas")
-        self._producer.check_output(output)
-        number = self._delta_sequence.get(output, 0) + 1
-        self._say(Delta(output, key, delta_bytes, number, watermark_ns))
-        self._delta_sequence[output] = number
-
-    def grant_credit(self, stream: Stream, length_bytes: int) -> None:
-        """Give back the ``credit_bytes`` of an event that has been dealt with."""
-        if not self.ended:
-            self._or_break(lambda: self._consumer.grant(stream, length_bytes))
-
-    def request_snapshot(self, stream: Stream) -> None:
-        """Ask for the whole table again, because the caller cannot trust its own."""
-        self._require_running("SNAPSHOT_REQUEST")
-        self.states.check(Party.LOCAL, Act.SNAPSHOT_REQUEST)
-        self._or_break(lambda: self._consumer.request(stream))
-
-    def carry(self, message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage) -> None:
         """Send a message on which the link has no opinion."""
         self._say(message)
-
-    def ping(self) -> None:
-        """Ask whether the peer is there; one question at a time."""
-        self._say(self._keep_alive.question())
-        self._keep_alive.asked(self._now_ns)
 
     def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
         """Say goodbye; what the peer still sends is heard until it says goodbye as well."""
@@ -373,29 +298,12 @@ class Link:
         return TRACES in self._agreed and self.speaks_edges
 
     @property
-    def may_produce(self) -> bool:
-        """The peer accepted our outputs, and we have not said goodbye."""
-        return (
-            not self.ended
-            and self.states.halves[Party.LOCAL] is State.OPEN
-            and self.states.parties[Party.LOCAL] is State.TALKING
-        )
-
-    def credit_bytes(self, stream: Stream) -> int:
-        """Return the bytes of payload that may be sent on ``stream`` now."""
-        if not self.may_produce:
-            return 0
-        return min(self._producer.credit_bytes(stream), self.room_bytes)
-
-    @property
     def room_bytes(self) -> int:
         """The payload bytes that one more frame may have until the transport takes some."""
-        return max(0, self._buffer.room_for(Act.CHANGES))
+        return max(0, self._buffer.room_for(Act.BUNDLE))
 
     def check_invariants(self) -> None:
         """Raise AssertionError when the link contradicts itself."""
-        if not self.ended:
-            self._consumer.check_invariants()
         self._buffer.check_invariants()
 
     # --- hearing --------------------------------------------------------------------------------
@@ -416,13 +324,9 @@ class Link:
             raise RemoteProtocolError(f"the peer has not named the capability {EDGES!r}")
         if isinstance(message, Trace) and not self.speaks_traces:
             raise RemoteProtocolError(f"the peer has not named the capability {TRACES!r}")
-        if isinstance(message, Changes):
-            self._on_changes(message, frame)
-        elif isinstance(message, Bundle):
+        if isinstance(message, Bundle):
             self._check_data(message.edge, frame)
-            self._tell(Told(message))
-        else:
-            self._hearing[type(message)](message)
+        self._hearing[type(message)](message)
 
     def _on_handshake(self, peer: Handshake) -> None:
         refusal = self._admits(peer)
@@ -480,51 +384,16 @@ class Link:
         self._farewell(Reason.INCOMPATIBLE, "; ".join(refused.errors))
         self._end(None)
 
-    def _on_begin(self, begin: SnapshotBegin) -> None:
-        if begin.output in self._inputs:
-            self._check_offered(begin.output)
-            self._consumer.on_begin(begin)
-        else:
-            # It gets no credit, so nothing more comes of it.
-            self.counters.ignored += 1
-
-    def _on_end(self, end: SnapshotEnd) -> None:
-        if end.output in self._inputs:
-            self._consumer.on_end(end)
-
-    def _on_changes(self, changes: Changes, frame: Frame) -> None:
-        self._check_data(changes.output, frame)
-        self._consumer.on_changes(changes, len(frame.payload))
-
-    def _on_delta(self, delta: Delta) -> None:
-        output, number = delta.source_output, delta.sequence_no
-        if output not in self._inputs:
-            self.counters.ignored += 1
-            return
-        self._check_offered(output)
-        last = self._heard_delta_sequence.get(output)
-        if last is not None and number <= last:
-            self.counters.duplicates += 1
-            return
-        if last is not None and number > last + 1:
-            self.counters.sequence_gaps += 1
-            self._tell(SequenceGap(output, last + 1, number))
-        self._heard_delta_sequence[output] = number
-        self._tell(DeltaReceived(delta))
-
-    def _on_credit(self, credit: Credit) -> None:
-        self._tell(CreditReceived(*self._producer.on_credit(credit)))
-
-    def _on_request(self, request: SnapshotRequest) -> None:
-        stream = Stream(request.output, request.partition)
-        superseded = self._producer.on_request(stream, request.epoch)
-        self._tell(Superseded(stream, request.epoch) if superseded else SnapshotWanted(stream))
-
     def _on_ping(self, ping: Ping) -> None:
         self._answer(Pong(ping.nonce))
 
     def _on_pong(self, pong: Pong) -> None:
         self._keep_alive.answered(pong)
+
+    def _on_delta(self, delta: Delta) -> None:
+        raise RemoteProtocolError(
+            f"the peer sent a Delta of {delta.source_output!r}, which nobody reads here"
+        )
 
     def _on_other(
         self, message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
@@ -532,7 +401,6 @@ class Link:
         self._tell(Told(message))
 
     def _on_goodbye(self, goodbye: Goodbye) -> None:
-        self._consumer.drop_snapshots("the peer left")
         self._tell(PeerLeft(goodbye.reason, goodbye.detail[: self.limits.reason_chars_max]))
         if self.states.parties[Party.LOCAL] is State.SILENT:
             self._end(None)
@@ -540,16 +408,13 @@ class Link:
             self._left_ns = self._now_ns
 
     def _check_data(self, output: str, frame: Frame) -> None:
-        self._check_offered(output)
+        if output not in self._fingerprints_in:
+            raise RemoteProtocolError(f"the peer sent {output!r}, which its handshake has not")
         if frame.fingerprint != self._fingerprints_in[output]:
             raise RemoteProtocolError(
                 f"the peer sent {output!r} in schema {frame.fingerprint!r}; its handshake "
                 f"says {self._fingerprints_in[output]!r}"
             )
-
-    def _check_offered(self, output: str) -> None:
-        if output not in self._fingerprints_in:
-            raise RemoteProtocolError(f"the peer sent {output!r}, which its handshake has not")
 
     # --- saying ---------------------------------------------------------------------------------
 
@@ -573,13 +438,14 @@ class Link:
                 f"we may not say {act.name} before both sides have named {TRACES!r}"
             )
         self.states.check(Party.LOCAL, act)
-        changes = message if isinstance(message, Changes) else None
-        data = message.edge if isinstance(message, Bundle) else changes and changes.output
+        output = _output_of(message)
+        if output is not None and output not in self._fingerprints_out:
+            raise LocalProtocolError(f"{output!r} is not an output of our handshake")
         frame = to_frame(
             message,
             sequence=self._sequence + 1,
-            timestamp_ns=changes.watermark_ns or 0 if changes else 0,
-            fingerprint=self._fingerprints_out.get(data, "") if data else "",
+            timestamp_ns=message.watermark_ns or 0 if isinstance(message, Delta) else 0,
+            fingerprint=self._fingerprints_out[output] if output is not None else "",
             compression=self._compression,
         )
         self._buffer.check_room(act, len(frame.payload))
@@ -598,12 +464,6 @@ class Link:
             self._say(message)
         except LocalProtocolError as error:
             raise RemoteProtocolError(f"the peer cannot be answered: {error}") from None
-
-    def _or_break(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except RemoteProtocolError as error:
-            self._break(error, Reason.OVERLOAD)
 
     def _farewell(self, reason: Reason, detail: str) -> None:
         if self.speaks_changes and self.states.parties[Party.LOCAL] is State.TALKING:
@@ -631,7 +491,6 @@ class Link:
         self._end(error)
 
     def _end(self, error: RemoteProtocolError | None) -> None:
-        self._consumer.drop_snapshots("the link ended")
         self._tell(Ended(error))
         self.ended = True
 

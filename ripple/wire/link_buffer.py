@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # What the caller sends stops at send_buffer_bytes_max; the rest may use control_bytes_max too.
 # A ping and a goodbye, at most one of each waiting, always go.
-_BULK = frozenset({Act.DELTA, Act.CHANGES, Act.SNAPSHOT_BEGIN, Act.SNAPSHOT_END, Act.BUNDLE})
+_BULK = frozenset({Act.DELTA, Act.BUNDLE})
 _EXEMPT = frozenset({Act.PING, Act.GOODBYE})
 
 

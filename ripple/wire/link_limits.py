@@ -16,17 +16,13 @@ _SECOND_NS = 1_000_000_000
 class LinkLimits:
     """Sizes in bytes or counts, times in nanoseconds.
 
-    Invariants, checked here: every limit is positive; the credit window holds two frames, so
-    that grants may be withheld until half of it is used; a peer is asked before it is given up.
+    Invariants, checked here: every limit is positive; a peer is asked before it is given up.
     """
 
     frame_bytes_max: int = 4 << 20  # one payload; more is refused before it is waited for
-    credit_window_bytes: int = 8 << 20  # data of one stream that may be on its way to us
     send_buffer_bytes_max: int = 32 << 20  # bytes said but not yet taken by the transport
     control_bytes_max: int = 1 << 20  # beyond that, for what the peer makes us say
     outputs_max: int = 1_024  # outputs that one handshake may offer
-    streams_max: int = 65_536  # outputs times partitions followed on one link
-    snapshots_max: int = 256  # snapshots that a peer may have open at once
     errors_max: int = 64  # incompatibilities told to a peer, or taken from one
     reason_chars_max: int = 1_024  # text that we repeat to a peer or take into an error
     handshake_timeout_ns: int = 10 * _SECOND_NS
@@ -38,11 +34,6 @@ class LinkLimits:
         for field in fields(self):
             if getattr(self, field.name) <= 0:
                 raise LimitError(f"{field.name} is {getattr(self, field.name)}; set it above 0")
-        if self.credit_window_bytes < 2 * self.frame_bytes_max:
-            raise LimitError(
-                f"credit_window_bytes is {self.credit_window_bytes}; set it to at least twice "
-                f"frame_bytes_max ({self.frame_bytes_max}), or a sender could wait for ever"
-            )
         if self.frame_bytes_max < 4 * self.reason_chars_max + 64:
             raise LimitError(
                 f"frame_bytes_max is {self.frame_bytes_max}; a goodbye with "

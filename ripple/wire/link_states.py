@@ -13,10 +13,8 @@ cross on the way cannot break the rules.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TypeAlias
 
 from ripple.wire.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
-from ripple.wire.position import Verdict
 
 
 class Party(Enum):
@@ -57,11 +55,6 @@ class Act(Enum):
     ACCEPT = auto()
     REFUSE = auto()
     DELTA = auto()
-    CHANGES = auto()
-    SNAPSHOT_BEGIN = auto()
-    SNAPSHOT_END = auto()
-    SNAPSHOT_REQUEST = auto()
-    CREDIT = auto()
     BUNDLE = auto()
     FOLLOW = auto()
     UNFOLLOW = auto()
@@ -82,9 +75,6 @@ TRANSITIONS: dict[Role, dict[State, dict[Act, State]]] = {
         State.OFFERED: {},
         State.OPEN: {
             Act.DELTA: State.OPEN,
-            Act.CHANGES: State.OPEN,
-            Act.SNAPSHOT_BEGIN: State.OPEN,
-            Act.SNAPSHOT_END: State.OPEN,
             Act.BUNDLE: State.OPEN,
             Act.TRACE: State.OPEN,
         },
@@ -94,8 +84,6 @@ TRANSITIONS: dict[Role, dict[State, dict[Act, State]]] = {
         State.QUIET: {},
         State.OFFERED: {Act.ACCEPT: State.OPEN, Act.REFUSE: State.REFUSED},
         State.OPEN: {
-            Act.CREDIT: State.OPEN,
-            Act.SNAPSHOT_REQUEST: State.OPEN,
             Act.FOLLOW: State.OPEN,
             Act.UNFOLLOW: State.OPEN,
             Act.GRANT: State.OPEN,
@@ -166,153 +154,3 @@ def _broken(speaker: Party, role: Role, state: State, act: Act) -> ProtocolError
         f"{'we' if local else 'the peer'}, as {role.name}, may not say {act.name} "
         f"in state {state.name}; expected {allowed or 'nothing more'}"
     )
-
-
-class Sending(Enum):
-    """How far a producer has come with one stream on one link."""
-
-    CLOSED = auto()  # not begun on this link, or superseded: only a snapshot opens it
-    FILLING = auto()  # between the begin and the end of a snapshot
-    FLOWING = auto()  # each range starts where the last one ended
-
-
-class Sent(Enum):
-    """What a producer sends on a stream."""
-
-    BEGIN = auto()
-    ROWS = auto()
-    END = auto()
-    CHANGES = auto()
-    SUPERSEDED = auto()  # heard, not sent: the peer follows a higher epoch
-
-
-SENDING_TRANSITIONS: dict[Sending, dict[Sent, Sending]] = {
-    Sending.CLOSED: {Sent.BEGIN: Sending.FILLING, Sent.SUPERSEDED: Sending.CLOSED},
-    Sending.FILLING: {
-        Sent.BEGIN: Sending.FILLING,
-        Sent.ROWS: Sending.FILLING,
-        Sent.END: Sending.FLOWING,
-        Sent.SUPERSEDED: Sending.CLOSED,
-    },
-    Sending.FLOWING: {
-        Sent.BEGIN: Sending.FILLING,
-        Sent.CHANGES: Sending.FLOWING,
-        Sent.SUPERSEDED: Sending.CLOSED,
-    },
-}
-
-
-def lead(state: Sending, sent: Sent) -> Sending:
-    """Return the next state of a stream that we send; LocalProtocolError when not allowed."""
-    row = SENDING_TRANSITIONS[state]
-    if sent not in row:
-        expected = ", ".join(sorted(allowed.name for allowed in row if allowed is not _HEARD))
-        raise LocalProtocolError(
-            f"we may not send {sent.name} on a stream in state {state.name}; expected {expected}"
-        )
-    return row[sent]
-
-
-_HEARD = Sent.SUPERSEDED
-
-
-class StreamState(Enum):
-    """How a consumer follows one stream on one link."""
-
-    LIVE = auto()  # changes are applied when they start at our position
-    WAITING = auto()  # a snapshot was asked for; changes mean nothing until it begins
-    FILLING = auto()  # between the begin and the end of a snapshot
-    BEHIND = auto()  # the peer's table is older than ours and will come up to our cut
-    REFUSING = auto()  # within a snapshot of a superseded owner
-
-
-class Begun(Enum):
-    """What arrives around a snapshot, beside the verdicts on changes."""
-
-    BEGIN = auto()
-    BEGIN_STALE = auto()
-    ROWS = auto()
-    ROWS_STALE = auto()
-    END_FORWARD = auto()  # the snapshot's cut is at or beyond our position
-    END_BACKWARD = auto()  # it would take us back on some input
-    END_STALE = auto()
-
-
-class Effect(Enum):
-    """What the link does about it."""
-
-    DELIVER = auto()  # hand the changes over and move the position
-    DROP = auto()  # count it, give its credit back
-    REFUSE = auto()  # drop it, and tell the peer which epoch we follow
-    REQUEST = auto()  # drop it, fence its epoch and ask for a snapshot
-    START = auto()  # a snapshot begins; one that was being filled is dropped
-    FILL = auto()  # hand over rows of the snapshot
-    ADOPT = auto()  # the snapshot becomes the table, its cut the position
-    ABANDON = auto()  # the snapshot is not taken; the table stays
-
-
-_V, _B, _S, _E = Verdict, Begun, StreamState, Effect
-
-STREAM_TRANSITIONS: dict[StreamState, dict[Verdict | Begun, tuple[StreamState, Effect]]] = {
-    # A stream starts LIVE at the position that outlived the last connection, if there is one.
-    _S.LIVE: {
-        _V.NEXT: (_S.LIVE, _E.DELIVER),
-        _V.REPEAT: (_S.LIVE, _E.DROP),
-        _V.STALE: (_S.LIVE, _E.REFUSE),
-        _V.NEWER: (_S.WAITING, _E.REQUEST),
-        _V.SHORT: (_S.WAITING, _E.REQUEST),
-        _V.GAP: (_S.WAITING, _E.REQUEST),
-        _B.BEGIN: (_S.FILLING, _E.START),
-        _B.BEGIN_STALE: (_S.REFUSING, _E.REFUSE),
-    },
-    _S.WAITING: {
-        _V.NEXT: (_S.WAITING, _E.DROP),
-        _V.REPEAT: (_S.WAITING, _E.DROP),
-        _V.STALE: (_S.WAITING, _E.REFUSE),
-        _V.NEWER: (_S.WAITING, _E.DROP),
-        _V.SHORT: (_S.WAITING, _E.DROP),
-        _V.GAP: (_S.WAITING, _E.DROP),
-        _B.BEGIN: (_S.FILLING, _E.START),
-        _B.BEGIN_STALE: (_S.REFUSING, _E.REFUSE),
-    },
-    _S.FILLING: {
-        _B.ROWS: (_S.FILLING, _E.FILL),
-        _B.ROWS_STALE: (_S.REFUSING, _E.ABANDON),
-        _B.BEGIN: (_S.FILLING, _E.START),
-        _B.BEGIN_STALE: (_S.REFUSING, _E.ABANDON),
-        _B.END_FORWARD: (_S.LIVE, _E.ADOPT),
-        _B.END_BACKWARD: (_S.BEHIND, _E.ABANDON),
-        _B.END_STALE: (_S.WAITING, _E.ABANDON),
-    },
-    # The table at a cut is always the same, so we keep ours and wait for the peer to reach it.
-    _S.BEHIND: {
-        _V.NEXT: (_S.LIVE, _E.DELIVER),
-        _V.REPEAT: (_S.BEHIND, _E.DROP),
-        _V.STALE: (_S.BEHIND, _E.REFUSE),
-        _V.NEWER: (_S.WAITING, _E.REQUEST),
-        _V.SHORT: (_S.BEHIND, _E.DROP),
-        _V.GAP: (_S.WAITING, _E.REQUEST),
-        _B.BEGIN: (_S.FILLING, _E.START),
-        _B.BEGIN_STALE: (_S.REFUSING, _E.REFUSE),
-    },
-    # Its end leads to WAITING: a peer that rejoins with a higher epoch begins with a snapshot.
-    _S.REFUSING: {
-        _B.ROWS_STALE: (_S.REFUSING, _E.DROP),
-        _B.BEGIN: (_S.FILLING, _E.START),
-        _B.BEGIN_STALE: (_S.REFUSING, _E.REFUSE),
-        _B.END_STALE: (_S.WAITING, _E.DROP),
-    },
-}
-
-StreamEvent: TypeAlias = Verdict | Begun
-
-
-def follow(state: StreamState, event: StreamEvent) -> tuple[StreamState, Effect]:
-    """Return the next state of a stream and what to do; RemoteProtocolError when not allowed."""
-    row = STREAM_TRANSITIONS[state]
-    if event not in row:
-        expected = ", ".join(sorted(allowed.name for allowed in row))
-        raise RemoteProtocolError(
-            f"the peer sent {event.name} on a stream in state {state.name}; expected {expected}"
-        )
-    return row[event]

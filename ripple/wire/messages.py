@@ -6,28 +6,24 @@ do travels inside the Handshake, in bytes that it understands: one more entry of
 opaque field for each capability. To such a peer it is one more output, which it does not read.
 Each side sends a Handshake; a capability may be used once both have named it
 (``Handshake.capabilities``, ``Handshake.outputs``). Without ``changes`` only types 0-5 are
-spoken, one key per Delta; what proves who speaks is one more, under ``credential:``, which others
-take for one that they do not know; ``edges``, which needs ``changes``, brings the types from 24 on
+spoken, one key per Delta; with it, frames are numbered without holes and Ping, Pong and Goodbye
+are spoken. What proves who speaks is one more, under ``credential:``, which others take for one
+that they do not know; ``edges``, which needs ``changes``, brings the types from 24 on
 (:mod:`ripple.wire.edge_messages`), ``traces`` the type 29; without ``lz4`` or ``zstd`` nothing is
 compressed that way.
 
 What the original leaves open. Its documents give no field list for CheckpointRequest,
 CheckpointAck and SchemaNegotiation; theirs are chosen here from what the text says they do.
-
-Snapshots. SnapshotRequest asks for an output from scratch; the answer is SnapshotBegin, any
-number of Changes with ``from_cut=None`` (rows to set, no base), SnapshotEnd. Changes that follow
-start at the snapshot's cut: ``from_cut`` equals the ``to_cut`` before it, or there is a gap.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from ripple.encoding.compression import Compression
 from ripple.schema.types import Field, Opaque, Schema
-from ripple.wire import traceparent as _traceparent
 from ripple.wire.codec import (
     BOOL,
     BYTES,
@@ -44,7 +40,7 @@ from ripple.wire.codec import (
     tuple_of,
 )
 from ripple.wire.envelope import VERSION, Frame
-from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
+from ripple.wire.errors import LocalProtocolError
 from ripple.wire.records import SCHEMA
 
 if TYPE_CHECKING:
@@ -56,8 +52,6 @@ _CREDENTIAL = "credential:"
 
 # Per input, the next offset to read; sorted by input, each input once.
 Cut: TypeAlias = tuple[tuple[str, int], ...]
-
-_CUT: Codec[Cut] = tuple_of(pair(STRING, INT64))
 
 
 def cut_of(offsets: Mapping[str, int]) -> Cut:
@@ -241,155 +235,6 @@ SchemaNegotiation.codec = record(SchemaNegotiation, {"ok": BOOL, "errors": tuple
 
 
 @dataclass(frozen=True, slots=True)
-class Changes(Message):
-    """All deltas of one output of one partition between two cuts, as columns.
-
-    ``from_cut`` is where the receiver must stand; None in a snapshot, which has no base. ``body``
-    is an Arrow IPC stream of one record batch (:mod:`ripple.encoding.arrow`). Applying it twice is
-    applying it once.
-    """
-
-    type: ClassVar[int] = 16
-
-    output: str
-    partition: int
-    epoch: int
-    from_cut: Cut | None
-    to_cut: Cut
-    watermark_ns: int | None
-    body: Buffer = field(repr=False)
-    traceparent: str | None = None
-
-    def __post_init__(self) -> None:
-        check_place(self.partition, self.epoch)
-        check_cut(self.to_cut)
-        if self.from_cut is not None:
-            check_cut(self.from_cut)
-        if self.traceparent is not None:
-            _traceparent.parse(self.traceparent)
-
-    def to_bytes(self) -> bytes:
-        """Return the header as bin_prot, then the Arrow bytes up to the end."""
-        return b"".join((self.codec.dumps(_Header.of(self)), self.body))
-
-    @classmethod
-    def from_bytes(cls, payload: Buffer) -> Self:
-        """Read the header; the body stays a view of ``payload``, not yet decoded."""
-        header, at = cls.codec.read(payload)
-        try:
-            return cls(
-                header.output,
-                header.partition,
-                header.epoch,
-                header.from_cut,
-                header.to_cut,
-                header.watermark_ns,
-                memoryview(payload)[at:],
-                header.traceparent,
-            )
-        except LocalProtocolError as error:
-            raise RemoteProtocolError(f"Changes: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What stands before the Arrow bytes of a Changes."""
-
-    output: str
-    partition: int
-    epoch: int
-    from_cut: Cut | None
-    to_cut: Cut
-    watermark_ns: int | None
-    traceparent: str | None
-
-    @classmethod
-    def of(cls, changes: Changes) -> Self:
-        return cls(
-            changes.output,
-            changes.partition,
-            changes.epoch,
-            changes.from_cut,
-            changes.to_cut,
-            changes.watermark_ns,
-            changes.traceparent,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotRequest(Message):
-    """The receiver has no state of this output, or a gap in it, and asks for all of it.
-
-    ``epoch`` is the highest that the receiver has seen: a sender below it is superseded.
-    """
-
-    type: ClassVar[int] = 17
-
-    output: str
-    partition: int
-    epoch: int
-
-    def __post_init__(self) -> None:
-        check_place(self.partition, self.epoch)
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotBegin(Message):
-    """The whole table at ``cut`` follows, in Changes without a base."""
-
-    type: ClassVar[int] = 18
-
-    output: str
-    partition: int
-    epoch: int
-    cut: Cut
-    watermark_ns: int | None = None
-    traceparent: str | None = None
-
-    def __post_init__(self) -> None:
-        check_place(self.partition, self.epoch)
-        check_cut(self.cut)
-        if self.traceparent is not None:
-            _traceparent.parse(self.traceparent)
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotEnd(Message):
-    """The table is complete: ``rows`` rows, whose digest is ``digest`` (any bytes)."""
-
-    type: ClassVar[int] = 19
-
-    output: str
-    partition: int
-    epoch: int
-    cut: Cut
-    rows: int
-    digest: bytes = b""
-
-    def __post_init__(self) -> None:
-        check_place(self.partition, self.epoch)
-        check_cut(self.cut)
-        if self.rows < 0:
-            raise LocalProtocolError(f"a snapshot of {self.rows} rows")
-
-
-@dataclass(frozen=True, slots=True)
-class Credit(Message):
-    """The receiver of this output can hold ``length_bytes`` more bytes of Changes payload."""
-
-    type: ClassVar[int] = 20
-
-    output: str
-    partition: int
-    length_bytes: int
-
-    def __post_init__(self) -> None:
-        check_place(self.partition)
-        if self.length_bytes <= 0:
-            raise LocalProtocolError(f"a credit of {self.length_bytes} bytes")
-
-
-@dataclass(frozen=True, slots=True)
 class Ping(Message):
     """Are you there? ``nonce`` comes back in the Pong."""
 
@@ -429,44 +274,6 @@ class Goodbye(Message):
     detail: str = ""
 
 
-Changes.codec = record(
-    _Header,
-    {
-        "output": STRING,
-        "partition": INT,
-        "epoch": INT64,
-        "from_cut": option(_CUT),
-        "to_cut": _CUT,
-        "watermark_ns": option(INT64),
-        "traceparent": option(STRING),
-    },
-)
-SnapshotRequest.codec = record(
-    SnapshotRequest, {"output": STRING, "partition": INT, "epoch": INT64}
-)
-SnapshotBegin.codec = record(
-    SnapshotBegin,
-    {
-        "output": STRING,
-        "partition": INT,
-        "epoch": INT64,
-        "cut": _CUT,
-        "watermark_ns": option(INT64),
-        "traceparent": option(STRING),
-    },
-)
-SnapshotEnd.codec = record(
-    SnapshotEnd,
-    {
-        "output": STRING,
-        "partition": INT,
-        "epoch": INT64,
-        "cut": _CUT,
-        "rows": INT64,
-        "digest": BYTES,
-    },
-)
-Credit.codec = record(Credit, {"output": STRING, "partition": INT, "length_bytes": INT64})
 Ping.codec = record(Ping, {"nonce": INT64})
 Pong.codec = record(Pong, {"nonce": INT64})
 Goodbye.codec = record(Goodbye, {"reason": enumeration(Reason), "detail": STRING})
@@ -483,11 +290,6 @@ MESSAGES: dict[int, type[Message]] = {
         CheckpointAck,
         Heartbeat,
         SchemaNegotiation,
-        Changes,
-        SnapshotRequest,
-        SnapshotBegin,
-        SnapshotEnd,
-        Credit,
         Ping,
         Pong,
         Goodbye,

@@ -29,7 +29,6 @@ OTHERS = {
     "ripple/testing/__main__.py": ("--check", "--jobs", "--plan", "--seeds", "--without"),
     "ripple/testing/explore.py": ("--check", "--plan", "--without"),
     "ripple/values/protobuf.py": ("--descriptor", "--include"),
-    "ripple/wire/__main__.py": ("--payload-bytes-max",),
     "worker/settings.py": ("--partition-id",),  # which it refuses
 }
 # What only one program runs may name the flags of that one, and of commands by their names.

@@ -352,9 +352,7 @@ def test_more_than_the_window_ends_the_connection() -> None:
 
 
 def test_a_row_longer_than_a_frame_is_named_and_ends_the_connection() -> None:
-    link = LinkLimits(
-        frame_bytes_max=8192, credit_window_bytes=16384, send_buffer_bytes_max=1 << 16
-    )
+    link = LinkLimits(frame_bytes_max=8192, send_buffer_bytes_max=1 << 16)
     pair = Pair(ExchangeLimits(bundle_bytes=4096, link=link))
     pair.carry()
     one = pair.connection.sessions[0]

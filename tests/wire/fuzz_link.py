@@ -22,7 +22,6 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,32 +29,31 @@ import link_kit as kit
 
 from ripple.encoding.compression import Compression
 from ripple.encoding.crc import crc32c
+from ripple.wire import edge_messages as e
 from ripple.wire import messages as m
 from ripple.wire.envelope import CRC_BYTES, HEADER_BYTES, Frame, encode
 from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.wire.link import Link
-from ripple.wire.link_events import Ended, Event
+from ripple.wire.link_events import Ended, Event, Told
 from ripple.wire.link_limits import LinkLimits
-from ripple.wire.position import Stream
 
 CORPUS = Path(__file__).parent / "corpus"
 OUTPUTS = ("vwap", "mine", "quote", "nobody's", "")
 ROUND_SECONDS_MAX = 10.0
 LIMITS = LinkLimits(
     frame_bytes_max=4096,
-    credit_window_bytes=8192,
     send_buffer_bytes_max=16384,
     control_bytes_max=2048,
     reason_chars_max=100,
-    streams_max=8,
-    snapshots_max=3,
     outputs_max=8,
 )
+CAN = frozenset({"changes", "edges", "traces", "lz4", "zstd"})
 # What one link may come to hold, with the input itself and Python's own overhead.
 MEMORY_BYTES_MAX = 4 << 20
 
 
 def target(**options: Any) -> Link:
+    options.setdefault("capabilities", CAN)
     return kit.link(
         "B",
         {"mine": kit.schema(1, "mine")},
@@ -72,23 +70,31 @@ def _cut(rng: random.Random) -> m.Cut:
     return m.cut_of({name: rng.randrange(4) for name in rng.sample("tuv", rng.randrange(3))})
 
 
-def _place(rng: random.Random) -> Stream:
-    # Mostly where a conversation is possible at all.
-    output = rng.choice(OUTPUTS) if rng.random() < 0.1 else rng.choice(("vwap", "quote"))
-    return Stream(output, rng.randrange(2) if rng.random() < 0.9 else 2**40)
-
-
 def _body(rng: random.Random) -> bytes:
-    return kit.body_of({"k": "x" * rng.choice((0, 1, 50, 3000))})
+    return b"k=" + b"x" * rng.choice((0, 1, 50, 3000))
 
 
+def _edge(rng: random.Random) -> str:
+    # Mostly where a conversation is possible at all.
+    return rng.choice(OUTPUTS) if rng.random() < 0.1 else rng.choice(("vwap", "quote"))
+
+
+def _bundle(rng: random.Random) -> e.Bundle:
+    sections = tuple(
+        e.Section(rng.randrange(2), 0, 1, rng.randrange(3), _cut(rng), _cut(rng), 2**62, 1)
+        for _ in range(rng.randrange(3))
+    )
+    return e.Bundle(_edge(rng), sections, _body(rng))
+
+
+TRACE = "00-17380abc6f63f3cdaf093916e327df84-88b8fa2222fd7ba5-01"
 MAKERS: tuple[Callable[[random.Random], m.Message], ...] = (
-    lambda r: m.SnapshotBegin(*_place(r), r.randrange(3), _cut(r)),
-    lambda r: m.SnapshotEnd(*_place(r), r.randrange(3), _cut(r), r.randrange(3)),
-    lambda r: m.Changes(*_place(r), r.randrange(3), _cut(r), _cut(r), None, _body(r)),
-    lambda r: m.Changes(*_place(r), r.randrange(3), None, _cut(r), 2**62, _body(r)),
-    lambda r: m.SnapshotRequest("mine", r.randrange(2), r.randrange(4)),
-    lambda r: m.Credit("mine", r.randrange(2), r.choice((1, 4096, 2**62))),
+    _bundle,
+    lambda r: e.Follow("mine", r.randrange(2), 0, r.randrange(4), None, _cut(r), 2**62),
+    lambda r: e.Unfollow("mine", r.choice((0, 2**40)), 0),
+    lambda r: e.Grant(r.choice((1, 2**62)), (e.GrantedRows("mine", 0, 0, 1, r.randrange(9)),)),
+    lambda r: e.Release("mine", 0, r.randrange(2), -(2**63)),
+    lambda r: e.Trace(_edge(r), 0, 0, 1, (TRACE,) * r.randrange(1, 3)),
     lambda r: m.Ping(r.randrange(3)),
     lambda r: m.Pong(r.randrange(3)),
     lambda r: m.Delta(r.choice(OUTPUTS), b"k", b"v", r.randrange(5), None),
@@ -100,27 +106,14 @@ MAKERS: tuple[Callable[[random.Random], m.Message], ...] = (
 )
 
 
-def _stream_of_sense(rng: random.Random) -> Iterator[m.Message]:
-    """A snapshot and ranges that follow it, as a good peer sends them."""
-    place, epoch, offset = _place(rng), rng.randrange(3), rng.randrange(3)
-    at = m.cut_of({"t": offset})
-    yield m.SnapshotBegin(*place, epoch, at)
-    for _ in range(rng.randrange(3)):
-        yield m.Changes(*place, epoch, None, at, None, _body(rng))
-    yield m.SnapshotEnd(*place, epoch, at, 1)
-    for _ in range(rng.randrange(4)):
-        upto = m.cut_of({"t": dict(at)["t"] + rng.randrange(3)})
-        yield m.Changes(*place, epoch, at, upto, None, _body(rng))
-        at = upto
-
-
 def conversation(rng: random.Random) -> list[bytes]:
     """The frames of a peer, most of them allowed."""
-    can = rng.choice((["changes"], ["changes", "lz4"], ["changes", "zstd"], ["changes"], []))
+    ours = ["changes", "edges", "traces"]
+    can = rng.choice((ours, [*ours, "lz4"], [*ours, "zstd"], ["changes"], []))
     offer = {name: kit.schema(1, name) for name in ("vwap", "quote") if rng.random() < 0.9}
     said: list[m.Message] = [m.Handshake.announce("P", offer, can), m.SchemaNegotiation(True)]
     for _ in range(rng.randrange(1, 5)):
-        said += _stream_of_sense(rng) if can else ()
+        said += [_bundle(rng) for _ in range(rng.randrange(4))] if can else []
         said += [rng.choice(MAKERS)(rng) for _ in range(rng.randrange(3))]
     packing = {"lz4": Compression.LZ4, "zstd": Compression.ZSTD}.get(can[-1] if can else "")
     frames = []
@@ -184,7 +177,7 @@ def _lie_about_length(rng: random.Random, frames: list[bytes], at: int) -> None:
 def _bomb(rng: random.Random, frames: list[bytes], at: int) -> None:
     """Claim that a compressed payload holds more than it does."""
     payload = struct.pack("<BI", rng.randrange(4), rng.choice((0, 4096, 2**32 - 1)))
-    packed = encode(Frame(16, payload + rng.randbytes(rng.randrange(60)), at + 1))
+    packed = encode(Frame(24, payload + rng.randbytes(rng.randrange(60)), at + 1))
     frame = bytearray(packed)
     frame[6] = 1
     frames[at] = _sealed(frame)
@@ -255,9 +248,8 @@ def spoiled(rng: random.Random) -> bytes:
 
 def _plain(event: Event) -> object:
     """An event in a form that compares by value: bodies are views of whatever they came in."""
-    changes = getattr(event, "changes", None)
-    if changes is not None:
-        return type(event), event.stream, replace(changes, body=bytes(changes.body))
+    if isinstance(event, Told) and isinstance(event.message, e.Bundle):
+        return event.message.edge, event.message.sections, bytes(event.message.body)
     if isinstance(event, Ended):
         return Ended, type(event.error)  # its text may quote as much as had arrived
     return event
@@ -273,17 +265,11 @@ def _slices(rng: random.Random, data: bytes) -> Iterator[bytes]:
 
 def _meddle(rng: random.Random, link: Link, now_ns: int) -> list[Event]:
     """Do something of our own, allowed or not."""
-    stream, at = Stream(rng.choice(OUTPUTS), rng.randrange(2)), _cut(rng)
     acts: tuple[Callable[[], None], ...] = (
         link.handshake,
-        link.ping,
-        lambda: link.request_snapshot(Stream("vwap", 0)),
-        lambda: link.grant_credit(Stream("vwap", 0), rng.randrange(-1, 5000)),
-        lambda: link.send_snapshot_begin(m.SnapshotBegin("mine", 0, 1, at)),
-        lambda: link.send_snapshot_rows(m.Changes("mine", 0, 1, None, at, None, _body(rng))),
-        lambda: link.send_snapshot_end(m.SnapshotEnd("mine", 0, 1, at, 0)),
-        lambda: link.send_changes(m.Changes(*stream, 1, at, _cut(rng), None, _body(rng))),
-        lambda: link.send_delta(stream.output, b"k", b"v"),
+        lambda: link.carry(kit.bundle(_body(rng), rng.choice(OUTPUTS))),
+        lambda: link.carry(e.Follow(_edge(rng), 0, 0, 1, None, None, 1)),
+        lambda: link.carry(m.Delta(rng.choice(OUTPUTS), b"k", b"v", 1)),
         lambda: link.carry(m.Heartbeat("B", now_ns, 0.0)),
         lambda: link.close() if rng.random() < 0.1 else None,
         lambda: link.data_to_send() and None,
@@ -304,8 +290,7 @@ def _checked(link: Link, events: list[Event]) -> None:
 
 def play(data: bytes, rng: random.Random) -> None:
     """Hold ``data`` against every promise; raises whatever is wrong."""
-    can = frozenset({"changes", "lz4", "zstd"})
-    whole, cut, busy = target(capabilities=can), target(capabilities=can), target(capabilities=can)
+    whole, cut, busy = target(), target(), target()
     at_once = whole.receive(data, 0)
     _checked(whole, at_once)
     by_and_by: list[Event] = []
@@ -378,7 +363,7 @@ def hold(data: bytes, rng: random.Random, repeat: str, *, memory: bool) -> None:
 
 def show(data: bytes) -> None:
     """Print what a link makes of ``data``, then hold it against every promise."""
-    for event in target(capabilities=frozenset({"changes", "lz4", "zstd"})).receive(data, 0):
+    for event in target().receive(data, 0):
         sys.stdout.write(f"{event}\n")
     play_within_memory(data, random.Random(0))
 

@@ -38,9 +38,9 @@ FRAMES = st.builds(
 SAMPLES = [
     encode(to_frame(Heartbeat("w0", 1709000000000000000, 0.25), sequence=7, timestamp_ns=9)),
     encode(to_frame(Handshake.announce("w0", {}, ["changes", "zstd"]), fingerprint="ab" * 8)),
-    encode(Frame(16, b"")),
-    encode(Frame(16, b"abc" * 50, compression=Compression.ZSTD)),
-    encode(Frame(16, b"abc" * 50, compression=Compression.LZ4)),
+    encode(Frame(24, b"")),
+    encode(Frame(24, b"abc" * 50, compression=Compression.ZSTD)),
+    encode(Frame(24, b"abc" * 50, compression=Compression.LZ4)),
 ]
 
 
@@ -102,7 +102,7 @@ def test_byte_by_byte_gives_the_same_frames() -> None:
 
 
 def test_a_frame_within_one_piece_is_not_copied() -> None:
-    data = encode(Frame(16, b"x" * 1_000_000))
+    data = encode(Frame(24, b"x" * 1_000_000))
     decoder = Decoder()
     tracemalloc.start()
     decoder.receive(data)
@@ -116,7 +116,7 @@ def test_a_frame_within_one_piece_is_not_copied() -> None:
 
 
 def test_a_payload_outlives_the_frames_after_it() -> None:
-    stream = b"".join(encode(Frame(16, bytes([n]) * 100)) for n in range(50))
+    stream = b"".join(encode(Frame(24, bytes([n]) * 100)) for n in range(50))
     decoder = Decoder()
     held = []
     for start in range(0, len(stream), 37):

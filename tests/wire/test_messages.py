@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.schema.types import Field, Float, List, Record, Schema, String, Variant
-from ripple.wire.bin_prot import INT64, STRING, list_of, option, pair, record
+from ripple.wire.bin_prot import STRING, list_of, pair, record
 from ripple.wire.codec import INT
 from ripple.wire.edge_messages import (
     SECTIONS_MAX,
@@ -28,10 +28,8 @@ from ripple.wire.messages import (
     CAPABILITIES,
     CAPABILITIES_NAME,
     MESSAGES,
-    Changes,
     CheckpointAck,
     CheckpointRequest,
-    Credit,
     Delta,
     Goodbye,
     Handshake,
@@ -41,9 +39,6 @@ from ripple.wire.messages import (
     Pong,
     Reason,
     SchemaNegotiation,
-    SnapshotBegin,
-    SnapshotEnd,
-    SnapshotRequest,
     cut_of,
     from_frame,
     to_frame,
@@ -52,7 +47,6 @@ from ripple.wire.records import SCHEMA
 from tests.examples import EXAMPLES
 
 VWAP = Schema("vwap", (Field("symbol", String()), Field("vwap", Float())), version=2)
-TRACE = "00-17380abc6f63f3cdaf093916e327df84-88b8fa2222fd7ba5-01"
 CUT = cut_of({"trades/1": 7, "quotes/1": 2**40})
 SAMPLES: list[Message] = [
     Handshake("w0", (("vwap", VWAP),)),
@@ -63,12 +57,6 @@ SAMPLES: list[Message] = [
     Heartbeat("w0", 1709000000000000000, 0.25),
     SchemaNegotiation(True),
     SchemaNegotiation(False, ("missing field x",)),
-    Changes("vwap", 3, 5, CUT, cut_of({"trades/1": 9}), 17, b"arrow", TRACE),
-    Changes("vwap", 3, 5, None, CUT, None, b""),
-    SnapshotRequest("vwap", 3, 5),
-    SnapshotBegin("vwap", 3, 5, CUT, 17, TRACE),
-    SnapshotEnd("vwap", 3, 5, CUT, 10_000, b"digest"),
-    Credit("vwap", 3, 65536),
     Ping(-1),
     Pong(2**62),
     Goodbye(Reason.MOVED, "to w7"),
@@ -113,7 +101,7 @@ def test_every_type_has_a_class_and_a_sample() -> None:
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda m: type(m).__name__)
 def test_a_truncated_or_damaged_payload_is_the_peers_fault(message: Message) -> None:
     payload = message.to_bytes()
-    header = len(payload) - (len(message.body) if isinstance(message, Changes | Bundle) else 0)
+    header = len(payload) - (len(message.body) if isinstance(message, Bundle) else 0)
     for length in range(header):
         with pytest.raises(RemoteProtocolError):
             type(message).from_bytes(payload[:length])
@@ -218,53 +206,23 @@ def test_a_schema_nested_without_end_is_refused_before_it_is_built() -> None:
 # --- Rules of ours -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Changes("v", 0, 0, None, (("b", 1), ("a", 1)), None, b""),
-        lambda: Changes("v", 0, 0, None, (("a", 1), ("a", 1)), None, b""),
-        lambda: Changes("v", 0, 0, (("a", -1),), (), None, b""),
-        lambda: Changes("v", -1, 0, None, (), None, b""),
-        lambda: Changes("v", 0, -1, None, (), None, b""),
-        lambda: Changes("v", 0, 0, None, (), None, b"", "traceparent"),
-        lambda: SnapshotBegin("v", 0, 0, (), None, "00-" + "0" * 32 + "-88b8fa2222fd7ba5-01"),
-        lambda: SnapshotEnd("v", 0, 0, (), -1),
-        lambda: Credit("v", 0, 0),
-    ],
-)
-def test_what_makes_no_sense_is_not_said(make) -> None:
-    with pytest.raises(LocalProtocolError):
-        make()
-
-
-def test_what_makes_no_sense_is_not_believed_either() -> None:
-    credit = record(dict, {"o": STRING, "p": INT, "b": INT64}).dumps({"o": "v", "p": 0, "b": 0})
-    with pytest.raises(RemoteProtocolError, match="a credit of 0 bytes"):
-        Credit.from_bytes(credit)
-    cut = list_of(pair(STRING, INT64))
-    header = record(
-        dict,
-        {
-            "o": STRING,
-            "p": INT,
-            "e": INT64,
-            "f": option(cut),
-            "t": cut,
-            "w": option(INT64),
-            "c": option(STRING),
-        },
-    )
-    changes = {"o": "v", "p": 0, "e": 0, "f": None, "t": [("a", 1)], "w": None, "c": None}
-    assert Changes.from_bytes(header.dumps(changes) + b"x").to_cut == (("a", 1),)
-    with pytest.raises(RemoteProtocolError, match="not a cut"):
-        Changes.from_bytes(header.dumps(changes | {"t": [("a", -1)]}))
-
-
-def test_the_body_of_changes_is_not_copied_when_read() -> None:
-    payload = Changes("vwap", 0, 0, None, CUT, None, bytes(1_000_000)).to_bytes()
-    body = Changes.from_bytes(payload).body
+def test_the_body_of_a_bundle_is_not_copied_when_read() -> None:
+    payload = Bundle("vwap/1", (), bytes(1_000_000)).to_bytes()
+    body = Bundle.from_bytes(payload).body
     assert isinstance(body, memoryview)
     assert body.obj is payload
+
+
+def test_what_makes_no_sense_is_neither_said_nor_believed() -> None:
+    with pytest.raises(LocalProtocolError, match="a credit of 0 rows"):
+        Follow("vwap/1", 3, 0, 1, None, None, 0)
+    with pytest.raises(LocalProtocolError):
+        Trace("vwap/1", 3, 0, 2, ("traceparent",))
+    payload = bytearray(Follow("vwap/1", 3, 0, 1, None, None, 1).to_bytes())
+    assert payload[-2] == 1
+    payload[-2] = 0
+    with pytest.raises(RemoteProtocolError, match="a credit of 0 rows"):
+        Follow.from_bytes(bytes(payload))
 
 
 def test_a_bundle_of_too_many_sections_or_a_negative_count_is_refused() -> None:
