@@ -97,7 +97,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "graph",
         "hashing",
         "keys",
-        "notebook",
         "ops",
         "pipeline",
         "schema",

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from ripple.errors import RippleError
 
 OWN = (
-    "csv",
-    "json",
-    "parquet",
-    "log",
-    "kafka",
-    "nats",
-    "nats_subject",
-    "liftbridge",
-    "redis",
-    "postgres",
-    "delta_lake",
-    "ws",
-    "wss",
-    "synthetic",
-    "through",
+    "ripple.connectors.csv.connector",
+    "ripple.connectors.json.connector",
+    "ripple.connectors.parquet.connector",
+    "ripple.connectors.log.connector",
+    "ripple.connectors.kafka",
+    "ripple.connectors.nats",
+    "ripple.connectors.nats_subject",
+    "ripple.connectors.liftbridge",
+    "ripple.connectors.redis",
+    "ripple.connectors.postgres.connector",
+    "ripple.connectors.delta_lake.connector",
+    "ripple.connectors.ws",
+    "ripple.connectors.wss",
+    "ripple.connectors.synthetic.connector",
+    "ripple.connectors.through.connector",
 )
-"""Modules beside this file: each has a CONNECTOR."""
+"""Modules with a CONNECTOR each, in the order of `ripple connector list`."""
 OF_STREAMS = "csv"
 """What a pipe, a device or - has, unless its name says otherwise."""
 
@@ -124,7 +124,7 @@ def forms(use: UseName) -> str:
 @cache
 def own() -> dict[str, Connector]:
     """Return Ripple's own connectors by scheme."""
-    found = [import_module(f"ripple.connectors.{name}").CONNECTOR for name in OWN]
+    found = [import_module(name).CONNECTOR for name in OWN]
     return {each.scheme: each for each in found}
 
 

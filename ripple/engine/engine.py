@@ -22,7 +22,7 @@ from ripple.errors import InputError, PlanError, SchemaError
 from ripple.expression.bound import numbers
 from ripple.expression.typed import Kind
 from ripple.fold.columns import Columns, Layout
-from ripple.notebook.graph import Graph
+from ripple.graph.node import Graph
 from ripple.pipeline.plan import Fold, Plan
 from ripple.pipeline.stages import stage_folds
 from ripple.schema.exported import Part, as_arrow

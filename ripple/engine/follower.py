@@ -15,7 +15,7 @@ from ripple.engine.remote_rows import RemoteRows
 from ripple.engine.senders import Sender
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.errors import InputError
-from ripple.notebook.graph import Graph
+from ripple.graph.node import Graph
 from ripple.pipeline.stages import EdgeKind, stage_folds, stages_of
 
 if TYPE_CHECKING:

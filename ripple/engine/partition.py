@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ripple.engine.ledger import Ledger
     from ripple.engine.showing import Showing
     from ripple.graph.column import Column
-    from ripple.notebook.graph import Graph
+    from ripple.graph.node import Graph
     from ripple.pipeline.plan import Fold, Plan
     from ripple.schema.exported import Made
     from ripple.schema.types import Field

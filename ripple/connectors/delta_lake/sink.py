@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.contract import BasicSink
-from ripple.connectors.delta_lake import ONCE
+from ripple.connectors.delta_lake.connector import ONCE
 from ripple.connectors.delta_lake.table import Record, Table, plain
 from ripple.connectors.target import WHOLE
 from ripple.errors import OutputError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ripple.batch import Batch
-from ripple.connectors.log import APPENDED, ONCE
+from ripple.connectors.log.connector import APPENDED, ONCE
 from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.errors import LimitError, OutputError, SchemaError

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.connectors.contract import BasicSink
-from ripple.connectors.postgres import ONCE
+from ripple.connectors.postgres.connector import ONCE
 from ripple.connectors.postgres.record import Records
 from ripple.connectors.postgres.session import claimed, connected, replaced, told
 from ripple.connectors.target import WHOLE

@@ -1,11 +1,1 @@
 """Trades made by rule, as a source."""
-
-from ripple.connectors.connector import Connector, Use
-
-CONNECTOR = Connector(
-    scheme="synthetic",
-    form="synthetic:N",
-    source=Use(
-        "ripple.connectors.synthetic.source:open_source", "N trades by rule, the same each time"
-    ),
-)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from ripple.connectors.text import ONCE, cut_record
+from ripple.connectors.text import cut_record
 from ripple.connectors.text.cut_record import CutRecord, Owner
 from ripple.connectors.text.reading_back import rows_in
 from ripple.connectors.text.sink import TextLines
+from ripple.connectors.text.uses import ONCE
 from ripple.encoding.crc import crc32c
 from ripple.errors import OutputError
 from ripple.ops import OP

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.registry import is_stream
 from ripple.connectors.target import open_target
-from ripple.connectors.text import COMPRESSED
 from ripple.connectors.text.cut_record import Owner
 from ripple.connectors.text.file import FileSink, look_at
 from ripple.connectors.text.sink import TextFormat, TextSink
+from ripple.connectors.text.uses import COMPRESSED
 from ripple.errors import OutputError
 from ripple.ops import OP
 from ripple.world.live_disk import LiveDisk

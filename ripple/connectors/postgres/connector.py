@@ -1,0 +1,34 @@
+"""What the registry knows of PostgreSQL."""
+
+from ripple.connectors.connector import Connector, Use
+from ripple.connectors.target import WHOLE
+
+ONCE = "each cut once, in one transaction: readers see whole cuts, and rows that are gone are gone"
+
+CONNECTOR = Connector(
+    scheme="postgres",
+    form="postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE",
+    source=Use(
+        "ripple.postgres.places:open_source",
+        "changes, from where its slot begins to the end as the run begins; they stay in the slot",
+    ),
+    continued_source=Use(
+        "ripple.postgres.places:open_inputs",
+        "changes, from where the run before was, or an error if the slot does not have them any "
+        "more; with `--follow` it waits for more",
+    ),
+    sink=Use("ripple.connectors.postgres.places:open_table", WHOLE),
+    continued_sink=Use(
+        "ripple.connectors.postgres.places:continue_table",
+        ONCE,
+        has_epochs=True,
+        has_parts=True,
+        reached="ripple.connectors.postgres.places:reached",
+        looks="ripple.connectors.postgres.places:look",
+        owners="ripple.connectors.postgres.places:owners",
+    ),
+    settings="ripple.connectors.postgres.place:Settings",
+    check="ripple.postgres.places:check",
+    identity="ripple.connectors.postgres.place:identity",
+    discover="ripple.postgres.places:discover",
+)

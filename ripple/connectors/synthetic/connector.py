@@ -1,0 +1,11 @@
+"""What the registry knows of synthetic trades."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="synthetic",
+    form="synthetic:N",
+    source=Use(
+        "ripple.connectors.synthetic.source:open_source", "N trades by rule, the same each time"
+    ),
+)

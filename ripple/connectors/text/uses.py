@@ -1,0 +1,24 @@
+"""How lines of text are read and written, as the registry knows it."""
+
+from ripple.connectors.connector import Use
+from ripple.connectors.target import AGAIN, STAYS, WHOLE
+
+ONCE = "each cut once, in order, up to the length in its `.cut` file"
+COMPRESSED = (".gz", ".zst")  # what is called so is decompressed; nothing is compressed
+
+
+def lines_read(opens: str, *suffixes: str) -> Use:
+    """Return how lines are read."""
+    compressed = (f"{suffix}{end}" for suffix in suffixes for end in COMPRESSED)
+    on_stream = "once; a batch ends where no more input is waiting"
+    return Use(opens, "from its beginning to its end", (*suffixes, *compressed), on_stream)
+
+
+def lines_written(opens: str, *suffixes: str) -> Use:
+    """Return how lines are written."""
+    return Use(opens, WHOLE, suffixes, on_stream=STAYS)
+
+
+def lines_continued(opens: str, looks: str, *suffixes: str) -> Use:
+    """Return how lines are written on by a run that is restarted."""
+    return Use(opens, ONCE, suffixes, on_stream=AGAIN, looks=looks)
