@@ -140,7 +140,7 @@ corruption: $(VENV)/.dev
 
 # The messages of gRPC, from proto/ to ripple/: they are committed, and a test compares them.
 protos: $(VENV)/.dev
-	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --python_out=. --pyi_out=. $(sort $(wildcard proto/ripple/*/*.proto proto/ripple/*/*/*.proto))
+	$(PYTHON) -m tests.rpc.generate
 
 # What the image installs: the newest versions that pyproject.toml allows, with their hashes, and
 # as a bill of materials (CycloneDX) in build/sbom.json.
