@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import operator
 import tracemalloc
+import weakref
 
 import pytest
 
@@ -102,9 +103,14 @@ def test_a_very_deep_graph_is_built_stabilized_and_dropped():
 
 
 def test_a_deep_graph_that_is_forgotten_is_collected():
+    def first(value):
+        return value + 1
+
+    held = weakref.ref(first)
     g = Graph()
-    top = g.leaf(0)
+    top = g.map(g.leaf(0), first)
     for _ in range(100_000):
         top = g.map(top, lambda v: v + 1)
-    del g, top
+    del first, g, top
     gc.collect()
+    assert held() is None
