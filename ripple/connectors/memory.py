@@ -176,23 +176,27 @@ _NO_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
     """Return a reader of an object's batches. What is wrong with a column is said with its name."""
-    is_frame = type(item).__module__.split(".")[0] == "pandas" and hasattr(item, "columns")
-    if is_frame and not len(item) and item.columns.is_unique:
+    library = type(item).__module__.split(".")[0]
+    is_frame = library in ("pandas", "polars") and hasattr(item, "columns")
+    is_unique = is_frame and len(set(item.columns)) == len(item.columns)
+    if library == "pandas" and is_unique and not len(item):
         item = item.astype(object)  # without a value pandas says float of what may be anything
     try:
         return pa.RecordBatchReader.from_stream(item)
     except _NO_ARROW as error:
         if not is_frame:
             raise InputError(f"{name} has no columns with names: {error}") from error
-        if not item.columns.is_unique:
+        if not is_unique:
             raise SchemaError(f"{name} has columns of the same name: {error}") from error
-    # Not all of a frame of pandas is anything that Arrow has, and what nobody reads need not be.
+    # Not all of a frame is anything that Arrow has, and what nobody reads need not be.
     wanted = [column for column in item.columns if column in schema.names]
     for column in wanted:
         try:
             pa.RecordBatchReader.from_stream(item[[column]])
         except _NO_ARROW as error:
             reason = error if isinstance(error, UnicodeError) else error.args[0]
+            if library == "polars":
+                reason = f"Arrow has no type for {item[column].dtype}: cast it"
             raise SchemaError(f"column {column!r} of {name}: {reason}") from error
     return pa.RecordBatchReader.from_stream(item[wanted])
 

@@ -128,7 +128,6 @@ def _derive(
             f"{_show(cls)} is not a record class: decorate it with @record, or make it a "
             "dataclass, a msgspec.Struct or a pydantic model"
         )
-    check_names(cls)
     if name is not None:
         need_text("schema_of: name", name, SchemaError)
     info = record_info(cls)
@@ -148,6 +147,7 @@ class _Walk:
         self._references = references
 
     def fields(self, cls: type, path: str) -> tuple[Field, ...]:
+        check_names(cls)
         self._inside.append(cls)
         members = members_of(cls)
         if not members:

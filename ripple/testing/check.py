@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ripple.arguments import need_whole
+from ripple.arguments import need_whole, shown
 from ripple.batch import Batch
 from ripple.batch import Marker as BatchMarker
 from ripple.engine import OP_REMOVE, Changes, Engine
@@ -109,7 +109,7 @@ def check_pipeline(
         if isinstance(happening, Marker):
             reference.advance(source, happening.watermark_ns)
         else:
-            reference.apply(happening, source)
+            _apply(reference, happening, source)
         for lane in lanes:
             lane.take(source, happening)
             restart = lane.taken in points
@@ -131,6 +131,14 @@ def _check_sizes(batch_sizes: Sequence[int]) -> None:
         raise InputError("check_pipeline: no batch size: nothing would be compared")
     for size in batch_sizes:
         need_whole("check_pipeline: a batch size", size, 1, InputError)
+
+
+def _apply(reference: Reference, event: Mapping[str, Any], source: str) -> None:
+    try:
+        reference.apply(event, source)
+    except (TypeError, ValueError, OverflowError):
+        records_of([event], reference.plan.source.fields)  # which names a value of another type
+        raise
 
 
 def _check_happened(taken: int, events: Iterable[Happening], restarts: Collection[int]) -> None:
@@ -156,6 +164,11 @@ def one_by_one(
             yield from one_by_one([happening[1]], happening[0])
         elif isinstance(happening, (pa.RecordBatch, pa.Table)):
             yield from ((source, row) for row in happening.to_pylist())
+        elif not isinstance(happening, Mapping):
+            raise InputError(
+                f"an event is {shown(happening)}: events are mappings by field name, record "
+                "batches, tables, markers, or (input, one of these)"
+            )
         else:
             yield source, happening
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from numbers import Real
 from typing import Any, TypeAlias
 
 from ripple.aggregate.custom import Custom
@@ -396,10 +397,15 @@ def _typed(event: Mapping[str, Any], plan: Plan) -> Row:
     """Return the declared fields, whole numbers as floats where a float is declared."""
     row: Row = {}
     for field in plan.source.fields:
-        value = event[field.name]
-        row[field.name] = (
-            float(value) if value is not None and python_type(field.type) is float else value
-        )
+        value = event.get(field.name)
+        if value is None and not field.optional and field.name not in event:
+            raise InputError(
+                f"an event has no field {field.name!r}, it has {', '.join(event) or 'none'}: give "
+                "None for one that is empty"
+            )
+        if isinstance(value, Real) and python_type(field.type) is float:
+            value = float(value)
+        row[field.name] = value
     return row
 
 

@@ -208,6 +208,10 @@ def frames() -> Iterator[tuple[Any, Any]]:
     yield pd.DataFrame({"k": ["a"], "n": [2**70]}), "column 'n' of the DataFrame: .* too large"
     surrogate = pd.Series(["\ud800"], dtype=object)
     yield pd.DataFrame({"k": surrogate, "n": [1]}), "column 'k' of the DataFrame: .*surrogates"
+    wide = pl.Series([1]).cast(pl.Int128)
+    yield pl.DataFrame({"k": ["a"], "n": [1], "other": wide}), [("a", 1)]
+    said = "column 'n' of the DataFrame: Arrow has no type for Int128: cast it"
+    yield pl.DataFrame({"k": ["a"], "n": wide}), said
     yield pd.DataFrame([["a", "b"]], columns=["k", "k"]), "columns of the same name"
     yield pd.DataFrame({"k": ["a"], "n": [1.5]}), "column 'n' of the DataFrame is double"
     yield pd.Series(["a"], name="k"), "the Series has no columns with names"

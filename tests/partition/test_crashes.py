@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ripple.engine.snapshot import SnapshotError
-from ripple.errors import InputError
+from ripple.errors import InputError, SchemaError
 from ripple.testing import (
     CrashScenario,
     Faults,
@@ -171,6 +171,16 @@ def test_what_would_try_nothing_is_refused() -> None:
         check_pipeline(pipeline, scenarios.EVENTS[:3], restarts=iter([99]))
     with pytest.raises(InputError, match="a restart must be a whole number from 0 on, not None"):
         check_pipeline(pipeline, scenarios.EVENTS, restarts=(None,))  # type: ignore[arg-type]
+    first = scenarios.EVENTS[0]
+    absent = {name: value for name, value in first.items() if name != "size"}
+    for strange, why in (
+        (absent, r"an event has no field 'size', it has symbol, .*: give None"),
+        (3, "an event is 3: events are mappings by field name"),
+        ({**first, "price": "much"}, "the field 'price' must be a float, not 'much'"),
+        ({**first, "price": 10**400}, "which no float of 64 bits is"),
+    ):
+        with pytest.raises((InputError, SchemaError), match=why):
+            check_pipeline(pipeline, [first, strange])
     with pytest.raises(InputError, match="every must be a whole number from 1 on, not 0"):
         crash_test(scenarios.running, every=0)
     with pytest.raises(InputError, match="nothing was tried: give at least one seed"):

@@ -83,8 +83,9 @@ def test_a_field_that_is_read_by_another_name_is_refused_with_both(name: str) ->
     other = {"k": "key", "dataclass": "px"}.get(name, name)
     with pytest.raises(PlanError, match=rf"{cls.__name__}\.[kx]: .* reads it as .*{other}"):
         rp.Pipeline("p").source("s", cls)
-    with pytest.raises(SchemaError, match=other):
-        rp.schema_of(cls)
+    for asked in (cls, dataclasses.make_dataclass("Outer", [("within", list[cls])])):
+        with pytest.raises(SchemaError, match=other):
+            rp.schema_of(asked)
 
 
 def test_names_that_change_nothing_are_no_error() -> None:
