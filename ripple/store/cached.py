@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 from hashlib import blake2b
 from threading import Lock
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 DIGEST_BYTES = 32
 _TEMPORARY = ".tmp-"
+_KEPT = re.compile(r"(\d{16,})-[0-9a-f]{32}")
 
 
 class CachedStore:
@@ -25,7 +27,8 @@ class CachedStore:
     Only objects are kept that ``is_kept`` allows by their names: those which nobody ever puts a
     second time with other data. A file is named by when it came, and by its object's name, so that
     the oldest goes first where they are more than ``bytes_max`` together. Several processes may
-    share the disk. What the disk cannot do costs speed and nothing else.
+    share the disk. What the disk cannot do costs speed and nothing else; other files in the folder
+    are let alone.
 
     A file is the BLAKE2b of the object's name and data, and the data.
     """
@@ -103,15 +106,21 @@ class _Folder:
                 return
             self._make_room(size)
             temporary = f"{_TEMPORARY}{self._random.bytes(8).hex()}"
-            file = self._disk.open(temporary, exclusive=True)
             try:
-                file.append(_digest(name, data))
-                file.append(data)
-            finally:
-                file.close()
-            numbers = [int(held.partition("-")[0]) for held in self._all()]
-            number = max(numbers, default=0) + 1
+                self._write(temporary, _digest(name, data), data)
+            except OSError:
+                self._disk.remove(temporary)  # of a full disk each would leave another one
+                return
+            number = max((int(held.partition("-")[0]) for held in self._all()), default=0) + 1
             self._disk.rename(temporary, f"{number:016d}-{_part(name)}")
+
+    def _write(self, path: str, *pieces: bytes) -> None:
+        file = self._disk.open(path, exclusive=True)
+        try:
+            for piece in pieces:
+                file.append(piece)
+        finally:
+            file.close()
 
     def forget(self, name: str) -> None:
         """Remove what there is of an object."""
@@ -121,7 +130,7 @@ class _Folder:
 
     def _make_room(self, size: int) -> None:
         sizes = {}
-        for name in self._disk.list(""):
+        for name in [*self._all(), *self._temporary()]:
             with suppress(OSError):  # another process has removed it
                 file = self._disk.open_to_read(name)
                 sizes[name] = file.size()
@@ -140,7 +149,10 @@ class _Folder:
         return [file for file in self._all() if file.endswith(part)]
 
     def _all(self) -> list[str]:
-        return [name for name in self._disk.list("") if not name.startswith(_TEMPORARY)]
+        return [name for name in self._disk.list("") if _KEPT.fullmatch(name)]
+
+    def _temporary(self) -> list[str]:
+        return [name for name in self._disk.list("") if name.startswith(_TEMPORARY)]
 
 
 def _part(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,40 @@ def test_half_a_file_of_a_killed_process_makes_room_first(tmp_path: Path) -> Non
         assert not (tmp_path / ".tmp-00").exists()
 
     run(story())
+
+
+def test_files_of_others_are_let_alone_and_cost_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        inner = Counting()
+        store = cached(inner, tmp_path, bytes_max=DIGEST_BYTES + 100)
+        (tmp_path / "lost+found").mkdir()
+        (tmp_path / "notes.txt").write_bytes(bytes(500))
+        for number in range(2):
+            assert await store.put_if_absent(f"kept/{number}.bin", bytes(100))
+        assert await store.get("kept/1.bin", length_max=100) == bytes(100)
+        assert inner.gets == 0
+        assert len(list(tmp_path.iterdir())) == 3
+
+    run(story())
+
+
+def test_a_disk_that_is_full_is_left_without_halves(tmp_path: Path) -> None:
+    class FullFile:
+        def append(self, _: bytes) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self) -> None:
+            pass
+
+    class FullDisk(LiveDisk):
+        def open(self, *args: Any, **given: Any) -> Any:
+            super().open(*args, **given).close()
+            return FullFile()
+
+    inner = MemoryStore()
+    store = CachedStore(inner, FullDisk(tmp_path), Chance(), bytes_max=1000, is_kept=lambda _: True)
+    assert asyncio.run(store.put_if_absent("1.bin", b"data"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_can_do_nothing_costs_speed_only(tmp_path: Path) -> None:
