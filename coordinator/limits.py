@@ -7,7 +7,16 @@ from dataclasses import dataclass, fields
 from ripple.assignment.version import PARTITIONS_MAX
 from ripple.errors import LimitError
 
+# A process has as many points on the ring, which is made anew with each version.
+VIRTUAL_NODES_MAX = 4_096
 MS = 1_000_000  # nanoseconds in a millisecond
+
+_MOST = {
+    "standbys": 1,
+    "partitions": PARTITIONS_MAX,
+    "virtual_nodes": VIRTUAL_NODES_MAX,
+    "moves_percent": 100,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +79,9 @@ class Limits:
             least = 0 if each.name == "standbys" else 1
             if type(value) is not int or value < least:
                 raise LimitError(f"{each.name} is {value!r}, not an integer of at least {least}")
-        if self.standbys > 1:
-            raise LimitError(f"standbys is {self.standbys}, at most 1")
-        if self.partitions > PARTITIONS_MAX:
-            raise LimitError(f"partitions is {self.partitions}, at most {PARTITIONS_MAX}")
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise LimitError(f"{name} is {getattr(self, name)}, at most {most}")
         for less, more in (
             ("heartbeat_interval_ms", "suspected_after_ms"),
             ("suspected_after_ms", "dead_after_ms"),

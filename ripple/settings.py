@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX = 1 << 20
 CONFIG_VARIABLE = "RIPPLE_CONFIG"
+# So many milliseconds are 31 years and fit into 64 bits as nanoseconds; other numbers are smaller.
+INTEGER_MAX = 10**12
+TABLES_MAX = 32  # in each other
+_TOO_DEEP = f"its tables are nested deeper than {TABLES_MAX}"
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGER = re.compile(r"-?[0-9]{1,30}")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 Value: TypeAlias = "bool | int | float | str"
@@ -83,12 +87,12 @@ class Setting:
             if isinstance(given, str) and (given or self.default == ""):
                 return given
             raise SettingsError(f"{self.name} is {given!r}, not a text (from {origin})")
-        if type(given) is int:
-            return given
         # As people write a number, and nothing else that Python takes for one.
-        if isinstance(given, str) and _INTEGER.fullmatch(given):
-            return int(given)
-        raise SettingsError(f"{self.name} is {given!r}, not an integer (from {origin})")
+        if type(given) is not int and not (isinstance(given, str) and _INTEGER.fullmatch(given)):
+            raise SettingsError(f"{self.name} is {given!r}, not an integer (from {origin})")
+        if abs(value := int(given)) > INTEGER_MAX:
+            raise SettingsError(f"{self.name} is {value}, more than {INTEGER_MAX} (from {origin})")
+        return value
 
     def _number(self, given: Any, origin: str) -> float:
         # As above; nor what is no number, or infinite, which TOML can say.
@@ -154,11 +158,21 @@ def read_file(data: bytes, name: str) -> Mapping[str, Any]:
         raise SettingsError(f"{name} has {len(data)} bytes, more than {FILE_BYTES_MAX}")
     try:
         text = data.decode()
-        if text.lstrip().startswith("("):
-            return _table(loads(text), name)
-        return tomllib.loads(text)
+        is_sexp = text.lstrip().startswith("(")
+        held = _table(loads(text), name) if is_sexp else tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, SexpError) as error:
         raise SettingsError(f"{name} cannot be read: {error}") from error
+    except RecursionError as error:
+        raise SettingsError(f"{name} cannot be read: {_TOO_DEEP}") from error
+    if _depth_exceeds(held, TABLES_MAX):
+        raise SettingsError(f"{name} cannot be read: {_TOO_DEEP}")
+    return held
+
+
+def _depth_exceeds(held: object, most: int) -> bool:
+    if not isinstance(held, Mapping):
+        return False
+    return most == 0 or any(_depth_exceeds(one, most - 1) for one in held.values())
 
 
 def _table(value: Sexp, place: str) -> dict[str, Any]:

@@ -104,6 +104,11 @@ def test_an_s_expression_says_the_same_as_toml() -> None:
         ([], "((process ((port 1)))", {}, "a.toml cannot be read: 1 unclosed"),
         ([], "((process 1 2))", {}, "where a pair of name and value should be"),
         ([], "((a 1) (a 2))", {}, "a.toml has a twice"),
+        (["--port", "1000000000001"], "", {}, "port is 1000000000001, more than 1000000000000"),
+        ([], f"[process]\nport = {2**70}", {}, f"port is {2**70}, more than 1000000000000 (from p"),
+        ([], "a." * 50 + "b = 1", {}, "a.toml cannot be read: its tables are nested deeper than"),
+        ([], "a." * 9000 + "b = 1", {}, "a.toml cannot be read: its tables are nested deeper than"),
+        ([], "a = " + "[" * 9000, {}, "a.toml cannot be read: "),
         ([], "((process ((port 1) 7)))", {}, "a.toml, process has '7' where a pair"),
     ],
 )

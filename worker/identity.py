@@ -9,7 +9,7 @@ from ripple import sexp
 from ripple.assignment import Code
 from ripple.change.adaptation import ChangedPlanError, refusals
 from ripple.checkpoint import Checkpoints, bare
-from ripple.connectors.identity import identity_of, shortened
+from ripple.connectors.identity import check_not_read, identity_of, shortened
 from ripple.connectors.log.sink import schema_of_output
 from ripple.pipeline.stages import is_spread, stages_of
 from ripple.process_settings import PORT_MAX, PROCESS_PORTS_APART
@@ -62,6 +62,7 @@ def ends_of(
     """
     found = {"source": identity_of(source, "continued_source"), "batch_rows": str(batch_rows)}
     found |= {f"output {name}": identity_of(at, "continued_sink") for name, at in sinks.items()}
+    check_not_read(source, sinks)
     if lanes:
         found["lanes"] = shortened(lanes)
     return tuple(sorted(found.items()))
@@ -118,8 +119,14 @@ def about(plan: Plan) -> dict[str, Any]:
     }
 
 
-def delta_addresses(host: str, port: int, processes: int) -> dict[str, str]:
-    """Return the data port of each process, by purpose. Raises SettingsError where one is none."""
+def delta_addresses(
+    host: str, port: int, processes: int, others: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """Return the data port of each process, by purpose.
+
+    others: further ports of the worker, by setting. Raises SettingsError where one is none, or is
+    one of those.
+    """
     last = port + PROCESS_PORTS_APART * (processes - 1)
     if not 0 < port <= last <= PORT_MAX:
         raise SettingsError(
@@ -127,7 +134,11 @@ def delta_addresses(host: str, port: int, processes: int) -> dict[str, str]:
             f"has one {PROCESS_PORTS_APART} higher than the one before, from 1 to {PORT_MAX}, and "
             "others must know it before it listens there"
         )
-    return {
-        f"deltas/{slot}": joined(host, port + PROCESS_PORTS_APART * slot)
-        for slot in range(processes)
-    }
+    ports = {port + PROCESS_PORTS_APART * slot: slot for slot in range(processes)}
+    for name, other in (others or {}).items():
+        if other in ports:
+            raise SettingsError(
+                f"{name} is {other}, where process {ports[other]} has its data port: each has one "
+                f"{PROCESS_PORTS_APART} higher than the one before, from rpc_port on, {port}"
+            )
+    return {f"deltas/{slot}": joined(host, own) for own, slot in ports.items()}

@@ -131,7 +131,8 @@ async def _work(
     lanes = _lanes(settings, home) if has else ""
     said = ends_of(settings.source, sinks, lanes, settings.batch_rows)
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides, ends=said)
-    addresses = delta_addresses(settings.host, settings.rpc_port, processes)
+    pages = {name: getattr(settings, name) for name in ("health_port", "metrics_port")}
+    addresses = delta_addresses(settings.host, settings.rpc_port, processes, pages)
     if has_state_edge(plan):
         await _become_free(settings, world, addresses)
 

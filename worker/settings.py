@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 SECTION = "worker"
 PROCESSES_MAX = 1024
+BATCH_ROWS_MAX = 1 << 20  # a batch is in memory as a whole
 # What only coordinators read of a file that they share with workers.
 OTHERS = (
     "coordinator",
@@ -232,6 +233,8 @@ _LEAST = {
     "max_keys_per_partition": 0,
 }
 
+_MOST = {"processes": PROCESSES_MAX, "spares": PROCESSES_MAX, "batch_rows": BATCH_ROWS_MAX}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -335,9 +338,11 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
             raise SettingsError(
                 f"{name} is {found[name].value}, less than {least} (from {found[name].origin})"
             )
-    for name in ("processes", "spares"):
-        if int(found[name].value) > PROCESSES_MAX:
-            raise SettingsError(f"{name} is {found[name].value}, more than {PROCESSES_MAX}")
+    for name, most in _MOST.items():
+        if int(found[name].value) > most:
+            raise SettingsError(
+                f"{name} is {found[name].value}, more than {most} (from {found[name].origin})"
+            )
     check_store(found)
     check_log(found)
     check_ports(found, ("rpc_port", "health_port", "metrics_port"))

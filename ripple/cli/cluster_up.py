@@ -27,6 +27,7 @@ from ripple.cli.up.process import Process, WillNotStartError
 from ripple.cli.up.reach import Reach
 from ripple.cli.up.stuck import Stuck, failing
 from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
 from ripple.errors import InputError, RippleError
@@ -125,6 +126,7 @@ def run(options: argparse.Namespace) -> int:
 
     plan = load_plan(options.file)
     places = sinks_by_output(plan, options.sink)
+    check_not_read(options.source, places)
     reach = Reach(plan, options.source, places)
     reach.look()  # what is another pipeline's is refused before anything starts
     partitions = options.partitions or reach.partitions

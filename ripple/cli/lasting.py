@@ -24,6 +24,7 @@ from ripple.cli.statistics import (
     uncomputable,
     watermark_text,
 )
+from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import open_inputs, path_of
 from ripple.errors import InputError
 from ripple.partition.grouping import commit_interval_ns, group_at
@@ -73,10 +74,9 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
     )
     waits = options.on_error == "wait"
     inputs = _inputs(options, plan, settings.batch_rows, waits=waits)
-    check_apart(
-        path_of(options.source, "continued_source"),
-        [path_of(place, "continued_sink") for place in places.values()],
-    )
+    files = {name: path_of(place, "continued_sink") for name, place in places.items()}
+    check_apart(path_of(options.source, "continued_source"), files.values())
+    check_not_read(options.source, {name: places[name] for name in places if files[name] is None})
     place = options.checkpoint_dir
     is_remote = is_s3(place)
     world = live_world(os.curdir if is_remote else place)

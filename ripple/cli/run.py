@@ -24,6 +24,7 @@ from ripple.cli.statistics import (
     watermark_text,
 )
 from ripple.cli.user_file import FILE_HELP, load_plan
+from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import (
     open_sink,
     open_source,
@@ -132,8 +133,10 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--dashboard needs --checkpoint-dir: other runs are over too soon")
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
-    written = [path_of(place, "sink") for place in places.values()]
-    check_apart(path_of(options.source, "source"), [*written, options.dead_letter])
+    files = {name: path_of(place, "sink") for name, place in places.items()}
+    check_apart(path_of(options.source, "source"), [*files.values(), options.dead_letter])
+    others = {name: place for name, place in places.items() if files[name] is None}
+    check_not_read(options.source, others, continues=False)
     source = open_whole(options.source, plan, options.batch) or open_source(
         options.source,
         plan.source.schema,

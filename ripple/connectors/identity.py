@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.installed import load
 from ripple.connectors.registry import find
+from ripple.errors import OutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.connectors.registry import UseName
 
 LENGTH_MAX = 200
@@ -32,6 +35,31 @@ def identity_of(place: str, use: UseName) -> str:
     else:
         text = f"{connector.scheme}:{_CREDENTIALS.sub('//', found.path)}"
     return shortened(text)
+
+
+def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = True) -> None:
+    """Raise OutputError where an output, by name, goes to the place that is read from.
+
+    A run would take its own results for records, without end. Otherwise raises as opening does.
+    """
+    uses: tuple[UseName, UseName] = (
+        ("continued_source", "continued_sink") if continues else ("source", "sink")
+    )
+    for place in sinks.values():
+        if _scheme(place) == _scheme(source) and (
+            identity_of(_bare(source), uses[0]) == identity_of(_bare(place), uses[1])
+        ):
+            shown = _CREDENTIALS.sub("//", place)
+            raise OutputError(f"cannot write {shown}: it is what is read from")
+
+
+def _scheme(place: str) -> str:
+    return place.partition(":")[0]
+
+
+def _bare(place: str) -> str:
+    """Return a place without its options; what is in a folder has none."""
+    return place if _scheme(place) == "log" else place.partition("?")[0]
 
 
 def shortened(text: str) -> str:

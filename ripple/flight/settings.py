@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
+from ripple.errors import InputError
+from ripple.log_place import LogPlace
 from ripple.process_settings import (
     END_WITH_STDIN,
     LOG,
@@ -114,10 +117,21 @@ def _coordinators(text: str, tls: Tls | None, found: Mapping[str, InForce]) -> t
 
 def _logs(text: str, found: Mapping[str, InForce]) -> dict[str, str]:
     logs: dict[str, str] = {}
+    taken: dict[PurePath, str] = {}
     for given in listed(text):
         name, equals, place = given.partition("=")
         if not (name and equals and place) or name in logs:
             wrong = "is there twice" if name in logs else "is no NAME=log:DIR/TOPIC"
             raise SettingsError(f"write: {given!r} {wrong} (from {found['write'].origin})")
+        try:
+            topic = LogPlace.whole(place)
+        except InputError as error:
+            raise SettingsError(f"write: {error} (from {found['write'].origin})") from error
+        at = PurePath(topic.folder, topic.topic)
+        if at in taken:
+            raise SettingsError(
+                f"write: {taken[at]} and {name} are the same log (from {found['write'].origin})"
+            )
+        taken[at] = name
         logs[name] = place
     return logs

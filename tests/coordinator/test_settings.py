@@ -132,6 +132,8 @@ def test_check_config_prints_a_file_that_says_the_same_and_where_each_came_from(
         ([], b"", {}, "store is missing: give --store or RIPPLE_STORE"),
         (["--port=70000"], b"", {}, "port is 70000, not from 0 to 65535 (from --port)"),
         (["--port=9201"], b"", {}, "health_port and port are both 9201"),
+        (["--moves-percent=101"], b"", {}, "moves_percent is 101, at most 100 (moves_percent is"),
+        (["--virtual-nodes=4097"], b"", {}, "virtual_nodes is 4097, at most 4096 (virtual_nodes"),
         (["--partitions=0"], b"", {}, "partitions is 0, not an integer of at least 1 (partitions"),
         (
             ["--suspected-after-ms=9000"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from types import SimpleNamespace
 from typing import Any
@@ -45,3 +46,18 @@ def test_a_port_that_is_taken_is_told_by_its_setting() -> None:
         told = rf"health_port is {port} \(from --health-port\).* or RIPPLE_HEALTH_PORT"
         with pytest.raises(SettingsError, match=told):
             asyncio.run(serve(world, settings, lambda _: None, asyncio.Event()))
+
+
+@pytest.mark.parametrize(
+    ("write", "told"),
+    [
+        ("x", "'x' is no NAME=log:DIR/TOPIC"),
+        ("x=kafka:b/t", "'kafka:b/t' is not of the form log:DIR/TOPIC"),
+        ("x=log:d/t/0", "log:d/t/0 is one partition: name the topic, log:d/t"),
+        ("x=log:d/t,x=log:d/u", "'x=log:d/u' is there twice"),
+        ("x=log:d/t,y=log:./d/t", "x and y are the same log"),
+    ],
+)
+def test_logs_that_clients_write_are_checked_before_anything_begins(write: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=rf"write: {re.escape(told)} \(from --write"):
+        load(arguments(SETTINGS, ["--write", write]), {}, {})

@@ -21,8 +21,9 @@ import pyarrow as pa
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from ripple.connectors.identity import check_not_read
 from ripple.engine import Engine
-from ripple.errors import InputError
+from ripple.errors import InputError, OutputError
 from ripple.kafka.broker import KafkaBroker
 from ripple.kafka.reading_places import check
 from ripple.kafka.settings import Security
@@ -171,6 +172,10 @@ def test_plain_run_writes_what_it_writes_of_a_file(
     written = (folder / "topic.csv").read_bytes()
     assert written == (folder / "file.csv").read_bytes()
     assert written.count(b"\n") > 30
+    sinks = {"output": f"kafka:{broker.bootstrap}/{topic}"}
+    for continues in (True, False):  # its results would be records, without end
+        with pytest.raises(OutputError, match=f"cannot write .*/{topic}: it is what is read from"):
+            check_not_read(place, sinks, continues=continues)
 
 
 def test_values_of_json_are_read_with_brokers_of_the_environment(

@@ -11,6 +11,7 @@ import ripple.aggregate as ra
 from ripple.change.adaptation import ChangedPlanError
 from ripple.checkpoint import Checkpoints
 from ripple.connectors.identity import identity_of
+from ripple.errors import OutputError
 from ripple.store import MemoryStore
 from ripple.testing import sim_world
 from tests.change.test_staying import plan_of, states
@@ -47,6 +48,14 @@ def test_places_are_the_same_however_they_are_said_and_others_are_not(
     others = ends_of("log:b/trades", {"out": "log:data/w"}, "/lanes", 1000)
     assert not set(said[1:]) & set(others)
     assert ("lanes", "/lanes") in others
+
+
+def test_what_is_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").symlink_to(tmp_path / "data")
+    told = "cannot write log:here/trades: it is what is read from"
+    with pytest.raises(OutputError, match=told):
+        ends_of("log:data/trades", {"other": "log:data/v", "out": "log:here/trades"}, "", 1000)
 
 
 def test_no_secret_is_in_what_tells_a_place_and_a_long_one_is_cut_to_its_own() -> None:

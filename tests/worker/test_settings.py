@@ -116,6 +116,10 @@ def test_thresholds_are_flags_variables_and_places_like_all_others() -> None:
         (["--coordinator", "127.0.0.1:1", "--alert-late-share", "7"], "is 7.0, not from 0 to 1"),
         (["--coordinator", "127.0.0.1:1", "--host", "0.0.0.0"], "host is 0.0.0.0"),
         (["--coordinator", "127.0.0.1:1", "--processes", "-1"], "processes is -1, less than 0"),
+        (
+            ["--coordinator", "127.0.0.1:1", "--batch-rows", "1048577"],
+            "batch_rows is 1048577, more than 1048576 .from --batch-rows.",
+        ),
         (["--coordinator", "127.0.0.1:1", "--tls-key", "k"], "TLS needs all three files"),
         (["--coordinator", "127.0.0.1:1", "--rpc-port", "9100"], "are both 9100"),
         (["--coordinator", "127.0.0.1:1", "--sink"], "--sink needs a value"),
@@ -144,6 +148,10 @@ def test_data_ports_of_processes_are_not_those_of_their_neighbours() -> None:
     for port, processes in ((0, 1), (9101, 114)):
         with pytest.raises(SettingsError, match=f"rpc_port is {port}"):
             delta_addresses("h", port, processes)
+    told = "health_port is 10101, where process 2 has its data port"
+    with pytest.raises(SettingsError, match=told):
+        delta_addresses("h", 9101, 3, {"health_port": 10_101, "metrics_port": 0})
+    assert delta_addresses("h", 9101, 3, {"health_port": 9100, "metrics_port": 0}) == found
 
 
 def test_what_stages_hand_to_each_other_is_in_the_store_unless_that_is_in_s3() -> None:

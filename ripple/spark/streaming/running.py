@@ -8,6 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.errors import InputError, OutputError
 from ripple.partition.home import check_home
@@ -181,6 +182,7 @@ def _made(
     places = sinks_by_output(plan, given)
     if not places:
         raise OutputError("name a place for the output: a query without one has no effect")
+    check_not_read(source, places)
     made = Stream.of(
         parcel,
         source,
