@@ -13,6 +13,7 @@ from coordinator.events import ChainRead
 from coordinator.messages import view_from_bytes, view_to_bytes
 from ripple.assignment import Assignment, AssignmentChain
 from ripple.errors import LimitError
+from ripple.fenced import DamagedError, object_in
 from ripple.rpc.reading import RpcError
 from ripple.world.ports import Guards, all_guards
 
@@ -99,10 +100,11 @@ class Archive:
 
     async def _view(self, replica: str, number: int) -> View | None:
         """Return a view, None if it was removed meanwhile: there is a newer one, or it was old."""
-        data = await self._store.get(_name_of(replica, number), length_max=VIEW_BYTES_MAX)
         try:
+            name = _name_of(replica, number)
+            data = await object_in(self._store, name, length_max=VIEW_BYTES_MAX)
             return None if data is None else view_from_bytes(data)
-        except RpcError:
+        except (RpcError, DamagedError):
             since_ns = self._unread_ns.setdefault((replica, number), self._clock.monotonic_ns())
             if not self._is_old(since_ns):
                 raise

@@ -75,6 +75,12 @@ class LettersLost(NamedTuple):
     damage: tuple[str, ...]
 
 
+class EntriesLost(NamedTuple):
+    """The newest entries of a manifest cannot be read. damage: what, an entry each."""
+
+    damage: tuple[str, ...]
+
+
 class Applying(NamedTuple):
     """Records of one input, taken in."""
 
@@ -381,6 +387,7 @@ Event: TypeAlias = (
     | Promise
     | CutOff
     | LettersLost
+    | EntriesLost
     | NotesLost
     | NotesUnwritten
     | Quarantined

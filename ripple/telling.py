@@ -14,6 +14,7 @@ from ripple.events import (
     CoordinatorFound,
     CoordinatorLost,
     CutOff,
+    EntriesLost,
     Event,
     Evicted,
     FailedBefore,
@@ -146,6 +147,11 @@ def _of_hints(event: Event) -> str | None:
             return (
                 f"dead letters cannot be read and are passed over ({'; '.join(damage)}): those "
                 "whose records are read again are written again, the others are lost"
+            )
+        case EntriesLost(damage):
+            return (
+                f"entries of the manifest cannot be read and are passed over ({'; '.join(damage)}):"
+                " the checkpoints that they named count no more"
             )
         case NotesLost(why):
             return f"deaths are counted anew, for what was noted of them is lost: {why}"

@@ -18,7 +18,7 @@ from ripple.checkpoint.origin import NOTHING, ORIGIN, begin, folder_of, origin_i
 from ripple.engine.increment import applied
 from ripple.engine.snapshot import Snapshot, SnapshotError
 from ripple.errors import LimitError
-from ripple.fenced import ENTRIES_KEPT, Chain, ChainError, DamagedError, Reading
+from ripple.fenced import ENTRIES_KEPT, Chain, ChainError, DamagedError, Reading, object_in
 from ripple.world.errors import StoreError
 from ripple.world.ports import (
     INLINE,
@@ -146,10 +146,7 @@ class Checkpoints:
         return await self.executor.run(verified, checkpoint, files)
 
     async def _file(self, name: str, length_bytes: int) -> bytes:
-        try:
-            data = await self.store.get(name, length_max=length_bytes)
-        except LimitError as error:
-            raise DamagedError(f"{name} is damaged: {error}") from error
+        data = await object_in(self.store, name, length_max=length_bytes)
         if data is None:
             raise DamagedError(f"{name} is missing")
         if len(data) < length_bytes:
@@ -271,6 +268,11 @@ class Owner:
     def present(self) -> tuple[Checkpoint, ...]:
         """The checkpoints that count, newest first."""
         return self._fence.checkpoints
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """What of the manifest could not be read when it was claimed, newest first."""
+        return self._fence.damaged
 
     @property
     def since(self) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.format import Checkpoint, checkpoint_of, fields_of
-from ripple.fenced import Chain, Entry, FencedError
+from ripple.fenced import Chain, DamagedError, Entry, FencedError
 
 CLAIM_ATTEMPTS_MAX = 16
 
@@ -49,9 +49,13 @@ class Fence:
     Invariant: ``entry`` is the newest entry that this owner knows to be its own.
     """
 
-    def __init__(self, chain: Chain[Holding], entry: Entry[Holding]) -> None:
+    def __init__(
+        self, chain: Chain[Holding], entry: Entry[Holding], damaged: tuple[str, ...] = ()
+    ) -> None:
+        """damaged: newer entries than the one that was gone on from, and why they were not."""
         self.chain = chain
         self.entry = entry
+        self.damaged = damaged
 
     @classmethod
     async def claim(
@@ -61,10 +65,17 @@ class Fence:
 
         owner: a nonce. epoch: from whoever assigns partitions, above all before; None takes the
         next, above ``above``: what the outputs know may be more than a manifest that was lost.
-        Raises FencedError when ``epoch`` is not above the newest entry's.
+        Raises FencedError when ``epoch`` is not above the newest entry's, and DamagedError, with
+        nothing changed, where no entry can be read: its checkpoints would count no more.
         """
         for _ in range(CLAIM_ATTEMPTS_MAX):
             reading = await chain.newest()
+            if reading.entry is None and reading.damaged:
+                raise DamagedError(
+                    f"no checkpoint can be found, for nothing below {chain.prefix} can be read: "
+                    f"{'; '.join(reading.damaged)}. Let it be read, or restore it from a copy; or "
+                    f"remove all of {chain.prefix} to begin without checkpoints"
+                )
             last = reading.entry.content if reading.entry else NOTHING
             if epoch is not None and epoch <= last.epoch:
                 raise FencedError(
@@ -79,7 +90,7 @@ class Fence:
             there = await chain.create(entry)
             if there is not None and (there.owner, there.content.epoch) == (owner, taken):
                 await chain.check_newest(there)
-                return cls(chain, there)
+                return cls(chain, there, reading.damaged)
         raise CheckpointError(
             f"{chain.prefix} was claimed by others {CLAIM_ATTEMPTS_MAX} times in a row: "
             "are several processes restarted over it at once?"

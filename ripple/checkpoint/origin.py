@@ -15,7 +15,7 @@ from urllib.parse import quote
 from ripple.checkpoint.errors import CheckpointError
 from ripple.checkpoint.format import Checkpoint, checkpoint_of, fields_of
 from ripple.errors import LimitError
-from ripple.fenced import DamagedError, Entry, decode_entry
+from ripple.fenced import Entry, decode_entry, object_in
 
 if TYPE_CHECKING:
     from ripple.world.ports import ObjectStore
@@ -83,10 +83,7 @@ def folder_of(pipeline: str) -> str:
 async def origin_in(store: ObjectStore, pipeline: str) -> Origin | None:
     """Return what a pipeline has begun from, None where it has not begun. Raises DamagedError."""
     name = f"{folder_of(pipeline)}{NAME}"
-    try:
-        data = await store.get(name, length_max=BYTES_MAX)
-    except LimitError as error:
-        raise DamagedError(f"{name} is damaged: {error}") from error
+    data = await object_in(store, name, length_max=BYTES_MAX)
     return None if data is None else decode_entry(data, name, _CONTENT).content
 
 

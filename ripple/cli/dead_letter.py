@@ -148,7 +148,7 @@ def _list(options: argparse.Namespace) -> int:
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {plain(cause)}")
         for damage in found.damage:
-            say(f"{box}: {damage}: what was in it is lost")
+            say(f"{box}: {damage}: what is in it is not listed")
     return 0
 
 

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from ripple.checkpoint import Checkpoint
     from ripple.dashboard.contract import Values
     from ripple.partition.letter import Letter
+    from ripple.partition.letters import Found
     from ripple.world.ports import ObjectStore
 
 LETTERS_SHOWN_MAX = 200
+DAMAGE_SHOWN_MAX = 20
 RAW_CHARACTERS_MAX = 500
 
 
@@ -72,9 +74,11 @@ async def letters_of(store: ObjectStore, asked: Mapping[str, str], place: str) -
     if wanted and not (wanted.isascii() and wanted.isdigit()):
         raise AskedError("partition is no number")
     found: list[tuple[int, Letter]] = []
+    damage: list[str] = []
     causes: Counter[str] = Counter()
-    async for partition, letters in _letters(store, int(wanted) if wanted else None):
-        for letter in letters:
+    async for partition, kept in _letters(store, int(wanted) if wanted else None):
+        damage += kept.damage
+        for letter in kept.letters:
             causes[letter.cause] += 1
             if asked.get("cause", "") in letter.cause:
                 found.append((partition, letter))
@@ -84,17 +88,16 @@ async def letters_of(store: ObjectStore, asked: Mapping[str, str], place: str) -
         "chosen": len(found),
         "causes": [{"cause": cause, "count": count} for cause, count in causes.most_common(50)],
         "letters": [_letter(partition, one) for partition, one in found[:LETTERS_SHOWN_MAX]],
+        "damage": damage[:DAMAGE_SHOWN_MAX],
         "store": place,
     }
 
 
-async def _letters(
-    store: ObjectStore, wanted: int | None
-) -> AsyncIterator[tuple[int, list[Letter]]]:
+async def _letters(store: ObjectStore, wanted: int | None) -> AsyncIterator[tuple[int, Found]]:
     """Yield partitions with their letters."""
     for pipeline, partition in await with_letters(store):
         if wanted in (None, partition):
-            yield partition, (await letters_in(store, pipeline, partition)).letters
+            yield partition, await letters_in(store, pipeline, partition)
 
 
 def _letter(partition: int, one: Letter) -> Values:

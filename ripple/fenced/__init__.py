@@ -6,6 +6,7 @@ from ripple.fenced.chain import ENTRIES_KEPT, Chain, Reading
 from ripple.fenced.entry import BYTES_MAX, Content, Entry, decode_entry
 from ripple.fenced.errors import ChainError, DamagedError, FencedError
 from ripple.fenced.journal import Added, Journal
+from ripple.fenced.stored import object_in
 
 __all__ = [
     "BYTES_MAX",
@@ -20,4 +21,5 @@ __all__ = [
     "Journal",
     "Reading",
     "decode_entry",
+    "object_in",
 ]

@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 from ripple.errors import LimitError
 from ripple.fenced.entry import BYTES_MAX, Content, Entry, decode_entry
 from ripple.fenced.errors import DamagedError, FencedError
+from ripple.fenced.stored import object_in
 from ripple.world.ports import Guards, ObjectStore, all_guards
 
 # Entries behind the newest that stay readable, and as many again before they are deleted at once.
@@ -90,10 +91,7 @@ class Chain(Generic[T]):
     async def get(self, number: int) -> Entry[T] | None:
         """Return an entry, None if there is none. Raises DamagedError."""
         name = self.name_of(number)
-        try:
-            data = await self.store.get(name, length_max=BYTES_MAX)
-        except LimitError as error:
-            raise DamagedError(f"{name} is damaged: {error}") from error
+        data = await object_in(self.store, name, length_max=BYTES_MAX)
         if data is None:
             return None
         entry = decode_entry(data, name, self.codec, is_verified=self._guards("checksum"))

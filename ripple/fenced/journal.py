@@ -7,8 +7,8 @@ An object may be ``whole``: then those before it do not count any more, and are 
 then. One with which an owner begins is, where nothing was added before it. An owner that slept
 through all that may create a forgotten number again, which nobody reads.
 
-An object that is missing or damaged costs what was in it, and nothing else: it is passed over, and
-``damage`` says so.
+An object that is missing, damaged or cannot be read costs what was in it, and nothing else: it is
+passed over, and ``damage`` says so.
 
 An object is, little-endian: magic "RJNL", CRC-32C of all that follows, epoch (8 bytes), whether it
 is whole (1), a nonce of its owner (16), the data.
@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import re
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.encoding.crc import crc32c
 from ripple.errors import LimitError
 from ripple.fenced.errors import ChainError, DamagedError, FencedError
+from ripple.fenced.stored import object_in
+from ripple.world.errors import StoreError
 from ripple.world.ports import Guards, all_guards
 from ripple.world.together import together
 
@@ -73,7 +76,7 @@ class Journal:
     async def newest_epoch(self) -> int:
         """Return the epoch of the newest owner that can be read, 0 for none. Raises StoreError."""
         for number in reversed(await self._numbers()):
-            epoch = _epoch_in(await self._get(self._name(number)), self._name(number))
+            epoch = await self._epoch_at(self._name(number))
             if epoch >= 0:
                 return epoch
         return 0
@@ -113,14 +116,18 @@ class Journal:
             await self._forget()
 
     async def _forget(self) -> None:
-        """Delete what is before the object that was added last, if it is that much."""
+        """Delete what is before the object that was added last, if it is that much.
+
+        What a store does not delete costs room: it is tried again with the next ones.
+        """
         if self._number - self._first < FORGET_AT:
             return
         self._first = self._number
-        passed = [number for number in await self._numbers() if number < self._first]
-        for at in range(0, len(passed), DELETES_MAX):
-            some = passed[at : at + DELETES_MAX]
-            await together(*(self._store.delete(self._name(number)) for number in some))
+        with suppress(StoreError):
+            passed = [number for number in await self._numbers() if number < self._first]
+            for at in range(0, len(passed), DELETES_MAX):
+                some = passed[at : at + DELETES_MAX]
+                await together(*(self._store.delete(self._name(number)) for number in some))
 
     async def _add(self, data: bytes, *, is_whole: bool) -> bool:
         """Return whether it was added: not where an owner before was faster."""
@@ -129,12 +136,11 @@ class Journal:
         name = self._name(self._number + 1)
         if len(whole) > OBJECT_BYTES_MAX:
             raise LimitError(f"{name} would take {len(whole)} bytes, more than {OBJECT_BYTES_MAX}")
-        if not await self._store.put_if_absent(name, whole) and self._guards("journal_fence"):
-            there = await self._get(name)
-            # A put that was repeated after a lost reply finds its own.
-            if there != whole:
-                self._check_epoch(_epoch_in(there, name))
-                return False
+        is_taken = not await self._store.put_if_absent(name, whole)
+        # A put that was repeated after a lost reply finds its own.
+        if is_taken and self._guards("journal_fence") and not await self._holds(name, whole):
+            self._check_epoch(await self._epoch_at(name))
+            return False
         self._number += 1
         if is_whole:
             self.objects = self.length_bytes = 0
@@ -189,10 +195,21 @@ class Journal:
         return sorted(int(match[1]) for match in matches if match)
 
     async def _get(self, name: str) -> bytes | None:
+        return await object_in(self._store, name, length_max=OBJECT_BYTES_MAX)
+
+    async def _holds(self, name: str, data: bytes) -> bool:
         try:
-            return await self._store.get(name, length_max=OBJECT_BYTES_MAX)
-        except LimitError as error:
-            raise DamagedError(f"{name} is damaged: {error}") from error
+            return await self._get(name) == data
+        except DamagedError:
+            return False
+
+    async def _epoch_at(self, name: str) -> int:
+        """Return the epoch of an object's owner, -1 where nobody knows."""
+        try:
+            data = await self._get(name)
+            return -1 if data is None else _decoded(data, name).epoch
+        except DamagedError:
+            return -1
 
     def _check_epoch(self, theirs: int) -> None:
         if theirs >= self._epoch:
@@ -204,14 +221,6 @@ class Journal:
 
     def _name(self, number: int) -> str:
         return f"{self.prefix}{number:016d}.journal"
-
-
-def _epoch_in(data: bytes | None, name: str) -> int:
-    """Return the epoch of an object's owner, -1 where nobody knows."""
-    try:
-        return -1 if data is None else _decoded(data, name).epoch
-    except DamagedError:
-        return -1
 
 
 def _decoded(data: bytes, name: str) -> Added:

@@ -35,6 +35,7 @@ _OF: dict[type, tuple[Level, str]] = {
     events.Inescapable: (Level.ERROR, "partition"),
     events.ManyQuarantined: (Level.ERROR, "partition"),
     events.LettersLost: (Level.WARN, "partition"),
+    events.EntriesLost: (Level.WARN, "checkpoint"),
     events.NotesLost: (Level.WARN, "partition"),
     events.NotesUnwritten: (Level.WARN, "partition"),
     events.Quarantined: (Level.WARN, "partition"),

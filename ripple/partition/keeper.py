@@ -26,7 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.checkpoint.checkpoints import prefix_of
-from ripple.events import Began, BroughtUp, LettersLost, Restored
+from ripple.events import Began, BroughtUp, EntriesLost, LettersLost, Restored
 from ripple.partition.catching_up import CatchUp, Replay
 from ripple.partition.drive import Drive
 from ripple.partition.group import PreparedGroup, looked_at
@@ -172,6 +172,8 @@ class Keeper:
             world.clock, world.random, epoch=self._epoch, above=known, keep=parts.settings.keep
         )
         parts.tell(Began(plan.name, self.partition, owner.epoch))
+        if owner.damaged:
+            parts.tell(EntriesLost(owner.damaged))
         return Claimed(self, parts, owner, await self.checkpoints.begin(), place)
 
     def open_place(self, pipeline: str) -> Place:

@@ -18,6 +18,7 @@ from ripple.events import (
     BroughtUp,
     Committed,
     Ended,
+    EntriesLost,
     Restored,
     Tell,
     untold,
@@ -147,6 +148,8 @@ class StageLife:
             world.clock, world.random, epoch=self._epoch, above=known, keep=settings.keep
         )
         self._tell(Began(self._place.plan.name, self._checkpoints.partition, owner.epoch))
+        if owner.damaged:
+            self._tell(EntriesLost(owner.damaged))
         self._storing = Storing(
             owner,
             settings.snapshot_rows,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from contextlib import suppress
-from functools import partial
 
-from ripple.world.errors import StoreError
+from ripple.store.errors import StoreRefusedError
+from ripple.world.errors import StoreError, UnreadableError, is_of_one_file
 from ripple.world.ports import Disk, Guards, Random, all_guards
+
+READS_MAX = 3  # of a file that cannot be read, until it is said
 
 _TEMPORARY = ".tmp-"
 # Of the root of a file system, for its superuser alone.
@@ -52,6 +55,10 @@ class DiskStore:
             await asyncio.to_thread(self._write, temporary, data)
             done = None
             return await asyncio.to_thread(self._name, temporary, path, folder)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreRefusedError(
+                f"{name} cannot be stored: a file stands where {folder} should be: move it away"
+            ) from error
         except OSError as error:
             # Not with the temporary name: the same trouble should be told in the same words.
             why = error.strerror or str(error)
@@ -99,12 +106,32 @@ class DiskStore:
     async def get(self, name: str, *, length_max: int) -> bytes | None:
         """Return an object, None if there is none."""
         try:
-            read = partial(self._disk.read_bytes, self._path(name), length_max=length_max)
-            return await asyncio.to_thread(read)
-        except FileNotFoundError:
+            return await asyncio.to_thread(self._read, self._path(name), length_max)
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise StoreError(f"{name} cannot be read: {error}", done=False) from error
+            why = f"{name} cannot be read: {error.strerror or error}"
+            is_own = is_of_one_file(error) or error.errno == errno.EIO
+            if is_own and self._is_there(name):
+                raise UnreadableError(why) from error
+            raise StoreError(why, done=False) from error
+
+    def _read(self, path: str, length_max: int) -> bytes:
+        """Read a file; what the disk does not give is asked for again, for it may be just now."""
+        for _ in range(READS_MAX - 1):
+            try:
+                return self._disk.read_bytes(path, length_max=length_max)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+        return self._disk.read_bytes(path, length_max=length_max)
+
+    def _is_there(self, name: str) -> bool:
+        """Return whether an object can be seen; where its folder may not be entered, none can."""
+        try:
+            return self._disk.exists(self._path(name))
+        except OSError:
+            return False
 
     def _names_in(self, folder: str) -> list[str]:
         names: list[str] = []
@@ -124,6 +151,10 @@ class DiskStore:
         try:
             names = await asyncio.to_thread(self._names_in, prefix.rpartition("/")[0])
             return sorted(name for name in names if name.startswith(prefix))
+        except NotADirectoryError as error:
+            raise StoreRefusedError(
+                f"{prefix} cannot be listed: a file stands where its folder should be: move it away"
+            ) from error
         except OSError as error:
             raise StoreError(f"{prefix} cannot be listed: {error}", done=False) from error
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ripple.store.errors import StoreRefusedError
-from ripple.world.errors import StoreError
+from ripple.world.errors import StoreError, UnreadableError
 from ripple.world.ports import Clock, ObjectStore, Random
 
 T = TypeVar("T")
@@ -35,12 +35,17 @@ class RetrySettings:
     bytes_per_s_min: int = 1 << 20
 
 
+_PATIENT = RetrySettings()
+
+
 class RetryingStore:
     """Repeats what failed, after growing pauses of random length, until a deadline.
 
     A put that was repeated after a lost reply answers False to its own success; who needs to know
     compares what is there. The StoreError of the last attempt is raised, with ``done`` None if any
-    attempt's outcome is unknown. What the store will not do (StoreRefusedError) is not repeated.
+    attempt's outcome is unknown. What the store will not do (StoreRefusedError) is not repeated,
+    and nor is the read of one object that nobody can read (UnreadableError). A delete is repeated
+    as by default at most: nobody waits for room.
     """
 
     def __init__(
@@ -83,12 +88,18 @@ class RetryingStore:
 
     async def delete(self, name: str) -> None:
         """Forget an object."""
-        await self._repeat(lambda: self._store.delete(name), f"delete {name}")
+        limits = _PATIENT if self.settings.deadline_s > _PATIENT.deadline_s else self.settings
+        await self._repeat(lambda: self._store.delete(name), f"delete {name}", settings=limits)
 
     async def _repeat(
-        self, call: Callable[[], Awaitable[T]], what: str, length_bytes: int = 0
+        self,
+        call: Callable[[], Awaitable[T]],
+        what: str,
+        length_bytes: int = 0,
+        *,
+        settings: RetrySettings | None = None,
     ) -> T:
-        settings = self.settings
+        settings = settings or self.settings
         attempt_s = settings.attempt_s + length_bytes / settings.bytes_per_s_min
         ends_ns = self._clock.monotonic_ns() + int(settings.deadline_s * 1e9)
         unknown = False
@@ -101,7 +112,7 @@ class RetryingStore:
             except TimeoutError as error:
                 unknown, last = True, error
                 reason = f"no answer in {attempt_s:.3g} s"
-            except StoreRefusedError:
+            except (StoreRefusedError, UnreadableError):
                 raise
             except StoreError as error:
                 unknown, last = unknown or error.done is None, error

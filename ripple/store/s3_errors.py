@@ -11,7 +11,7 @@ from typing import Any
 
 from ripple.extras import needed
 from ripple.store.errors import StoreRefusedError
-from ripple.world.errors import StoreError
+from ripple.world.errors import StoreError, UnreadableError
 
 with needed("s3", "a store in S3"):
     from aiohttp import ClientError as AiohttpError
@@ -90,6 +90,8 @@ def store_error(
     if code in _FOR_NOW or status == _TOO_MANY or status >= _FAILED:
         return StoreError(f"{where}: {answer}", done=None if status >= _FAILED else False)
     said = f"{where}: refused, {answer}"
+    if operation == "get" and (code == "InvalidObjectState" or code.startswith("KMS.")):
+        return UnreadableError(f"{said}: restore the object, or its key")
     if code in _SKEWED:
         return StoreRefusedError(f"{said}: check this machine's clock, the store's is another")
     if code == "NoSuchBucket":

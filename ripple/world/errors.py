@@ -47,6 +47,18 @@ class TlsError(RippleError, OSError):
         super().__init__(errno.EPROTO, reason, subject)
 
 
+# Of one file, whatever becomes of the disk: rights, or another thing that has its name.
+_OF_ONE_FILE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
+
+
+def is_of_one_file(error: OSError) -> bool:
+    """Return whether an error is of the file that was asked for, and not of its disk.
+
+    Such a file is as good as damaged for whoever needs what was in it.
+    """
+    return error.errno in _OF_ONE_FILE
+
+
 class StoreError(RippleError):
     """The object store did not answer as it should.
 
@@ -56,3 +68,10 @@ class StoreError(RippleError):
     def __init__(self, message: str, *, done: bool | None) -> None:
         self.done = done
         super().__init__(message)
+
+
+class UnreadableError(StoreError):
+    """One object is there and cannot be read, however often it is asked for; the store answers."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, done=False)

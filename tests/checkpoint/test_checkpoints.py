@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ripple.checkpoint import CheckpointError, Checkpoints
 from ripple.engine import Engine, Snapshot
 from ripple.fenced import ENTRIES_KEPT, DamagedError, FencedError
-from ripple.store import MemoryStore, RetryingStore
+from ripple.store import DiskStore, MemoryStore, RetryingStore
 from ripple.testing import Chance
-from ripple.world import StoreError
+from ripple.world import LiveDisk, StoreError
 from tests.checkpoint.kit import TroubledStore, claimed, fed_engine, feed
 from tests.examples import EXAMPLES
 from tests.log.trades import ManualClock
@@ -113,6 +113,52 @@ def test_damaged_newest_is_reported_and_the_one_before_is_used(what: str, damage
             assert successor[1].epoch > owner.epoch
             with pytest.raises(FencedError):
                 await owner.write(FEW[2])
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("what", ["state", "manifest"])
+def test_newest_that_cannot_be_read_is_passed_over_as_damage_is(tmp_path, what: str) -> None:
+    async def story() -> None:
+        store = DiskStore(LiveDisk(tmp_path), Chance())
+        checkpoints, owner = await claimed(store)
+        for snapshot in FEW[:2]:
+            newest = await owner.write(snapshot)
+        names = await store.list("test/00000/manifest/")
+        name = newest.parts[0].object_name if what == "state" else names[-1]
+        (tmp_path / name).unlink()
+        (tmp_path / name).mkdir()
+        found = await checkpoints.latest()
+        assert found.snapshot == FEW[0]
+        assert f"{name} cannot be read" in found.damaged[0]
+        assert any(name in problem for problem in await checkpoints.verify())
+        _, successor = await claimed(store, seed=1)
+        assert successor.epoch > owner.epoch
+        assert successor.damaged == (found.damaged if what == "manifest" else ())
+
+    asyncio.run(story())
+
+
+def test_nothing_is_claimed_where_no_entry_can_be_read(tmp_path) -> None:
+    """The checkpoints would count no more, and their files would be deleted."""
+
+    async def story() -> None:
+        store = DiskStore(LiveDisk(tmp_path), Chance())
+        _, owner = await claimed(store)
+        await owner.write(FEW[0])
+        names = await store.list("test/00000/manifest/")
+        for name in names:
+            (tmp_path / name).rename(tmp_path / f"{name}.away")
+            (tmp_path / name).mkdir()
+        before = await store.list("test/")
+        with pytest.raises(DamagedError, match="remove all of test/00000/manifest/ to begin"):
+            await claimed(store, seed=1)
+        assert await store.list("test/") == before
+        for name in names:
+            (tmp_path / name).rmdir()
+            (tmp_path / f"{name}.away").rename(tmp_path / name)
+        checkpoints, _ = await claimed(store, seed=1)
+        assert (await checkpoints.latest()).snapshot == FEW[0]
 
     asyncio.run(story())
 

@@ -12,6 +12,7 @@ import pytest
 
 from ripple.batch import Batch, Rejected
 from ripple.cli.main import main
+from ripple.dashboard.kept import letters_of
 from ripple.engine import RejectedRow
 from ripple.log import PartitionWriter, Topic, TopicWriter
 from ripple.partition.drive import refused
@@ -99,7 +100,7 @@ def test_letters_that_are_damaged_are_told_and_the_others_listed(command, disk) 
     code, out, err = command("list")
     assert (code, out.splitlines()[-4]) == (0, "3 letters")
     assert f"vwap/0: vwap/00000/letters/{damaged.name} is damaged" in err
-    assert "what was in it is lost" in err
+    assert "what is in it is not listed" in err
 
 
 def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
@@ -115,6 +116,8 @@ def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
     assert "3 letters" in out
     assert f"vwap/0: vwap/00000/letters/{unreadable.name} cannot be read" in err
     assert "vwap/1: which letters were retried is not known" in err
+    shown = asyncio.run(letters_of(DiskStore(LiveDisk(checkpoints)), {"partition": "0"}, "s"))
+    assert [unreadable.name in one for one in shown["damage"]] == [True]
     lines = command("list", "--json", "--partition", 1)[1].splitlines()
     assert [json.loads(line)["retried"] for line in lines] == [None] * 3
 

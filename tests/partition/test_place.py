@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ import pytest
 
 from ripple.batch import Rejected
 from ripple.checkpoint import Checkpoints
+from ripple.cli.lasting import WAITING
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.cut import Cut
 from ripple.engine import Engine
@@ -24,10 +26,12 @@ from ripple.partition.life import Life
 from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.place import Place
 from ripple.partition.suspicion import DEATHS_MAX, Range
+from ripple.store import DiskStore, RetryingStore
 from ripple.telling import line_of
 from ripple.testing import SimWorld, explore, sim_world
 from ripple.testing.sim_faults import Fault, Planned
 from ripple.testing.sim_run import run
+from ripple.world import LiveDisk
 from ripple.world.errors import StoreError
 from tests.partition.test_holes import EXPECTED, SETTINGS_HERE, Compacted
 from tests.partition.test_life import PLAN, outputs, written
@@ -332,8 +336,8 @@ def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed() -> 
         await ours.open(1, world.random)
         for _ in range(journal.FORGET_AT):
             await ours.add(b"passed")
-        with pytest.raises(StoreError, match="it is not deleted"):
-            await ours.add(b"one", is_whole=True)
+        await ours.add(b"one", is_whole=True)  # that is there, whatever stays beside it
+        assert store.refused
         assert store.under_way == 0
         await ours.add(b"two")
         for owner in (ours, Journal(store, "a/")):
@@ -344,6 +348,37 @@ def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed() -> 
         assert store.refused not in world.store.image()
 
     world.loop.run_until_complete(story())
+
+
+def test_letters_that_cannot_be_read_are_passed_over_and_those_behind_them_are_kept(
+    tmp_path,
+) -> None:
+    """Whoever waits for the store for days does not wait for one object of it."""
+    world = sim_world()
+    disk = DiskStore(LiveDisk(tmp_path), world.random)
+    said: list[str] = []
+    store = RetryingStore(disk, world.clock, world.random, WAITING, failed=said.append)
+
+    async def story() -> None:
+        ours = Journal(store, "a/")
+        await ours.open(1, world.random)
+        for data in (b"one", b"two", b"three"):
+            await ours.add(data)
+        lost = tmp_path / "a" / f"{3:016d}.journal"
+        lost.unlink()
+        lost.mkdir()
+        theirs = Journal(store, "a/")
+        assert await theirs.newest_epoch() == 1
+        found = await theirs.open(2, world.random)
+        assert [one.data for one in found] == [b"", b"one", b"three"]
+        assert [lost.name in one and "cannot be read" in one for one in theirs.damage] == [True]
+        next_one = tmp_path / "a" / f"{theirs._number + 1:016d}.journal"
+        next_one.mkdir()
+        with pytest.raises(FencedError):
+            await theirs.add(b"four")
+
+    world.loop.run_until_complete(asyncio.wait_for(story(), 60))
+    assert not said
 
 
 def test_owners_that_add_nothing_leave_nothing_to_be_read() -> None:

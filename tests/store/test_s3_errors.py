@@ -23,6 +23,7 @@ from ripple.store.s3_errors import store_error
 from ripple.store.s3_settings import S3Settings, is_s3, split_url
 from ripple.testing import Chance
 from ripple.world import LiveClock, LiveRandom
+from ripple.world.errors import UnreadableError
 from tests.patience import PATIENCE_S
 
 UNBELIEVED = ssl.SSLCertVerificationError("certificate verify failed")
@@ -62,6 +63,18 @@ def test_what_a_network_does_is_no_answer_and_repeated(error: Exception) -> None
     told = store_error(error, "get", "b", "p/x")
     assert not isinstance(told, StoreRefusedError)
     assert str(told) == f"get s3://b/p/x: no answer ({type(error).__name__})"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("InvalidObjectState", 403), ("KMS.DisabledException", 400)]
+)
+def test_what_one_object_does_not_give_is_told_from_a_store_that_refuses(
+    code: str, status: int
+) -> None:
+    about = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    told = store_error(boto.ClientError(about, "GetObject"), "get", "b", "p/x")
+    assert isinstance(told, UnreadableError)
+    assert str(told).startswith(f"get s3://b/p/x: refused, {status} {code}: restore the object")
 
 
 class _Answering(BaseHTTPRequestHandler):

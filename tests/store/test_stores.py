@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 from pathlib import Path
 
 import pytest
 
-from ripple.store import DiskStore, MemoryStore, RetryingStore, RetrySettings, TimedStore
+from ripple.store import (
+    DiskStore,
+    MemoryStore,
+    RetryingStore,
+    RetrySettings,
+    StoreRefusedError,
+    TimedStore,
+)
 from ripple.testing import Chance, SimDisk, SimStore
 from ripple.world import LiveDisk, ObjectStore, StoreError
-from ripple.world.errors import DiskFullError
+from ripple.world.errors import DiskFullError, UnreadableError
 from tests.checkpoint.kit import TroubledStore
 from tests.log.trades import ManualClock
 from tests.world.store_contract import StoreContract, run
@@ -160,3 +168,62 @@ def test_what_is_no_object_in_a_folder_is_passed_over(tmp_path, monkeypatch) -> 
 
     monkeypatch.setattr(LiveDisk, "list", denied)
     assert asyncio.run(store.list("")) == ["a/1.json"]
+
+
+def test_an_object_that_nobody_can_read_is_told_from_a_store_that_does_not_answer(tmp_path) -> None:
+    (tmp_path / "a" / "1.json").mkdir(parents=True)
+    (tmp_path / "b").write_bytes(b"a file where a folder should be")
+    said: list[str] = []
+    disk = DiskStore(LiveDisk(tmp_path), Chance())
+    store = RetryingStore(disk, ManualClock(), Chance(), failed=said.append)
+    with pytest.raises(UnreadableError, match=r"a/1\.json cannot be read: .*[Ii]s a directory"):
+        run(store.get("a/1.json", length_max=9))
+    assert not said, "asked for once"
+    assert asyncio.run(store.get("b/1.json", length_max=9)) is None
+    with pytest.raises(StoreRefusedError, match="a file stands where its folder should be"):
+        run(store.list("b/"))
+
+    class Denied(LiveDisk):
+        """A folder that may not be entered: nothing in it can be seen."""
+
+        def read_bytes(self, path: str, *, length_max: int) -> bytes:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+
+        def exists(self, path: str) -> bool:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    with pytest.raises(StoreError) as caught:
+        run(DiskStore(Denied(tmp_path)).get("a/1.json", length_max=9))
+    assert not isinstance(caught.value, UnreadableError)
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_what_the_disk_does_not_give_is_asked_for_again_before_it_is_lost(
+    tmp_path, failures: int
+) -> None:
+    class Failing(LiveDisk):
+        left = failures
+
+        def read_bytes(self, path: str, *, length_max: int) -> bytes:
+            self.left -= 1
+            if self.left >= 0:
+                raise OSError(errno.EIO, "Input/output error", path)
+            return super().read_bytes(path, length_max=length_max)
+
+    store = DiskStore(Failing(tmp_path), Chance())
+    run(store.put_if_absent("a/1.json", b"one"))
+    if failures == 2:
+        assert asyncio.run(store.get("a/1.json", length_max=9)) == b"one"
+    else:
+        with pytest.raises(UnreadableError, match="Input/output error"):
+            run(store.get("a/1.json", length_max=9))
+
+
+def test_a_delete_is_given_up_where_all_else_is_waited_for() -> None:
+    """Whoever waits for the store for days waits for what it needs, and not for room."""
+    clock = ManualClock()
+    inner = TroubledStore(MemoryStore(), itertools.repeat("before"))
+    settings = RetrySettings(attempts_max=1_000_000, deadline_s=30 * 86_400.0)
+    with pytest.raises(StoreError, match="given up after 5 attempts"):
+        run(RetryingStore(inner, clock, Chance(), settings).delete("a/1.json"))
+    assert clock.time_ns < 60e9

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.checkpoint.origin import folder_of
-from ripple.fenced import DamagedError
+from ripple.fenced import DamagedError, object_in
 from ripple.store import RetryingStore
 from ripple.store.opening import open_store
 from ripple.world import LiveClock, LiveRandom
@@ -67,7 +67,7 @@ class Shelf:
 
 
 async def _value(store: ObjectStore, name: str) -> dict[str, Any]:
-    data = await store.get(name, length_max=_BYTES_MAX)
+    data = await object_in(store, name, length_max=_BYTES_MAX)
     try:
         found: dict[str, Any] = json.loads(data or b"")
     except ValueError as error:

@@ -1,7 +1,7 @@
 import { count, many, moment, percent, rate } from "../format.js";
 import { html } from "../h.js";
 import { useAsked } from "../live.js";
-import { Bar, Copied, Elsewhere, Figure, Filter, Nothing, Section, Table } from "../parts.js";
+import { Bar, Copied, Elsewhere, Figure, Filter, Nothing, Section, State, Table } from "../parts.js";
 import { change } from "../place.js";
 
 export function Letters({ snapshot, asked, isPaused, may, say }) {
@@ -22,8 +22,9 @@ export function Letters({ snapshot, asked, isPaused, may, say }) {
       <${Figure} name="Kept" value=${count(value?.total)} more="letters in the store"></${Figure}>
     </dl>
     ${consumed != null && html`<p class="equation faint">${count(consumed)} consumed = ${count(events.applied)} applied + ${count(events.very_late)} very late + ${count(events.dead_lettered)} letters</p>`}
+    ${(value?.damage || []).map((one) => html`<p key=${one} class="problem"><${State} level="bad">${one}: what is in it is not listed</${State}></p>`)}
     <${Section} title="Causes" id="causes" more="of the letters that are kept; choose one to see its records">
-      ${!value ? html`<${Nothing}>${problem || "Reading the store …"}</${Nothing}>` : value.causes.length === 0 ? html`<${Nothing}>No record was refused.</${Nothing}>`
+      ${!value ? html`<${Nothing}>${problem || "Reading the store …"}</${Nothing}>` : value.causes.length === 0 ? html`<${Nothing}>${value.damage.length ? "No letter can be read." : "No record was refused."}</${Nothing}>`
         : html`<ol class="ranked">${value.causes.map((one) => html`<li key=${one.cause}><div class="line">
           <button class="link" aria-pressed=${asked.cause === one.cause} onClick=${() => change({ cause: asked.cause === one.cause ? "" : one.cause })}>${one.cause}</button>
           <${Bar} value=${one.count / value.total} label=${`${count(one.count)}, ${percent(one.count / value.total)}`}></${Bar}></div></li>`)}</ol>`}
