@@ -27,6 +27,7 @@ from ripple.settings import (
     SettingsError,
     arguments,
     help_text,
+    mistyped,
     read_file,
 )
 
@@ -91,6 +92,8 @@ class Daemon(Generic[S]):
             sys.stdout.flush()
             return 0
         config = said.config or os.environ.get(CONFIG_VARIABLE)
+        for line in mistyped(self.settings, os.environ):
+            process.write(f"{self.program}: {line}\n")
         settings = self.load(said, os.environ, _file(config))
         if said.is_check:
             sys.stdout.write(settings.text)

@@ -172,7 +172,8 @@ def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
     is_insecure = values.pop("insecure")
     absent = [f"tls_{name}" for name, path in files.items() if not path]
     if 0 < len(absent) < len(files):
-        raise SettingsError(f"{' and '.join(absent)} is missing: TLS needs all three files")
+        verb = "is" if len(absent) == 1 else "are"
+        raise SettingsError(f"{' and '.join(absent)} {verb} missing: TLS needs all three files")
     tls = None if absent or is_insecure else Tls(**files)
     try:
         check_secured(joined(values["host"], 0), tls)

@@ -20,7 +20,7 @@ from ripple.errors import RippleError
 from ripple.sexp import Sexp, SexpError, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FILE_BYTES_MAX = 1 << 20
 CONFIG_VARIABLE = "RIPPLE_CONFIG"
@@ -29,6 +29,7 @@ INTEGER_MAX = 10**12
 TABLES_MAX = 32  # in each other
 _TOO_DEEP = f"its tables are nested deeper than {TABLES_MAX}"
 
+_ALMOST = 0.92  # one letter more or less, or a unit left out
 _INTEGER = re.compile(r"-?[0-9]{1,30}")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
@@ -220,6 +221,21 @@ def in_force(
         if not choices and setting.default is not None:
             found[setting.name] = InForce(setting.default, "default")
     return found
+
+
+def mistyped(settings: Sequence[Setting], environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield what to say of variables that nobody reads, and that are almost one of a setting's.
+
+    Other variables that begin like ours may be anybody's: of the programs beside this one, of
+    Kubernetes for a service of that name.
+    """
+    known = {name for one in settings for name in (one.variable, *(a.name for a in one.variables))}
+    known.add(CONFIG_VARIABLE)
+    for name in sorted(environment):
+        if name.startswith("RIPPLE_") and name not in known:
+            close = get_close_matches(name, sorted(known), n=1, cutoff=_ALMOST)
+            if close:
+                yield f"{name} is set, and nobody reads it: is {close[0]} meant?"
 
 
 def missing(settings: Sequence[Setting], found: Mapping[str, InForce]) -> list[str]:

@@ -141,6 +141,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
     "ripple/connectors/identity.py": ("real paths tell folders apart", ("os.path.realpath",)),
     "worker/process.py": ("the same of lanes", ("os.path.realpath",)),
+    "worker/places_given.py": (
+        "the same of a cache",
+        ("os.path.realpath", "os.path.commonpath"),
+    ),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/registry_file.py": (
         "schemas are registered by people and tools, outside of any pipeline",

@@ -43,6 +43,7 @@ from ripple.store.s3_settings import S3, S3Settings, is_s3
 from ripple.world import addresses
 from ripple.world.tls import Tls
 from worker.backpressure import DEFAULT, Thresholds
+from worker.places_given import check_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -361,6 +362,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     if not values["coordinators"]:
         raise SettingsError(f"coordinator names nobody (from {found['coordinator'].origin})")
     values["sinks"] = places_listed(values.pop("sink"))
+    check_places(found, values["sinks"])
     names = [one.name for one in fields(Thresholds)]
     try:
         values["thresholds"] = Thresholds(**{name: values.pop(name) for name in names})

@@ -208,11 +208,11 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     names = [output.name for output in plan.outputs]
     pairs: list[tuple[str, str]] = []
     for text in given:
-        named = _NAMED.fullmatch(text)
-        if named is not None:
-            pairs.append((named[1], named[2]))
+        named, place = output_and_place(text)
+        if named:
+            pairs.append((named, place))
         elif len(names) == 1:
-            pairs.append((names[0], text))
+            pairs.append((names[0], place))
         else:
             raise OutputError(
                 f"the pipeline has the outputs {', '.join(names)}: say which one goes to {text}, "
@@ -223,6 +223,12 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
         if times > 1:
             raise OutputError(f"output {name!r} has {times} sinks: it can have one")
     return dict(pairs)
+
+
+def output_and_place(text: str) -> tuple[str, str]:
+    """Divide ``[OUTPUT=]PLACE``; "" where no output is named."""
+    named = _NAMED.fullmatch(text)
+    return ("", text) if named is None else (named[1], named[2])
 
 
 def check_sealed(place: str) -> None:

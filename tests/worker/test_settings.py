@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from ripple.settings import SettingsError, arguments, read_file
+import coordinator.settings
+import ripple.flight.settings
+from ripple.settings import SettingsError, arguments, mistyped, read_file
 from worker.backpressure import Thresholds
 from worker.identity import delta_addresses
 from worker.settings import SETTINGS, Settings, flags_of, load, places_listed
@@ -169,3 +171,63 @@ def test_a_place_with_several_brokers_is_one_sink() -> None:
     brokers = "10.0.0.1:9092,[::1]:9093,kafka-2.example:9092"
     sinks = (f"a=kafka:{brokers}/a", "b=kafka:b", "c=kafka:c", f"kafka:{brokers}/d?format=csv")
     assert places_listed(",".join((*sinks, "log:d/o"))) == (*sinks, "log:d/o")
+
+
+COORDINATOR = ["--coordinator", "127.0.0.1:1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--source", "foo"], "source: going on after a crash .* not 'foo': .* .from --source"),
+        (
+            ["--sink", "foo"],
+            "sink: cannot write 'foo' so that a restart continues it: .*--sink",
+        ),
+        (["--sink", "o.csv"], "sink: cannot write to 'o.csv' in a cluster"),
+        (["--sink", ","], "sink: no place is named"),
+        (["--sink", "log:d/o,log:d/p"], "sink: a place without its output is there 2 times"),
+        (["--sink", "a=log:d/o,a=log:d/p"], "sink: output 'a' is there 2 times"),
+        (["--sink", "a=log:d/o,b=log:d/o"], "sink: place 'log:d/o' is there 2 times"),
+        (["--lanes", "kafka:"], "lanes: .* names no broker"),
+        (["--lanes", "log:d"], "lanes: lanes is 'log:d'"),
+        (["--cache", "s"], "cache is s, which is in the store, or has it in it: .*--cache"),
+        (["--cache", "."], "cache is ., which is in the store"),
+        (["--cache", "s/c"], "cache is s/c, which is in the store"),
+    ],
+)
+def test_places_that_no_worker_can_use_are_named_before_anything_is_opened(
+    given: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = dict(zip(GIVEN[1::2], GIVEN[2::2], strict=True))
+    for flag in given[::2]:
+        others.pop(flag, None)
+    monkeypatch.delenv("RIPPLE_KAFKA_BROKERS", raising=False)
+    kept = [text for pair in others.items() for text in pair]
+    with pytest.raises(SettingsError, match=said):
+        loaded(["p.py", *kept, *COORDINATOR, *given])
+
+
+def test_places_of_several_outputs_are_taken() -> None:
+    places = ["--source", "kafka:h:1/t", "--sink", "a=log:d/o", "--sink", "b=kafka:h:1,g:2/o"]
+    found = loaded(["p.py", "--store", "s", *places, *COORDINATOR, "--lanes", "kafka:h:1"])
+    assert found.sinks == ("a=log:d/o", "b=kafka:h:1,g:2/o")
+
+
+def test_a_mistyped_variable_is_told_and_those_of_others_are_left_alone() -> None:
+    def told(*names: str) -> list[str]:
+        return list(mistyped(SETTINGS, dict.fromkeys(names, "5")))
+
+    assert told("RIPPLE_KEEEP") == [
+        "RIPPLE_KEEEP is set, and nobody reads it: is RIPPLE_KEEP meant?"
+    ]
+    assert len(told("RIPPLE_CHECKPOINT_INTERVAL", "RIPPLE_STOR", "RIPPLE_CONFG")) == 3
+    programs = (SETTINGS, coordinator.settings.SETTINGS, ripple.flight.settings.SETTINGS)
+    beside = [one.variable for settings in programs for one in settings]
+    services = [
+        f"RIPPLE_{service}_{what}"
+        for service in ("COORDINATOR", "WORKER", "GATEWAY", "DASHBOARD")
+        for what in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_RPC", "PORT", "PORT_9200_TCP")
+    ]
+    for settings in programs:
+        assert not list(mistyped(settings, dict.fromkeys([*beside, *services], "5")))

@@ -1,0 +1,63 @@
+"""The places that settings of a worker name: what can be said of them before anything is opened."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ripple.connectors.locate import check_sealed, output_and_place
+from ripple.connectors.registry import find
+from ripple.errors import RippleError
+from ripple.settings import SettingsError
+from ripple.store.s3_settings import is_s3
+from worker.lane_home import lane_home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ripple.settings import InForce
+
+
+def check_places(found: Mapping[str, InForce], sinks: Sequence[str]) -> None:
+    """Refuse places that no worker can use, whatever the pipeline is. Raises SettingsError."""
+    checks: tuple[tuple[str, Callable[[str], object]], ...] = (
+        ("source", lambda text: find(text, "continued_source")),
+        ("sink", lambda _: _check_sinks(sinks)),
+        ("lanes", lambda text: lane_home(text, [])),
+    )
+    for name, check in checks:
+        given = found[name]
+        try:
+            check(str(given.value))
+        except RippleError as error:
+            raise SettingsError(f"{name}: {error} (from {given.origin})") from error
+    _check_cache(found)
+
+
+def _check_sinks(sinks: Sequence[str]) -> None:
+    pairs = [output_and_place(text) for text in sinks]
+    if not pairs:
+        raise SettingsError("no place is named")
+    for _, place in pairs:
+        check_sealed(place)
+    for what, one in (("output", 0), ("place", 1)):
+        for name, times in Counter(pair[one] for pair in pairs).items():
+            if times > 1:
+                told = (
+                    f"{what} {name!r} is there" if name else "a place without its output is there"
+                )
+                raise SettingsError(f"{told} {times} times: each output has a place of its own")
+
+
+def _check_cache(found: Mapping[str, InForce]) -> None:
+    """Refuse one among what others have, for it deletes what it has no use for."""
+    cache, store = str(found["cache"].value), str(found["store"].value)
+    if not cache or is_s3(store):
+        return
+    cache, store = os.path.realpath(cache), os.path.realpath(store)
+    if os.path.commonpath((cache, store)) in (cache, store):
+        raise SettingsError(
+            f"cache is {found['cache'].value}, which is in the store, or has it in it: give a "
+            f"folder of this worker's own (from {found['cache'].origin})"
+        )
