@@ -20,6 +20,10 @@ KNOWN = {
     "ripple/flight/process.py": ("tests/flight/test_ready.py", OPEN),
     "ripple/flight/server.py": ("tests/flight/barrage/test_server.py", "roles"),
     "ripple/probes.py": ("tests/test_probes.py", OPEN),
+    "ripple/world/live_control_door.py": (
+        "tests/world/test_live_control.py",
+        "the others' connections",
+    ),
     "ripple/world/live_control_server.py": ("tests/dashboard/test_walk.py", "roles"),
     "ripple/world/live_listening.py": ("tests/world/test_seats.py", "the others' connections"),
     "ripple/world/live_network.py": ("tests/world/test_seats.py", "the others' connections"),

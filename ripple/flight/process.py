@@ -66,7 +66,7 @@ async def serve(
         if ticking is None:
             server = FlightServer(flights, settings.roles)
         else:
-            server = FlightServer(flights, ticking.sessions, (ticking.methods,))
+            server = FlightServer(flights, ticking.sessions, (ticking.methods,), ticking.door)
         with listening("port", settings.origins):
             await server.start(joined(settings.host, settings.port), settings.tls)
         stack.push_async_callback(server.close, GRACE_S)

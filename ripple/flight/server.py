@@ -10,7 +10,8 @@ from ripple.access import Right, Role
 from ripple.extras import needed
 from ripple.flight.errors import FlightError, Why
 from ripple.world.control import BUSY, FAILED, KEEPALIVE_S, KEEPALIVE_TIMEOUT_S, UNKNOWN_CALLER
-from ripple.world.live_control_server import BOUNDS, bound, caller_of
+from ripple.world.live_control_door import Door
+from ripple.world.live_control_server import BOUNDS, caller_of, opened
 
 with needed("cluster", "Arrow Flight"):
     import grpc
@@ -60,29 +61,37 @@ class FlightServer:
     """Flights at an address, which it owns."""
 
     def __init__(
-        self, flights: Flights, access: Access | Sessions | None = None, before: Sequence[Any] = ()
+        self,
+        flights: Flights,
+        access: Access | Sessions | None = None,
+        before: Sequence[Any] = (),
+        door: Door | None = None,
     ) -> None:
         """Answer whoever ``access`` lets, or everybody: readers get, operators put.
 
-        before: gRPC's handlers of other calls, and of those that they take over.
+        before: gRPC's handlers of other calls, and of those that they take over. door: what they
+        let settle.
         """
         self.address = ""
+        self._door = Door() if door is None else door
         self._server = grpc.aio.server(options=OPTIONS)
-        self._server.add_generic_rpc_handlers((*before, _Methods(flights, access)))
+        self._server.add_generic_rpc_handlers((*before, _Methods(flights, access, self._door)))
 
     async def start(self, address: str, tls: Tls | None) -> None:
         """Bind the address and begin. Raises OSError, of which TlsError names a file."""
-        self.address = bound(self._server, address, tls)
-        await self._server.start()
+        self.address = await opened(self._server, self._door, address, tls)
 
     async def close(self, grace_s: float) -> None:
         """Take no more calls; after ``grace_s`` end those that are under way."""
+        self._door.refuse()
         await self._server.stop(grace_s)
+        self._door.close()
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
-    def __init__(self, flights: Flights, access: Access | Sessions | None) -> None:
+    def __init__(self, flights: Flights, access: Access | Sessions | None, door: Door) -> None:
         self._access = access
+        self._door = door
         self._calls = 0
         self._known = {
             "ListFlights": answers_stream(self._stream(flights.list_flights)),
@@ -124,6 +133,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
     async def _guarded(self, context: Any) -> AsyncIterator[None]:
         """Let readers in, and the client hear of what goes wrong."""
         await self._check(context)
+        self._door.settle(context)
         if self._calls >= CALLS_MAX:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, BUSY)
         self._calls += 1
@@ -133,7 +143,10 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             await context.abort(grpc.StatusCode[error.why.value], str(error))
         except Exception as error:
             asyncio.get_running_loop().call_exception_handler(
-                {"message": f"a call of {context.peer()} has failed", "exception": error}
+                {
+                    "message": f"a call of {self._door.peer_of(context)} has failed",
+                    "exception": error,
+                }
             )
             await context.abort(grpc.StatusCode.INTERNAL, FAILED)
         finally:

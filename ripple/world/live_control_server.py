@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 from typing import TYPE_CHECKING, Any
 
 from ripple.access import Caller
 from ripple.errors import LimitError
 from ripple.extras import needed
-from ripple.world import addresses, live_tls
+from ripple.world import live_tls
 from ripple.world.control import (
     BUSY,
     FAILED,
@@ -22,6 +21,7 @@ from ripple.world.control import (
     UnreachableError,
     check_length,
 )
+from ripple.world.live_control_door import Door
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,14 +41,8 @@ with needed("cluster", "the control channel"):
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
     from grpc_reflection.v1alpha import reflection
 
-CONNECTIONS_MAX = 2048
-# Of every server: without them whoever gets to the port takes memory and descriptors until there
-# are none left.
-BOUNDS = (
-    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
-    ("grpc.server_handshake_timeout_ms", round(live_tls.HANDSHAKE_SECONDS_MAX * 1000)),
-    ("grpc.so_reuseport", 0),  # two servers at one address would share its callers
-)
+# Of every server, behind its door: who comes has so long to shake hands.
+BOUNDS = (("grpc.server_handshake_timeout_ms", round(live_tls.HANDSHAKE_SECONDS_MAX * 1000)),)
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
@@ -70,8 +64,9 @@ class LiveServer:
     def __init__(self, service: Service) -> None:
         self.address = ""
         self._health = health.aio.HealthServicer()
+        self.door = Door()
         self._server = grpc.aio.server(options=OPTIONS)
-        self._server.add_generic_rpc_handlers((_Methods(service),))
+        self._server.add_generic_rpc_handlers((_Methods(service, self.door),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = sorted(
             {m.rpartition("/")[0] for m in (*service.calls, *service.conversations)}
@@ -84,21 +79,23 @@ class LiveServer:
 
     async def start(self, address: str, tls: Tls | None) -> None:
         """Bind the address and begin. Raises OSError."""
-        self.address = bound(self._server, address, tls)
         for name in self._names:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        await self._server.start()
+        self.address = await opened(self._server, self.door, address, tls)
 
     async def close(self, grace_s: float = 0.0) -> None:
+        self.door.refuse()
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_s)
+        self.door.close()
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
     """A service's methods; the bytes pass as they are."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, door: Door) -> None:
         self._service = service
+        self._door = door
         self._calls = 0
         self._conversations = 0
 
@@ -123,12 +120,12 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         return None
 
     async def _check(self, method: str, request: bytes, context: Any) -> None:
-        """Refuse who may not do this."""
-        if self._service.allows is None:
-            return
-        refused = self._service.allows(method, caller_of(context), request)
-        if refused is not None:
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
+        """Refuse who may not do this; the connection of who may stays."""
+        if self._service.allows is not None:
+            refused = self._service.allows(method, caller_of(context), request)
+            if refused is not None:
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
+        self._door.settle(context)
 
     async def _call(self, answer: Answers, request: bytes, context: Any) -> bytes:
         if self._calls >= self._service.calls_max:
@@ -141,7 +138,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
 
         self._calls += 1
         try:
-            answered: bytes = await _refusing(reply, context)
+            answered: bytes = await _refusing(reply, context, self._door.peer_of(context))
             return answered
         finally:
             self._calls -= 1
@@ -152,7 +149,8 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         self._conversations += 1
         try:
             await context.send_initial_metadata(())
-            await _refusing(lambda: converse(_Handled(context)), context)
+            peer = self._door.peer_of(context)
+            await _refusing(lambda: converse(_Handled(context, peer)), context, peer)
         finally:
             self._conversations -= 1
 
@@ -174,8 +172,8 @@ def caller_of(context: Any) -> Caller:
 class _Handled:
     """A conversation as its handler sees it."""
 
-    def __init__(self, context: Any) -> None:
-        self.peer = str(context.peer())
+    def __init__(self, context: Any, peer: str) -> None:
+        self.peer = peer
         self._context = context
 
     async def receive(self) -> bytes | None:
@@ -193,7 +191,7 @@ class _Handled:
             raise UnreachableError(f"{self.peer}: {error}") from error
 
 
-async def _refusing(work: Callable[[], Awaitable[Any]], context: Any) -> Any:
+async def _refusing(work: Callable[[], Awaitable[Any]], context: Any, peer: str) -> Any:
     """Do the work; let the caller hear of what it raises."""
     try:
         return await work()
@@ -203,27 +201,27 @@ async def _refusing(work: Callable[[], Awaitable[Any]], context: Any) -> Any:
         await context.abort(grpc.StatusCode.CANCELLED, "the conversation broke")
     except Exception as error:
         asyncio.get_running_loop().call_exception_handler(
-            {"message": f"a handler of {context.peer()} has failed", "exception": error}
+            {"message": f"a handler of {peer} has failed", "exception": error}
         )
         await context.abort(grpc.StatusCode.INTERNAL, FAILED)
 
 
-def bound(server: Any, address: str, tls: Tls | None) -> str:
-    """Let a server of gRPC have an address; return it, with the port that it has got.
+async def opened(server: Any, door: Door, address: str, tls: Tls | None) -> str:
+    """Start a server of gRPC behind its door; return the address, with the port that it has got.
 
     Raises OSError, of which TlsError names a file that does not fit.
     """
-    host, _ = addresses.parts(address)
     try:
         if tls is None:
-            port = server.add_insecure_port(address)
+            server.add_insecure_port(door.behind)
         else:
-            port = server.add_secure_port(address, _credentials(address, tls))
-    except RuntimeError:
-        port = 0
-    if port == 0:
-        raise OSError(errno.EADDRINUSE, "is in use, or no address of this machine", address)
-    return addresses.joined(host, port)
+            server.add_secure_port(door.behind, _credentials(address, tls))
+        found = await door.open(address)
+        await server.start()
+    except BaseException:
+        door.close()
+        raise
+    return found
 
 
 def _credentials(address: str, tls: Tls) -> Any:

@@ -7,7 +7,7 @@ import errno
 import socket
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ripple.world import addresses, live_tls
 from ripple.world.seats import Bounds, Seat, Seats
@@ -119,8 +119,9 @@ class LiveListening:
             if transport is None:
                 connection.close()
                 self.seats.leave(seat)
-        if isinstance(transport, asyncio.WriteTransport):
-            seat.end, seat.is_over = transport.abort, transport.is_closing
+        if transport is not None:  # those of uvloop are no transports of asyncio by their class
+            made = cast("asyncio.WriteTransport", transport)
+            seat.end, seat.is_over = made.abort, made.is_closing
 
 
 def _listening(family: int, at: tuple[Any, ...]) -> socket.socket:

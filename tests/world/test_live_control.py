@@ -13,6 +13,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from ripple import event_loop
+from ripple.access import Caller
 from ripple.flight import server as flight_server
 from ripple.world import LiveNetwork, Stream, addresses, live_control_server
 from ripple.world.control import (
@@ -25,9 +27,11 @@ from ripple.world.control import (
     UnreachableError,
 )
 from ripple.world.live_control import LiveControl
+from ripple.world.live_control_door import Door
+from ripple.world.seats import Bounds
 from tests.cli.processes import RIPPLE, run
 from tests.patience import PATIENCE_S
-from tests.world.control_contract import offered, upper
+from tests.world.control_contract import echo, offered, upper
 from tests.world.test_networks import LiveCertificates
 
 
@@ -137,6 +141,8 @@ import asyncio, sys
 from ripple.world import LiveNetwork, Tls
 from ripple.world.control import Service
 from ripple.world.live_control import LiveControl
+from ripple.world.live_control_door import Door
+from ripple.world.seats import Bounds
 
 async def main(folder):
     files = {"certificate": "a.crt", "key": "a.key", "authority": "ca.crt"}
@@ -158,25 +164,69 @@ asyncio.run(main(sys.argv[1]))
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_connections_are_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = dict(live_control_server.OPTIONS) | {"grpc.max_allowed_incoming_connections": 4}
-    assert few.keys() == dict(live_control_server.OPTIONS).keys(), "there is a bound"
-    monkeypatch.setattr(live_control_server, "OPTIONS", tuple(few.items()))
+@pytest.mark.parametrize("secured", [False, True])
+def test_a_crowd_without_a_word_keeps_nobody_out(
+    secured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who may call stay, whatever comes; of the others the oldest give way."""
+    monkeypatch.setattr(live_control_server, "Door", lambda: Door(Bounds(8, 6, 3)))
+    certificates = LiveCertificates(tmp_path)
+    tls = certificates.issue("worker") if secured else None
+
+    def allows(_: str, caller: Caller, __: bytes) -> str | None:
+        return "you may not" if caller.token == "no" else None
 
     async def main() -> None:
-        server = await LiveControl().serve("127.0.0.1:0", Service())
+        service = Service({"good": upper}, {"c": echo}, allows=allows)
+        server = await LiveControl().serve("127.0.0.1:0", service, tls=tls)
         host, port = addresses.parts(server.address)
-        opened = [await asyncio.open_connection(host, port) for _ in range(8)]
-        ends = [asyncio.create_task(_end_of(reader)) for reader, _ in opened]
+        known = LiveControl().channel(server.address, tls=tls)
+        conversation = await known.open("c", deadline_s=PATIENCE_S)
+        refused = LiveControl("no").channel(server.address, tls=tls)
+        with pytest.raises(RefusedError, match="you may not"):
+            await refused.call("good", b"", deadline_s=PATIENCE_S)
+        crowd = [await asyncio.open_connection(host, port) for _ in range(20)]
+        ends = [asyncio.create_task(_end_of(reader)) for reader, _ in crowd]
+        another = LiveControl().channel(server.address, tls=tls)
+        assert await another.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
         async with asyncio.timeout(PATIENCE_S):
-            while sum(end.done() for end in ends) < 4:
+            while sum(end.done() for end in ends) < 17:
                 await asyncio.sleep(0.01)
-        for _, writer in opened:
+        assert len(server.door.seats) <= 5
+        await conversation.send(b"still here")
+        assert await conversation.receive() == b"still here"
+        for _, writer in crowd:
             writer.close()
+        for channel in (known, refused, another):
+            await channel.close()
         await asyncio.gather(*ends)
         await server.close()
+        async with asyncio.timeout(PATIENCE_S):
+            while len(server.door.seats):
+                await asyncio.sleep(0.01)
 
-    asyncio.run(main())
+    event_loop.run(main())
+
+
+def test_much_passes_the_door_both_ways_and_whoever_comes_is_named() -> None:
+    peers = []
+
+    async def told(conversation: Conversation) -> None:
+        peers.append(conversation.peer)
+        await echo(conversation)
+
+    async def main() -> None:
+        async with offered(LiveControl(), Service(conversations={"c": told})) as channel:
+            conversation = await channel.open("c", deadline_s=PATIENCE_S)
+            for size in (0, 1, 3 << 20):
+                sent = bytes(range(256)) * (size // 256) or bytes(size)
+                await conversation.send(sent)
+                assert await conversation.receive() == sent
+            await conversation.finish()
+            assert await conversation.receive() is None
+        assert {addresses.parts(peer)[0] for peer in peers} <= {"127.0.0.1", "::1"}
+
+    event_loop.run(main())
 
 
 @pytest.mark.parametrize("options", [live_control_server.OPTIONS, flight_server.OPTIONS])

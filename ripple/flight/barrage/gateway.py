@@ -10,6 +10,7 @@ from ripple.flight.barrage.feed import Feeds
 from ripple.flight.barrage.server import Methods
 from ripple.flight.barrage.service import Tables
 from ripple.flight.barrage.session import Sessions
+from ripple.world.live_control_door import Door
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
@@ -25,6 +26,7 @@ class Barrage(NamedTuple):
 
     sessions: Sessions
     methods: Methods
+    door: Door
 
 
 def barrage(
@@ -37,4 +39,6 @@ def barrage(
     stack.callback(resting.cancel)
     sessions = Sessions(access, world.clock, world.random)
     exchanges = Exchanges(feeds, sessions, world.clock)
-    return Barrage(sessions, Methods(Tables(feeds, sessions, flights), exchanges, sessions))
+    door = Door()
+    methods = Methods(Tables(feeds, sessions, flights), exchanges, sessions, door)
+    return Barrage(sessions, methods, door)

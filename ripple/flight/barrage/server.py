@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ripple.flight.barrage.exchange import Exchanges
     from ripple.flight.barrage.service import Tables
     from ripple.flight.barrage.session import Session, Sessions
+    from ripple.world.live_control_door import Door
 
 FLIGHT = "arrow.flight.protocol.FlightService"
 DEEPHAVEN = "io.deephaven.proto.backplane.grpc"
@@ -34,7 +35,11 @@ _HEADER = "authorization"
 class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
     """The calls that clients of Deephaven make. Whoever makes one has a session from then on."""
 
-    def __init__(self, tables: Tables, exchanges: Exchanges, sessions: Sessions) -> None:
+    def __init__(
+        self, tables: Tables, exchanges: Exchanges, sessions: Sessions, door: Door
+    ) -> None:
+        """door: where whoever has a session keeps the seat."""
+        self._door = door
         self._exchanges = exchanges
         self._sessions = sessions
         self._calls = _Count(CALLS_MAX)
@@ -108,6 +113,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         entered = False
         try:
             session = self._entered(context, lasting=lasting)
+            self._door.settle(context)
             if not count.add():
                 raise FlightError(Why.TOO_MUCH, BUSY)
             entered = True
@@ -120,7 +126,10 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             return
         except Exception as error:
             asyncio.get_running_loop().call_exception_handler(
-                {"message": f"a call of {context.peer()} has failed", "exception": error}
+                {
+                    "message": f"a call of {self._door.peer_of(context)} has failed",
+                    "exception": error,
+                }
             )
             await context.abort(grpc.StatusCode.INTERNAL, FAILED)
         finally:

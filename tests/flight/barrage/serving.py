@@ -17,6 +17,7 @@ from ripple.flight.server import FlightServer
 from ripple.flight.service import Flights
 from ripple.world import LiveClock
 from ripple.world.live import LiveRandom
+from ripple.world.live_control_door import Door
 from ripple.world.tls import Tls
 from tests.flight.barrage.workload import LAYOUT, Seen, Shows, Workload
 
@@ -57,8 +58,9 @@ async def serving(
         feeds, sessions, clock, interval_s=interval_s, asked_s=asked_s, send_s=send_s, held=held
     )
     flights = Flights(None, {})  # type: ignore[arg-type]  # nobody asks for plain tables
-    methods = Methods(Tables(feeds, sessions, flights), exchanges, sessions)
-    server = FlightServer(flights, sessions, (methods,))
+    door = Door()
+    methods = Methods(Tables(feeds, sessions, flights), exchanges, sessions, door)
+    server = FlightServer(flights, sessions, (methods,), door)
     await server.start("127.0.0.1:0", tls)
     try:
         yield Served(server.address, seen, feeds, sessions, exchanges, held)
