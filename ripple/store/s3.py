@@ -21,7 +21,7 @@ from ripple.world.errors import StoreError
 with needed("s3", "a store in S3"):
     from aiobotocore.config import AioConfig
     from aiobotocore.session import get_session
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import ClientError, FlexibleChecksumError
 
 if TYPE_CHECKING:
     from ripple.world.ports import Random
@@ -97,23 +97,34 @@ class S3Store:
             return owner == nonce
 
     async def get(self, name: str, *, length_max: int) -> bytes | None:
-        """Return an object, None if there is none."""
+        """Return an object, None if there is none.
+
+        Bytes that do not have the checksum that S3 keeps are got once more, for the way may have
+        changed them, and returned as they come then: who reads them knows what they should be.
+        """
         key = self._prefix + name
         try:
-            async with asyncio.timeout(self._answer_s) as limit:
-                client = await self._ready()
-                reply = await client.get_object(**self._at(key))
-                length = int(reply["ContentLength"])
-                async with reply["Body"] as body:
-                    if length > length_max:
-                        raise LimitError(f"{self._url(key)} has {length} bytes, above {length_max}")
-                    allowed_s = self._answer_s + length / BYTES_PER_S_MIN
-                    limit.reschedule(asyncio.get_running_loop().time() + allowed_s)
-                    data: bytes = await body.read()
+            try:
+                return await self._read(key, length_max, ChecksumMode="ENABLED")
+            except FlexibleChecksumError:
+                return await self._read(key, length_max)
         except TROUBLE as error:
             if is_absent(error):
                 return None
             raise self._error(error, "get", key) from error
+
+    async def _read(self, key: str, length_max: int, **how: str) -> bytes:
+        """Return an object. Raises what the client below does, LimitError and StoreError."""
+        async with asyncio.timeout(self._answer_s) as limit:
+            client = await self._ready()
+            reply = await client.get_object(**self._at(key), **how)
+            length = int(reply["ContentLength"])
+            async with reply["Body"] as body:
+                if length > length_max:
+                    raise LimitError(f"{self._url(key)} has {length} bytes, above {length_max}")
+                allowed_s = self._answer_s + length / BYTES_PER_S_MIN
+                limit.reschedule(asyncio.get_running_loop().time() + allowed_s)
+                data: bytes = await body.read()
         if len(data) != length:
             raise StoreError(f"{self._url(key)} came cut: {len(data)} of {length}", done=False)
         return data
@@ -241,6 +252,7 @@ class S3Store:
             max_pool_connections=CONNECTIONS_MAX,
             connect_timeout=CONNECT_S,
             read_timeout=READ_S,
+            response_checksum_validation="when_required",  # by ChecksumMode: see get
         )
         return get_session().create_client(
             "s3",

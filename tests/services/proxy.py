@@ -55,9 +55,9 @@ class Proxy:
     """Carries bytes to ``target``, a ``host:port``, within the loop of ``async with``.
 
     delay_s: how long each chunk of a request waits. drip_s: how long each byte of a reply waits.
-    rewrites: what stands in requests, and what is
-    put there instead, of the same length. requests: the first lines of those of HTTP. lost: replies
-    that the server gave and nobody got. forged: those that it did not give.
+    rewrites: what stands in requests, and what is put there instead, of the same length. garbled:
+    the same of replies, each once. requests: the first lines of those of HTTP. lost: replies that
+    the server gave and nobody got. forged: those that it did not give.
     """
 
     target: str
@@ -67,6 +67,7 @@ class Proxy:
     lost: int = 0
     forged: int = 0
     rewrites: tuple[bytes, bytes] = (b"", b"")
+    garbled: list[tuple[bytes, bytes]] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
     address: str = ""
     _troubles: list[_Trouble] = field(default_factory=list)
@@ -153,6 +154,8 @@ class Proxy:
                 if link.loses_reply and not data.startswith(CONTINUE):
                     self.lost += 1
                     break
+                if self.garbled and self.garbled[0][0] in data:
+                    data = data.replace(*self.garbled.pop(0))
                 for piece in (
                     (data[i : i + 1] for i in range(len(data))) if self.drip_s else (data,)
                 ):

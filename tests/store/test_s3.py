@@ -183,6 +183,17 @@ def test_a_store_that_is_cut_off_is_an_error_and_found_again(told) -> None:
     told(story)
 
 
+def test_bytes_that_were_damaged_come_as_they_are_for_who_knows_better(told) -> None:
+    async def story(store: S3Store, proxy: Proxy) -> None:
+        await store.put_if_absent("a.bin", b"as they were")
+        proxy.garbled = [(b"as they were", b"as they weRe")] * 2  # not on the way
+        assert await store.get("a.bin", length_max=20) == b"as they weRe"
+        proxy.garbled.clear()
+        assert await store.get("a.bin", length_max=20) == b"as they were"
+
+    told(story)
+
+
 @pytest.mark.parametrize("length", [0, 10_000], ids=["head", "body"])
 def test_an_answer_that_drips_is_none_however_much_is_allowed(
     server: ObjectServer, bucket: str, length: int
