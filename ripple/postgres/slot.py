@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.library_errors import said
-from ripple.connectors.postgres.session import defaults
+from ripple.connectors.postgres.answers import AsyncConnection
+from ripple.connectors.postgres.session import defaults, said_by
 from ripple.errors import InputAwayError, InputError
 from ripple.extras import needed
 from ripple.postgres.changes import Published
@@ -83,7 +84,7 @@ class Slots:
     async def connected(self) -> AsyncIterator[psycopg.AsyncConnection]:
         """Connect; what is done within is one transaction."""
         options = f"-c statement_timeout={STATEMENT_MS}"
-        async with await psycopg.AsyncConnection.connect(self.conninfo(options=options)) as one:
+        async with await AsyncConnection.connect(self.conninfo(options=options)) as one:
             yield one
 
     async def look(self) -> Slot:
@@ -192,7 +193,7 @@ class Slots:
             [text],
         )
         if found is None:
-            raise InputError(f"{self.place}: there is no such table")
+            raise await self._unseen(connection)
         relation, schema, name, identity = found
         rows = await connection.execute(
             "SELECT a.attname, a.atttypid, %(identity)s = 'f' OR "
@@ -205,6 +206,20 @@ class Slots:
         )
         columns = tuple([Column(*one) async for one in rows])
         return Published(relation, schema, name), columns
+
+    async def _unseen(self, connection: psycopg.AsyncConnection) -> InputError:
+        """Return why a table is not seen: nobody sees into a schema that he may not use."""
+        found = await _row(
+            connection,
+            "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relname = %s AND n.nspname = ANY(CASE WHEN %s <> '' THEN ARRAY[%s] ELSE "
+            "string_to_array(replace(current_setting('search_path'), '\"', ''), ', ') END) "
+            "AND NOT has_schema_privilege(n.oid, 'USAGE')",
+            [self.place.table, self.place.schema, self.place.schema],
+        )
+        if found is None:
+            return InputError(f"{self.place}: there is no such table")
+        return InputAwayError(f"{self.place}: permission denied for schema {found[0]}")
 
     async def _check_published(
         self, connection: psycopg.AsyncConnection, number: int, columns: tuple[Column, ...]
@@ -276,10 +291,8 @@ def told(place: PostgresPlace, error: BaseException) -> InputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
     if isinstance(error, InputError):
         return error
-    if is_denied(error):
-        return InputError(f"{place}: {said(error)}")
-    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    return InputAwayError(f"{place}: {said(error, primary)}")
+    why = said_by(error) if isinstance(error, psycopg.Error) else said(error)
+    return InputAwayError(f"{place}: {why}")
 
 
 def is_denied(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ from ripple.connectors.locate import open_sink
 from ripple.connectors.postgres.place import PostgresPlace
 from ripple.connectors.postgres.places import continue_table, look, owners, reached
 from ripple.connectors.postgres.sink import PostgresSink
-from ripple.errors import OutputError
+from ripple.errors import OutputAwayError, OutputError
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Job, ripple
@@ -314,6 +314,51 @@ def test_a_cut_that_is_too_large_to_be_kept_is_sent_in_parts(
     with pytest.raises(OutputError, match=r"cannot write postgres:quotes: .*terminat"):
         one.commit(at(2))
     assert sink().committed == at(1)
+
+
+@pytest.mark.parametrize(
+    ("taken", "given", "why"),
+    [
+        ("REVOKE ALL ON quotes, ripple_outputs FROM teller", "{all}", "permission denied"),
+        (
+            "REVOKE USAGE ON SCHEMA public FROM teller",
+            "{all}",
+            "no schema has been selected|denied",
+        ),
+        (
+            "ALTER ROLE teller SET default_transaction_read_only = on",
+            "ALTER ROLE teller RESET default_transaction_read_only",
+            "read-only transaction",
+        ),
+    ],
+)
+def test_rights_that_are_taken_may_come_back(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch, taken: str, given: str, why: str
+) -> None:
+    rights = (
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO teller; GRANT ALL ON SCHEMA public TO teller"
+    )
+
+    def run(command: str) -> None:
+        with server.connect() as connection:
+            connection.execute(command)  # type: ignore[call-overload]  # the test's own text
+
+    sink().close()
+    run("DROP ROLE IF EXISTS teller; CREATE ROLE teller LOGIN PASSWORD 'x'; " + rights)
+    monkeypatch.setenv("PGUSER", "teller")
+    monkeypatch.setenv("PGPASSWORD", "x")
+    one = sink()
+    one.write(changes(("A", "x", 0, 1.0)), at(1))
+    run(taken)
+    if "ROLE" in taken:
+        run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'teller'")
+    with pytest.raises(OutputAwayError, match=why):
+        one.commit(at(1))
+    run(given.format(all=rights))
+    one.commit(at(1))
+    assert server.rows("SELECT symbol, price FROM quotes") == [("A", 1.0)]
+    one.close()
+    run("DROP OWNED BY teller; DROP ROLE teller")
 
 
 def test_passwords_and_hosts_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

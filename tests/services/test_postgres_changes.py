@@ -26,6 +26,8 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.cut import Cut
 from ripple.errors import InputError
+from ripple.events import InputWaits
+from ripple.partition import patient_inputs
 from ripple.partition.patient_inputs import PatientInputs
 from ripple.postgres.inputs import PostgresInputs
 from ripple.postgres.places import check, discover, open_inputs, open_source
@@ -693,4 +695,68 @@ def test_a_reader_that_follows_lets_a_server_shut_down(server: Postgres, tmp_pat
             await reader
         await inputs.close()
 
+    asyncio.run(story())
+
+
+KICK = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+RIGHTS = {
+    "ALTER ROLE {} PASSWORD 'other'": "ALTER ROLE {} PASSWORD 'x'",
+    "ALTER ROLE {} NOREPLICATION": "ALTER ROLE {} REPLICATION",
+    "REVOKE USAGE ON SCHEMA s{} FROM {}": "GRANT USAGE ON SCHEMA s{} TO {}",
+}
+
+
+def test_rights_that_are_taken_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = named(tmp_path)
+    table = f"s{role}.{role}"
+    run(
+        f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'x'",
+        f"CREATE SCHEMA s{role}",
+        f"GRANT USAGE, CREATE ON SCHEMA s{role} TO {role}",
+        f"CREATE TABLE {table} ({TICKS})",
+        f"ALTER TABLE {table} REPLICA IDENTITY FULL",
+        f"CREATE PUBLICATION ripple_s{role}_{role} FOR TABLE {table}",
+        f"SELECT pg_create_logical_replication_slot('ripple_s{role}_{role}', 'pgoutput')",
+    )
+    monkeypatch.setenv("PGUSER", role)
+    monkeypatch.setenv("PGPASSWORD", "x")
+
+    def add(count: int) -> None:
+        number = 10 * count
+        run(
+            f"INSERT INTO {table} (number, name, price, size, at_ns) "
+            f"SELECT i, 'a', 1.0, 1, i FROM generate_series({number}, {number + 9}) i"
+        )
+
+    async def story() -> None:
+        inputs, cut = PatientInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
+        waits: list[str] = []
+
+        def tell(event: object) -> None:
+            if isinstance(event, InputWaits):
+                waits.append(event.error)
+
+        inputs.tell = tell
+        await asyncio.to_thread(add, 0)
+        await inputs.open(cut, 10)
+        reader = asyncio.create_task(read_up_to(inputs, cut, 10 * len(RIGHTS) + 10))
+        for count, (taken, given) in enumerate(RIGHTS.items(), 1):
+            await comes(lambda count=count: cut["rows"] == 10 * count)
+            kick = (
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+            )
+            told = len(waits)
+            await asyncio.to_thread(run, taken.format(role, role), kick)
+            await comes(lambda told=told: len(waits) > told or reader.done())
+            await asyncio.to_thread(run, given.format(role, role))
+            await asyncio.to_thread(add, count)
+        async with asyncio.timeout(PATIENCE_S):
+            await reader
+        await inputs.close()
+        assert "password authentication failed" in waits[0]
+        assert "permission denied" in waits[-1]
+
+    monkeypatch.setattr(patient_inputs, "TELL_FIRST_S", 0.0)
     asyncio.run(story())

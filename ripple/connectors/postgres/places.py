@@ -8,10 +8,11 @@ from ripple.connectors.connector import Part
 from ripple.connectors.contract import Commit
 from ripple.connectors.postgres.place import PostgresPlace
 from ripple.connectors.postgres.record import Records
-from ripple.connectors.postgres.session import connected, looked_at, told
+from ripple.connectors.postgres.session import connected, looked_at, said_by, told
 from ripple.connectors.postgres.sink import PostgresSink, WholeTable
 from ripple.connectors.postgres.table import Table
 from ripple.connectors.text.cut_record import Owner
+from ripple.errors import OutputError
 from ripple.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
@@ -86,7 +87,7 @@ def check(path: str) -> str:
             ).fetchone() or (None,)
             version = connection.info.server_version // 10_000
     except psycopg.Error as error:
-        raise told(str(place), error) from error
+        raise OutputError(f"{place}: {said_by(error)}") from error
     return f"PostgreSQL {version} answers; {place} is " + ("there" if found else "not there yet")
 
 

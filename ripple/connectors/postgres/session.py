@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.library_errors import said
+from ripple.connectors.postgres.answers import Connection
 from ripple.connectors.postgres.record import Records
 from ripple.errors import OutputError
 from ripple.extras import needed
@@ -56,7 +57,8 @@ def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
         keepalives_idle=10,
         tcp_user_timeout=30_000,
     )
-    connection = psycopg.connect(settings)
+    connection = Connection.connect(settings)
+    connection.settings = settings
     try:
         connection.execute("SET client_encoding = 'UTF8'")
         connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
@@ -208,4 +210,12 @@ def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
 
 def told(name: str, error: psycopg.Error) -> OutputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
-    return OutputError(f"cannot write {name}: {said(error, error.diag.message_primary)}")
+    return OutputError(f"cannot write {name}: {said_by(error)}")
+
+
+def said_by(error: psycopg.Error) -> str:
+    """Return what the server says, or why it cannot be reached, and what to do if we know it."""
+    text = said(error, error.diag.message_primary)
+    if "no password supplied" in text:
+        return f"{text}. Name it in PGPASSFILE, in a service file or in PGPASSWORD"
+    return text

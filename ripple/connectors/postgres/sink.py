@@ -17,6 +17,7 @@ from ripple.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg
+    from psycopg import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,17 @@ if TYPE_CHECKING:
 PENDING_BYTES_MAX = 64 << 20
 # For a moment: whoever commits may do so again.
 DELAYS_S = (0.1, 0.3, 1.0)
+# A server that is away, is a copy of another one now, or lets us do nothing. A table that is
+# not seen may be in a schema that we may not use; a new connection finds out whether it is gone.
+AWAY = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.IdleInTransactionSessionTimeout,
+    errors.InsufficientPrivilege,
+    errors.InvalidSchemaName,
+    errors.ReadOnlySqlTransaction,
+    errors.UndefinedTable,
+)
 
 
 class _Pending:
@@ -131,9 +143,9 @@ class PostgresSink:
             try:
                 self._commit(reached)
                 break
-            except psycopg.errors.ProgramLimitExceeded as error:
+            except errors.ProgramLimitExceeded as error:
                 raise self._too_long(error) from error
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            except AWAY as error:
                 self._disconnect()
                 if self._has_staged:
                     raise told(self.name, error) from error

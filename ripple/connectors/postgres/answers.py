@@ -1,0 +1,88 @@
+"""Connections on which no answer is waited for without end.
+
+The system finds out that a machine is gone; whose machine takes what is sent and never answers,
+since its process is frozen or its disk hangs, is found out here.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ripple.extras import needed
+
+with needed("postgres", "a table of PostgreSQL"):
+    import psycopg
+    from psycopg.errors import ConnectionTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg.abc import RV, PQGen
+
+ANSWER_S = 45.0
+PROBE_S = 10
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection whose statements may take as long as they need, while their server works.
+
+    A statement without an answer for ANSWER_S is waited for on, if the server lets another
+    connection in. ``settings`` are what that one is made with; "": there is none.
+    """
+
+    settings: str = ""
+
+    def wait(self, gen: PQGen[RV], *given: Any, **more: Any) -> RV:
+        """Wait as psycopg does. Raises OperationalError, and is closed, where nobody answers."""
+        try:
+            return super().wait(_in_time(gen, self._is_there), *given, **more)
+        except _SilentError:
+            self.pgconn.finish()
+            raise
+
+    def _is_there(self) -> bool:
+        if not self.settings:
+            return False
+        try:
+            psycopg.connect(self.settings, connect_timeout=PROBE_S).close()
+        except ConnectionTimeout:
+            return False
+        except psycopg.Error:
+            pass  # who refuses has answered; if the server has ended, so has the connection
+        return True
+
+
+class AsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """A connection whose statements the server ends in time by itself, if it can."""
+
+    async def wait(self, gen: PQGen[RV], *given: Any, **more: Any) -> RV:
+        """Wait as psycopg does. Raises OperationalError, and is closed, where nobody answers."""
+        try:
+            return await super().wait(_in_time(gen, lambda: False), *given, **more)
+        except _SilentError:
+            self.pgconn.finish()
+            raise
+
+
+class _SilentError(psycopg.OperationalError):
+    """The server holds the connection and says nothing."""
+
+
+def _in_time(gen: PQGen[RV], is_there: Callable[[], bool]) -> PQGen[RV]:
+    """Go on as ``gen`` does, which is told every moment whether the connection is ready."""
+    heard_s = time.monotonic()
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if ready:
+                heard_s = time.monotonic()
+            elif time.monotonic() - heard_s > ANSWER_S:
+                if not is_there():
+                    raise _SilentError(f"the server has said nothing for {ANSWER_S:g} s")
+                heard_s = time.monotonic()
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        result: RV = done.value
+        return result
