@@ -522,6 +522,7 @@ OF_EXTRA = {
     "ripple/redis/places.py": ("redis", {"redis"}),
     "ripple/connectors/delta_lake/table.py": ("delta", {"deltalake"}),
     "ripple/connectors/postgres/record.py": ("postgres", {"psycopg"}),
+    "ripple/connectors/postgres/answers.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/session.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/sink.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/table.py": ("postgres", {"psycopg"}),

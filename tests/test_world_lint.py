@@ -113,6 +113,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "knows the variables in which PostgreSQL's programs look for a server",
         ("os.environ", "os.environ.get"),
     ),
+    "ripple/connectors/postgres/answers.py": (
+        "a server that says nothing is left after a time",
+        ("time",),
+    ),
     "ripple/connectors/postgres/sink.py": (
         "waits for a server that is away, in a thread where nothing else is done",
         ("time",),

@@ -23,7 +23,7 @@ from ripple.checkpoint import (
 from ripple.checkpoint.format import fold_name
 from ripple.cli.checkpoint_tables import compare, write_table
 from ripple.cli.exits import say
-from ripple.cli.forms import add_format, write
+from ripple.cli.forms import add_format, many, write
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.errors import InputError, LimitError
 from ripple.fenced import DamagedError
@@ -260,7 +260,9 @@ def _tell_verified(form: str, found: list[dict[str, Any]]) -> int:
 
 
 def _whole_partition(one: dict[str, Any]) -> str:
-    return f"{one['pipeline']}/{one['partition']}: {one['checkpoints']} checkpoints, all whole"
+    return (
+        f"{one['pipeline']}/{one['partition']}: {many(one['checkpoints'], 'checkpoint')}, all whole"
+    )
 
 
 def _whole_file(one: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ripple.cli import cluster_down
 from ripple.cli.dashboard import configure_dashboard, not_there, url_of
 from ripple.cli.exits import EXIT_FAILURE
+from ripple.cli.forms import many
 from ripple.cli.numbers import positive
 from ripple.cli.places import STORE, a_place, a_store
 from ripple.cli.up.at_work import at_work
@@ -192,9 +193,9 @@ def check_begun(store: str, partitions: int) -> None:
     found = asyncio.run(first_stage()) if is_s3(store) or os.path.isdir(store) else None
     if found not in (None, partitions):
         raise InputError(
-            f"the cluster of {store} has {found} partitions, for ever, not {partitions}: leave "
-            "--partitions out; or begin another one, with another --dir, another store and other "
-            "outputs"
+            f"the cluster of {store} has {many(found, 'partition')}, for ever, not {partitions}: "
+            "leave --partitions out; or begin another one, with another --dir, another store and "
+            "other outputs"
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.connector_template import files_of
-from ripple.cli.forms import add_format, write
+from ripple.cli.forms import add_format, many, write
 from ripple.cli.places import a_place
 from ripple.connectors.installed import load
 from ripple.connectors.registry import USES, is_stream, of_scheme, schemes
@@ -120,7 +120,7 @@ def _discover(place: str, form: str) -> None:
         for row in rows:
             key = f" by {', '.join(row['key'])}" if row["key"] else ""
             again = "" if row["replayable"] else ", read once"
-            print(f"{row['place']}: {row['partitions']} partitions{key}{again}")
+            print(f"{row['place']}: {many(row['partitions'], 'partition')}{key}{again}")
             for name, kind in (row["columns"] or {}).items():
                 print(f"  {name}: {kind}")
 

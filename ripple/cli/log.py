@@ -151,7 +151,7 @@ def _create(options: argparse.Namespace) -> int:
             compression=compression_of(options.compression),
         ),
     )
-    print(f"{options.topic}: {topic.partitions} partitions of {topic.schema.name}")
+    print(f"{options.topic}: {many(topic.partitions, 'partition')} of {topic.schema.name}")
     return 0
 
 

@@ -6,7 +6,7 @@ import shlex
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli.forms import write
+from ripple.cli.forms import many, write
 from ripple.log import LogDamagedError, PartitionReader
 from ripple.log.epochs import read_epochs, segments
 from ripple.log.repair import Loss, find_loss, give_up
@@ -40,7 +40,8 @@ def _print(known: dict[str, Any]) -> None:
         owner = f", owner of epoch {held['epoch']}" if held["epoch"] else ""
         print(
             f"partition {held['partition']}: offsets {held['first_offset']} to "
-            f"{held['next_offset']}, {held['segments']} segments, {held['bytes']:,} bytes{owner}"
+            f"{held['next_offset']}, {many(held['segments'], 'segment')}, "
+            f"{held['bytes']:,} bytes{owner}"
         )
 
 
@@ -116,11 +117,11 @@ def _print_verified(one: dict[str, Any]) -> None:
             print(f"{where}: {one['way_out']}")
         return
     print(
-        f"{where}: {one['records']} records in {one['frames']} frames and "
-        f"{one['segments']} segments, {one['bytes']:,} bytes"
+        f"{where}: {many(one['records'], 'record')} in {many(one['frames'], 'frame')} and "
+        f"{many(one['segments'], 'segment')}, {one['bytes']:,} bytes"
     )
     if one["given_up"]:
-        print(f"{where}: {one['given_up']} records were lost and given up")
+        print(f"{where}: {many(one['given_up'], 'record')} lost and given up")
     for problem in one["problems"]:
         print(f"{where}: {problem}")
 
@@ -165,4 +166,6 @@ def repair(topic: Topic, partition: int, first: int, last: int) -> None:
     """Give up the records from ``first`` to ``last``, which are lost, and say so."""
     kept = give_up(topic, partition, first, last + 1)
     said = f"; the segment as it was is kept as {kept}" if kept else ""
-    print(f"partition {partition}: gave up {last + 1 - first} records, {first}-{last}{said}")
+    print(
+        f"partition {partition}: gave up {many(last + 1 - first, 'record')}, {first}-{last}{said}"
+    )

@@ -97,7 +97,7 @@ class Topic:
             )
         disk.make_folder(path)
         if disk.exists(f"{path}/topic"):
-            raise TopicError(f"{path}: there is a topic already")
+            raise TopicError(f"{path}: there is a topic already: append to it, or name another one")
         if any(
             is_number(name) and _has_segments(disk, f"{path}/{name}") for name in disk.list(path)
         ):
@@ -106,7 +106,7 @@ class Topic:
                 "restore it from a copy, or create a topic of another name"
             )
         if not topic._write():
-            raise TopicError(f"{path}: there is a topic already")
+            raise TopicError(f"{path}: there is a topic already: append to it, or name another one")
         return topic
 
     @classmethod

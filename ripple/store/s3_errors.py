@@ -141,7 +141,8 @@ def _unanswered(error: Exception, operation: str, where: str) -> StoreError:
         text = " ".join(str(error).split())[:_SAID_CHARACTERS_MAX]
         return StoreRefusedError(f"{where}: it cannot be asked: {text or kind}")
     done = False if isinstance(error, _NOT_SENT) or operation != "put" else None
-    return StoreError(f"{where}: no answer ({kind})", done=done)
+    hint = ": does the store speak TLS? Check s3_endpoint" * isinstance(error, boto.SSLError)
+    return StoreError(f"{where}: no answer ({kind}){hint}", done=done)
 
 
 def _is_of(error: BaseException, kind: type[Exception]) -> bool:

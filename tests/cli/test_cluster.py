@@ -175,7 +175,7 @@ def test_cluster_that_has_begun_keeps_its_number_of_partitions(tmp_path: Path) -
 
     asyncio.run(begin())
     check_begun(store, 1)
-    with pytest.raises(InputError, match="has 1 partitions, for ever, not 4: leave --partitions"):
+    with pytest.raises(InputError, match="has 1 partition, for ever, not 4: leave --partitions"):
         check_begun(store, 4)
 
 
