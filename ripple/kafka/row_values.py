@@ -51,6 +51,8 @@ def row_values(
     if form == "msgpack":
         return FlatValues(output.fields, name, avro=False)
     assert registry is not None
+    if form == "avro":
+        FlatValues(output.fields, name, avro=True)  # what it refuses must not be registered
     try:
         number = registry.register(subject, *_schema(form, output))
     except (RegistryError, SchemaError) as error:

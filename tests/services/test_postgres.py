@@ -34,6 +34,7 @@ from tests.patience import PATIENCE_S, until
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
 from tests.services.proxy import Proxy
+from tests.sinks.result_types import EVENTS, KINDS, pipeline_of
 
 pytestmark = pytest.mark.services
 
@@ -266,6 +267,15 @@ def test_a_plain_run_writes_a_table_whole_or_leaves_it(server: Postgres) -> None
     assert server.rows(SYMBOL) == [("B",)]
     with pytest.raises(OutputError, match="a run that is gone on with and one that is not"):
         sink()
+
+
+def test_a_result_of_every_type_comes_back(server: Postgres) -> None:
+    pipeline = pipeline_of(**{name: kind.type for name, kind in KINDS.items()})
+    for _ in range(2):  # a table that is made, and one that is there
+        rp.run(pipeline, source=EVENTS, sink="postgres:results")
+        columns = ", ".join(f'"{name}"' for name in KINDS)
+        found = server.rows(f"SELECT {columns} FROM results ORDER BY k")
+        assert [*zip(*found, strict=True)] == [kind.held for kind in KINDS.values()]
 
 
 def test_a_commit_whose_answer_was_lost_is_not_made_twice(server: Postgres) -> None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from ripple.errors import OutputError
 from ripple.extras import needed
 from ripple.ops import OP, OP_NAMES, OP_SET
-from ripple.schema.types import Bool, Float, Int, Int64, Option, String
+from ripple.schema.arrow import to_arrow
+from ripple.schema.types import Schema
 
 with needed("postgres", "a table of PostgreSQL"):
     from psycopg import sql
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.postgres.place import PostgresPlace
     from ripple.pipeline.plan import Output, Plan
-    from ripple.schema.types import Field, FieldType
+    from ripple.schema.types import Field
 
 STAGED: LiteralString = "ripple_staged"
 POSITION: LiteralString = "ripple_n"
@@ -31,12 +32,11 @@ KEYS_READ = 10_000
 TAKEN = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", POSITION}
 NAME_BYTES_MAX = 63
 
-_TYPES: dict[type[FieldType], LiteralString] = {
-    Bool: "boolean",
-    Float: "double precision",
-    Int: "bigint",
-    Int64: "bigint",
-    String: "text",
+_TYPES: dict[pa.DataType, LiteralString] = {
+    pa.bool_(): "boolean",
+    pa.float64(): "double precision",
+    pa.int64(): "bigint",
+    pa.string(): "text",
 }
 _OTHER: LiteralString = "json"  # its text as it was: jsonb has no -0.0, and other digits
 
@@ -210,8 +210,8 @@ class Table:
 
 
 def _type_of(field: Field) -> LiteralString:
-    of = field.type.of if isinstance(field.type, Option) else field.type
-    return _TYPES.get(type(of), _OTHER)
+    # By the column that comes: the values of an enumeration are texts there, and no JSON.
+    return _TYPES.get(to_arrow(Schema("row", (field,))).field(0).type, _OTHER)
 
 
 def _staged_as(kind: LiteralString) -> LiteralString:
