@@ -26,24 +26,29 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
     """
     try:
         made: Any = migration.function(old)
-    except Exception as error:  # whatever a user's function raises
+    except (Exception, SystemExit) as error:  # whatever a user's function raises
         raise wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
     if not isinstance(made, pa.Table):
         raise wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")
     made = as_now(made, layout.names, absent=FAILED)  # written for a table of an older release
     missing = [name for name in layout.names if name not in made.column_names]
     unknown = [name for name in made.column_names if name not in layout.names]
-    if missing or unknown or made.num_columns != len(layout):
+    twice = [name for name in layout.names if made.column_names.count(name) > 1]
+    if missing or unknown or twice:
         raise wrong(
             fold,
-            f"the columns must be {', '.join(layout.names)}; missing: "
-            f"{', '.join(missing) or 'none'}; too many: {', '.join(unknown) or 'none'}",
+            f"the columns must be {', '.join(layout.names)}, each once; missing: "
+            f"{', '.join(missing) or 'none'}; too many: {', '.join(unknown + twice) or 'none'}",
         )
     made = made.select(layout.names)
     for field in layout:
         seen = made.schema.field(field.name).type
         if seen != field.type:
             raise wrong(fold, f"column {field.name!r} must be {field.type}, not {seen}")
+    try:
+        made.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise wrong(fold, f"the table is not valid: {error}") from error
     _check_keys(fold, made)
     return made.combine_chunks()
 

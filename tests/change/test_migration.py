@@ -182,12 +182,30 @@ def nulls(table: pa.Table, of: pa.DataType) -> pa.Array:
     return pa.nulls(table.num_rows, of)
 
 
+def ends(_: pa.Table) -> pa.Table:
+    raise SystemExit(3)
+
+
+def no_text(rows: int) -> pa.Array:
+    """Return what says that it is text and is none."""
+    _, offsets, data = pa.array([b"\xff"] * rows).buffers()
+    return pa.StringArray.from_buffers(rows, offsets, data)
+
+
 WRONG: dict[str, tuple[Change, str]] = {
     "raises": (broken, "the function raised KeyError: 'price'"),
     "no table": (lambda table: table.to_pydict(), "must return a pyarrow.Table, not dict"),
     "column missing": (lambda t: t.drop_columns(["v.sum"]), "missing: v.sum; too many: none"),
     "column too many": (lambda t: t.append_column("x", t["n.count"]), "too many: x"),
-    "column twice": (lambda t: t.append_column("v.sum", t["v.sum"]), "the columns must be"),
+    "column twice": (
+        lambda t: t.append_column("v.sum", t["v.sum"]),
+        "each once; missing: none; too many: v.sum",
+    ),
+    "ends": (ends, "the function raised SystemExit: 3"),
+    "no text": (
+        with_column("symbol", lambda t: no_text(len(t))),
+        "the table is not valid: Column 0: In chunk 0: Invalid: Invalid UTF8",
+    ),
     "type": (
         with_column("n.count", lambda t: t["n.count"].cast(pa.int32())),
         "column 'n.count' must be int64, not int32",

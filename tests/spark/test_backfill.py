@@ -195,9 +195,17 @@ def test_a_receipt_that_was_changed_by_hand_is_told(
 
 def test_digests_of_a_receipt_are_those_of_its_partitions(tmp_path: Path) -> None:
     held = Place(tmp_path, 2).backfilled("minutes", adopts=False).as_dict()
-    for wrong in ({**held, "digests": {"rows": "0" * 16}}, {**held, "partitions": [{}]}):
+    changed: list[dict[str, Any]] = [
+        {"digests": {"rows": "0" * 16}},
+        {"partitions": [{}]},
+        {"history": 5},
+        {"until_ns": "now"},
+        {"header": None},
+        {"identity": [["symbol"]]},
+    ]
+    for wrong in [json.dumps({**held, **one}) for one in changed] + ["[" * 100_000]:
         with pytest.raises(InputError, match=r"^r.json (was changed|is no receipt)"):
-            Receipt.of(json.dumps(wrong), "r.json")
+            Receipt.of(wrong, "r.json")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ripple.spark.backfill.seam import BROKEN, PROVEN, UNPROVEN
 FORMAT = 1
 _ALL = 1 << 64
 _SHOWN_MAX = 10
+_TEXTS = ("pipeline", "topology_hash", "version", "history", "live", "store", "backfill")
 
 _BROKEN = {
     "missing": "the log has {count:,} that history has not",
@@ -148,12 +149,13 @@ class Receipt:
             digests = held.pop("digests")
             held |= {name: tuple(held[name]) for name in ("identity", "files", "partitions")}
             found = cls(**held)
+            _check_kinds(held)
             if found.digests != digests:
                 raise InputError(
                     f"{place} was changed: its digests are not those of its partitions"
                 )
             return found
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{place} is no receipt of a backfill: {error}") from error
 
     def text(self) -> str:
@@ -178,6 +180,16 @@ class Receipt:
         lines += [f"digest     {name} {digest}" for name, digest in self.digests.items()]
         lines.append(f"proven     {proven} of {count} inputs meet the log without gap or overlap")
         return "\n".join(lines)
+
+
+def _check_kinds(held: Mapping[str, Any]) -> None:
+    """Raise ValueError for what is no value of its field; what is in lists is compared later."""
+    kinds: dict[str, type] = dict.fromkeys(_TEXTS, str) | {"until_ns": int, "header": bool}
+    for name, kind in kinds.items():
+        if type(held[name]) is not kind:
+            raise ValueError(f"its {name} is {shown(held[name])}")
+    if not all(isinstance(name, str) for name in held["identity"]):
+        raise ValueError(f"its identity is {shown(held['identity'])}")
 
 
 def changes(given: Receipt, laid: Receipt) -> list[str]:
