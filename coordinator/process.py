@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.belonging import Belonging
@@ -13,7 +14,7 @@ from coordinator.shell import Shell
 from coordinator.timeline import Timeline
 from ripple.probes import serve_pages
 from ripple.process_settings import listening
-from ripple.validity import validity_of
+from ripple.validity import validity_of, watch
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 
     from coordinator.settings import Settings
     from coordinator.showing import Showing
-    from ripple.validity import Validity
-    from ripple.world.ports import Clock, World
+    from ripple.world.ports import World
 
 GRACE_S = 1.0
-LOOK_S = 60.0
 
 
 async def coordinate(
@@ -78,7 +77,9 @@ async def coordinate(
         )
         working = asyncio.ensure_future(_work(cluster, shell))
         waiting = asyncio.ensure_future(ending.wait())
-        looking = asyncio.ensure_future(_look(validity, shell, told, world.clock))
+        looking = asyncio.ensure_future(
+            watch(validity, told, world.clock, partial(shell.concern, "tls"))
+        )
         stack.callback(looking.cancel)
         try:
             await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -96,20 +97,6 @@ async def _work(cluster: Belonging, shell: Shell) -> None:
     await cluster.begin()
     shell.state.store = cluster.mark
     await shell.run()
-
-
-async def _look(
-    validity: Validity | None, shell: Shell, say: Callable[[str], None], clock: Clock
-) -> None:
-    """Say each day that the certificate runs out, and show it all the time."""
-    said = ""
-    while validity is not None:
-        concern = validity.concern
-        shell.concern("tls", concern)
-        if concern not in ("", said):
-            say(concern)
-        said = concern
-        await clock.sleep(LOOK_S)
 
 
 async def show(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 SOON_S = 14 * 86_400
+LOOK_S = 60.0
 
 
 class Validity:
@@ -44,6 +45,23 @@ class Validity:
 def validity_of(tls: Tls | None, clock: Clock) -> Validity | None:
     """Return that of a process's certificate, None without one."""
     return None if tls is None else Validity(tls, lambda: clock.now_ns() // 1_000_000_000)
+
+
+async def watch(
+    validity: Validity | None,
+    say: Callable[[str], None],
+    clock: Clock,
+    show: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Say each day that a certificate runs out. show: takes the concern of now, "" for none."""
+    said = ""
+    while validity is not None:
+        concern = validity.concern
+        show(concern)
+        if concern not in ("", said):
+            say(concern)
+        said = concern
+        await clock.sleep(LOOK_S)
 
 
 def _ends_s(path: str) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from ripple.cli.main import main
 from ripple.errors import RippleError
 from ripple.observe.alerts import EXPIRY_S
-from ripple.validity import SOON_S, Validity
+from ripple.validity import SOON_S, Validity, watch
 from ripple.world import live_tls
 from ripple.world.tls import Tls
 
@@ -47,3 +50,19 @@ def test_what_is_no_certificate_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "c").write_text(text)
     with pytest.raises(RippleError, match="/c: "):
         Validity(Tls(certificate=str(tmp_path / "c"), key="", authority=""), lambda: 0)
+
+
+def test_whoever_watches_hears_each_day_and_shows_it_all_the_time() -> None:
+    concerns = ["", "13 days", "13 days", "12 days"]
+    said, shown, validity = list[str](), list[str](), SimpleNamespace(concern="")
+
+    async def sleep(_: float) -> None:
+        if not concerns:
+            raise EOFError
+        validity.concern = concerns.pop(0)
+
+    clock: Any = SimpleNamespace(sleep=sleep)
+    with pytest.raises(EOFError):
+        asyncio.run(watch(cast("Validity", validity), said.append, clock, shown.append))
+    assert said == ["13 days", "12 days"]
+    assert shown == ["", "", "13 days", "13 days", "12 days"]

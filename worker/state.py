@@ -26,7 +26,7 @@ class State(Enum):
     STARTING = "Starting"  # boots, loads its configuration, looks for checkpoints
     ACTIVE = "Active"  # processes events
     DRAINING = "Draining"  # computes its partitions until others have them
-    STOPPING = "Stopping"  # gives its partitions away, or stores what they are
+    STOPPING = "Stopping"  # completes what nobody has taken, and stores it
     STOPPED = "Stopped"  # has ended in good order
     FAILED = "Failed"  # has crashed, or cannot go on
     RECOVERING = "Recovering"  # loads checkpoints and replays events

@@ -2,9 +2,9 @@
 
     the chain says a version -> each process is told -> what they say is the worker's heartbeat
 
-Stopping: not ready; partitions are asked away and move, for as long as there is time; what is left
-is completed with final checkpoints; the worker leaves. Whatever of it fails, the next owners
-recover.
+Told to stop: Draining, not ready, while partitions that others may have are asked away and move,
+for as long as there is time; then Stopping, what is left is completed with final checkpoints; the
+worker leaves. Whatever of it fails, the next owners recover.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Supervisor:
         self._inputs = inputs
         self._changed = asyncio.Event()
         self._is_vain = asyncio.Event()
+        self._is_stopping = False
         self._warn = warn or say
         self._stored: dict[tuple[int, int, int], int] = {}  # what others were told of
         self.slots = [
@@ -135,10 +136,16 @@ class Supervisor:
     async def stop(self, *, move_away_s: float, stop_s: float, reason: str) -> bool:
         """End in good order, in so much time; return whether everything was completed."""
         began_ns = self._clock.monotonic_ns()
-        self._go_down()
+        self._is_stopping = True
+        if self.lifecycle.state is State.ACTIVE and self._is_anything_left():
+            self._go(State.DRAINING)
+        elif self.lifecycle.state is not State.DRAINING:
+            self._go_down()
         with suppress(TimeoutError):
             async with asyncio.timeout(min(move_away_s, stop_s)):
                 await self._move_away(reason)
+        if self.lifecycle.state is State.DRAINING:
+            self._go_down()
         for slot in self.slots:
             slot.stop()
         left_s = stop_s - LEAVE_S - (self._clock.monotonic_ns() - began_ns) / NS
@@ -201,6 +208,8 @@ class Supervisor:
         """Note what changed, and go to the state that follows."""
         self._changed.set()
         self._look_at_checkpoints()
+        if self._is_stopping:
+            return
         now, state, worker = self.assignment, self.lifecycle.state, self.lifecycle.worker_id
         is_working = any(slot.is_alive for slot in self.slots)
         if state in (State.ACTIVE, State.DRAINING):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ripple.flight.writing import Written
 from ripple.observing import Observer, found_by
 from ripple.probes import Page, serve_pages
 from ripple.process_settings import listening
+from ripple.validity import validity_of, watch
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ripple.flight.barrage.gateway import Barrage
     from ripple.flight.settings import Settings
     from ripple.observing import Places
+    from ripple.validity import Validity
     from ripple.world.ports import World
 
 GRACE_S = 5.0
@@ -38,7 +41,8 @@ async def serve(
     """
     assert world.control is not None
     assert world.network is not None
-    state = _State()
+    validity = validity_of(settings.tls, world.clock)
+    state = _State(validity)
     if settings.roles is not None:
         settings.roles.tell(say)
     async with AsyncExitStack() as stack:
@@ -53,6 +57,8 @@ async def serve(
                 world.network, joined(settings.host, settings.health_port), state.pages()
             )
         stack.callback(probes.close)
+        looking = asyncio.create_task(watch(validity, say, world.clock))
+        stack.callback(looking.cancel)
         find = found_by(world.control, settings.coordinators, settings.tls)
         observer = Observer(world, find, tls=settings.tls, say=say)
         if not await _entered(observer, stack, ending, world, say):
@@ -125,12 +131,20 @@ class _State:
     better ones. Nobody is ready who hears no process at all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, validity: Validity | None = None) -> None:
         self.observer: Observer | None = None
+        self._validity = validity
         self._heard_all = False
 
     def pages(self) -> dict[str, Callable[[], Page]]:
-        return {"/health": lambda: Page('{"status": "ok"}\n'), "/ready": self._ready}
+        return {"/health": self._health, "/ready": self._ready}
+
+    def _health(self) -> Page:
+        found: dict[str, object] = {"status": "ok"}
+        concern = "" if self._validity is None else self._validity.concern
+        if concern:
+            found["problems"] = [concern]
+        return Page(json.dumps(found) + "\n", content_type="application/json")
 
     def _ready(self) -> Page:
         if self.observer is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 from types import SimpleNamespace
@@ -35,6 +36,14 @@ def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
         assert ready().status == status, connected
     observer.refusal = "no coordinator lets us in"
     assert (ready().status, ready().body) == (503, "NOT READY: no coordinator lets us in\n")
+
+
+def test_a_certificate_that_runs_out_is_no_secret_of_a_gateway() -> None:
+    for concern in ("", "the certificate in c.crt runs out in 3 days"):
+        validity: Any = SimpleNamespace(concern=concern)
+        health: Any = _State(validity).pages()["/health"]
+        said = json.loads(health().body)
+        assert said == {"status": "ok"} | ({"problems": [concern]} if concern else {})
 
 
 def test_a_port_that_is_taken_is_told_by_its_setting() -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
+from ripple.assignment import Share
+from ripple.world import LiveClock
+from tests.patience import PATIENCE_S
+from tests.worker.processes import given
 from worker.state import STOP_PATHS, TRANSITIONS, Lifecycle, State, WorkerError
+from worker.supervisor import Supervisor
 
 # As the book has it, line by line.
 LEGAL = {
@@ -83,3 +90,52 @@ def test_whoever_is_told_to_stop_has_a_legal_way(state: str) -> None:
 def test_tables_have_every_state() -> None:
     assert TRANSITIONS.keys() == STOP_PATHS.keys() == set(State)
     assert len(State) == 7
+
+
+class _Taker:
+    """A cluster in which another worker takes what this one is to give away."""
+
+    def __init__(self, worker: Supervisor, *, is_alone: bool) -> None:
+        self.worker, self.states = worker, list[State]()
+        self.is_alone = is_alone
+
+    def say(self, version: int, owner: str) -> None:
+        now = given(version, Share(f"{owner}/0", version))
+        members = tuple(one for one in now.members if not self.is_alone or one.id == "a")
+        self.worker.heard(replace(now, members=members), 1)
+
+    async def drain(self, _reason: str) -> None:
+        self.states.append(self.worker.lifecycle.state)
+        self.say(2, "a")  # a version that tells of something else does not bring it back
+        self.states.append(self.worker.lifecycle.state)
+        self.say(3, "b")
+
+    async def abandoned(self) -> None:
+        await asyncio.Event().wait()
+
+    async def leave(self) -> None:
+        self.states.append(self.worker.lifecycle.state)
+
+
+@pytest.mark.parametrize(
+    ("is_alone", "states"),
+    [
+        (False, [State.DRAINING, State.DRAINING, State.STOPPING, State.STOPPED]),
+        (True, [State.STOPPING, State.STOPPED]),
+    ],
+)
+def test_who_is_told_to_stop_drains_while_others_take_what_it_has(
+    is_alone: bool, states: list[State]
+) -> None:
+    async def story() -> list[State]:
+        worker = Supervisor("a", 0, None, LiveClock(), hung_after_s=1, say=lambda _: None)  # type: ignore[arg-type]  # it starts none
+        taker = _Taker(worker, is_alone=is_alone)
+        worker.membership = taker  # type: ignore[assignment]  # says what the test wants
+        taker.say(1, "a")
+        worker.lifecycle.go(State.ACTIVE)
+        worker._running = [asyncio.ensure_future(asyncio.sleep(0))]
+        worker._member = asyncio.ensure_future(asyncio.Event().wait())
+        assert await worker.stop(move_away_s=PATIENCE_S, stop_s=PATIENCE_S, reason="x")
+        return [*taker.states, worker.lifecycle.state]
+
+    assert asyncio.run(story()) == states
