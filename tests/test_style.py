@@ -357,6 +357,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "process_settings",
         "schema",
         "settings",
+        "validity",
         "world",
     },
     "nats": {"batch", "connectors", "cut", "errors", "extras", "values", "wire", "world"},

@@ -29,7 +29,11 @@ EXAMPLES = (
 )
 GRAPH_FORMS = ("sexp", "json", "dot", "text")
 _SHAPES = {"source": "ellipse", "senders": "ellipse", "fold": "diamond", "output": "box"}
-_COUNTS = ("rows_in", "rows_out", "recomputed", "cutoffs", "uncomputable", "keys", "bytes")
+_COUNTS = (
+    *("rows_in", "rows_out", "very_late", "future", "refused"),
+    *("recomputed", "cutoffs", "uncomputable", "keys", "bytes"),
+)
+_OF_SOURCES = ("very_late", "future", "refused")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -145,11 +149,9 @@ def _print_graph(workers: Iterable[Mapping[str, Any]]) -> None:
                     "KIND",
                     "IN",
                     "OUT",
-                    "RECOMPUTED",
-                    "CUTOFFS",
-                    "UNCOMPUTABLE",
-                    "KEYS",
-                    "BYTES",
+                    *("LATE", "FUTURE", "REFUSED"),
+                    *("RECOMPUTED", "CUTOFFS", "UNCOMPUTABLE"),
+                    *("KEYS", "BYTES"),
                 ),
                 (
                     (node["name"], node["kind"], *(shown(node.get(one)) for one in _COUNTS))
@@ -207,6 +209,8 @@ def _of_partitions(
                 "cut": graph.get("cut"),
                 "watermark_ns": graph.get("watermark_ns"),
                 "rows_in": nodes[0]["rows_in"] if nodes else None,
+                # A worker of a version before does not say them.
+                **{name: nodes[0].get(name) if nodes else None for name in _OF_SOURCES},
                 "keys": sum(node["keys"] or 0 for node in nodes if node["kind"] == "fold"),
                 "bytes": sum(node["bytes"] or 0 for node in nodes if node["kind"] == "fold"),
             }
@@ -218,6 +222,7 @@ def _of_partitions(
             (
                 *("PARTITION", "STAGE", "NUMBER", "OWNER", "SINCE"),
                 *(("STANDBY",) if standby else ()),
+                *("LATE", "FUTURE", "REFUSED"),
                 *("KEYS", "BYTES", "CUT"),
             ),
             (
@@ -225,7 +230,7 @@ def _of_partitions(
                     *(str(one["partition"]), str(one["stage"]), str(one["number"])),
                     *(shown(one["owner"]), f"version {one['since']}"),
                     *((shown(one["standby"]),) if standby else ()),
-                    *(shown(one["keys"]), shown(one["bytes"])),
+                    *(shown(one[name]) for name in (*_OF_SOURCES, "keys", "bytes")),
                     "-" if one["cut"] is None else cuts.text(one["cut"]) or "nothing",
                 )
                 for one in listed

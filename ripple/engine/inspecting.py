@@ -14,11 +14,13 @@ VERSION = 1
 def inspected(partition: Partition) -> dict[str, Any]:
     """Return the live graph of a partition as values of JSON.
 
-    Per node: name, kind (source, senders, fold, output, edge), rows_in, rows_out, recomputed
-    (results that were computed again), cutoffs (of these, those that were as before), uncomputable
-    (rows that cannot be computed, and are absent), keys (of each window that is held; an output's:
-    its rows), bytes; null where a kind has no such number. Rows are counted since the partition was
-    restored here, events since its first. edges: pairs of numbers of nodes.
+    Per node: name, kind (source, senders, fold, output, edge), rows_in, rows_out, very_late, future
+    and refused (a source's records that came too late to count, are ahead of the time, or do not
+    have its schema), recomputed (results that were computed again), cutoffs (of these, those that
+    were as before), uncomputable (rows that cannot be computed, and are absent), keys (of each
+    window that is held; an output's: its rows), bytes; null where a kind has no such number. Rows
+    are counted since the partition was restored here, events since its first. edges: pairs of
+    numbers of nodes.
     """
     plan, counters = partition.plan, partition.counters
     is_first = not partition.stage
@@ -28,6 +30,9 @@ def inspected(partition: Partition) -> dict[str, Any]:
             "source" if is_first else "senders",
             rows_in=counters.consumed if is_first else None,
             rows_out=counters.applied if is_first else None,
+            very_late=counters.very_late if is_first else None,
+            future=counters.future if is_first else None,
+            refused=counters.dead_lettered if is_first else None,
         )
     ]
     edges: list[tuple[int, int]] = []
@@ -85,7 +90,10 @@ def _fold(
     )
 
 
-_NUMBERS = ("rows_in", "rows_out", "recomputed", "cutoffs", "uncomputable", "keys", "bytes")
+_NUMBERS = (
+    *("rows_in", "rows_out", "very_late", "future", "refused"),
+    *("recomputed", "cutoffs", "uncomputable", "keys", "bytes"),
+)
 
 
 def _node(name: str, kind: str, **numbers: int | None) -> dict[str, Any]:

@@ -148,6 +148,7 @@ def test_the_graph_of_a_worker_has_counters(asked: Asked) -> None:
     assert sorted(parts) == list(range(8))
     source, fold, output = parts[0]["nodes"]
     assert (source["kind"], source["rows_in"]) == ("source", 3000)
+    assert [source[name] for name in ("very_late", "future", "refused")] == [0, 0, 0]
     assert (fold["name"], fold["rows_in"]) == ("vwap", 3000)
     assert fold["recomputed"] == fold["rows_out"] + fold["cutoffs"]
     assert output["name"] == "out"

@@ -322,7 +322,7 @@ def test_check_config_says_where_everything_came_from(tmp_path: Path) -> None:
         (["--store", "x", "--host", "0.0.0.0"], "host is 0.0.0.0 (from --host)"),
         (["--store", "x", "--peers", "elsewhere:9200"], "elsewhere:9200 is not on this machine"),
         (["--store", "x", "--peers", "nonsense"], "'nonsense' is no address"),
-        (["--store", "x", "--tls-key", "k"], "tls_certificate and tls_authority is missing"),
+        (["--store", "x", "--tls-key", "k"], "tls_certificate and tls_authority are missing"),
         (["--store", "x", "--config", "/nowhere"], "/nowhere: No such file or directory"),
         (["--store", "x", "--dead-after-ms", "soon"], "dead_after_ms is 'soon', not an integer"),
     ],

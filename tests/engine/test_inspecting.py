@@ -14,6 +14,12 @@ from ripple.schema.types import Field, Float, Schema, String
 from tests.engine.test_stages import PLANS, trades
 
 
+@rp.record
+class Tick:
+    symbol: str
+    t: rp.Timestamp
+
+
 def test_each_node_says_what_went_through_it() -> None:
     plan = PLANS["three"]
     engine = Engine(plan)
@@ -50,3 +56,21 @@ def test_what_is_computed_to_what_it_was_is_a_cutoff() -> None:
         engine.stabilize()
     leaf = engine.inspected()["nodes"][1]
     assert (leaf["recomputed"], leaf["rows_out"], leaf["cutoffs"]) == (3, 2, 1)
+
+
+def test_what_became_of_a_sources_records_is_said_with_it() -> None:
+    made = Pipeline("p").source("ticks", Tick).partition("by", key="symbol")
+    made = made.window("w", rp.Tumbling("1s"), lateness="1s")
+    plan = made.fold("n", n=rp.count()).sink("out", of="n").plan()
+    engine = Engine(plan)
+    second = 1_000_000_000
+    for at, when in enumerate((0, 10 * second, 11 * second, 0, second), 1):
+        rows = pa.RecordBatch.from_pylist(
+            [{"symbol": "A", "t": when}], pa.schema(arrow_fields(plan.source.fields))
+        )
+        engine.apply("ticks", rows, at)
+    source, *others = engine.inspected()["nodes"]
+    assert source["rows_in"] == source["rows_out"] + source["very_late"]
+    assert (source["very_late"], source["refused"]) == (2, 0)
+    assert source["future"] == engine.counters.future
+    assert {one["very_late"] for one in others} == {None}
