@@ -7,7 +7,8 @@ CONNECTOR = Connector(
     form="kafka:BROKERS/TOPIC",
     source=Use(
         "ripple.kafka.reading_places:open_source",
-        "one partition, from where it begins to its end as the run begins",
+        "all partitions, from where each begins to its end as the run begins",
+        whole="ripple.kafka.reading_places:open_whole",
     ),
     continued_source=Use(
         "ripple.kafka.reading_places:open_inputs",

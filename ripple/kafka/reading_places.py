@@ -17,6 +17,7 @@ from ripple.kafka.reader import KafkaReader
 from ripple.kafka.registry import registry_given
 from ripple.kafka.settings import security_given
 from ripple.kafka.source import KafkaSource
+from ripple.kafka.whole import WholeTopic
 from ripple.settings import SettingsError
 from ripple.values.formats import DEFAULT, values_of
 from ripple.world.broker import BrokerError, NoTopicError, Place
@@ -57,6 +58,18 @@ def open_source(path: str, reading: Reading) -> KafkaSource:
         name=reading.name,
         batch_rows=reading.batch_rows,
     )
+
+
+def open_whole(path: str, reading: Reading) -> WholeTopic | None:
+    """Return all partitions up to their present ends; None where one is meant, or there is one.
+
+    Raises as ``open_source`` does.
+    """
+    place, security, _ = _opened(path, reading)
+    count = _wanted(place, _count(place, security))
+    if _partition(place, count) is not None or count == 1:
+        return None
+    return WholeTopic(open_inputs(path, reading))
 
 
 def open_inputs(path: str, reading: Reading) -> KafkaInputs:

@@ -22,6 +22,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ripple.connectors.identity import check_not_read
+from ripple.connectors.locate import open_source
 from ripple.engine import Engine
 from ripple.errors import InputError, OutputError
 from ripple.kafka.broker import KafkaBroker
@@ -178,6 +179,17 @@ def test_plain_run_writes_what_it_writes_of_a_file(
             check_not_read(place, sinks, continues=continues)
 
 
+def test_plain_run_reads_all_partitions(broker: Broker, topic: str, folder: Path) -> None:
+    filled(broker.bootstrap, topic, trades(), PARTITIONS)
+    ran(folder, "--source", "trades.csv", "--sink", "file.csv")
+    place = f"kafka:{broker.bootstrap}/{topic}?format=csv"
+    said = ran(folder, "--source", place, "--sink", "topic.csv")
+    assert f"Events processed:  {ROWS}\n" in said
+    written = last_of_each(folder / "topic.csv")
+    assert len(written) > 30
+    assert written == last_of_each(folder / "file.csv")
+
+
 def test_values_of_json_are_read_with_brokers_of_the_environment(
     broker: Broker, topic: str, folder: Path
 ) -> None:
@@ -321,8 +333,9 @@ def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: P
     assert "is SSL what it takes there?" in refused(folder, *there, **given)
     said = refused(folder, "--source", f"{at}/none")
     assert said.endswith("/none: " + broker.bootstrap + " has no topic 'none'")
-    said = refused(folder, "--source", f"{at}/{topic}")
-    assert "choose one of its 2 partitions, as in" in said
+    schema = load_plan(str(folder / "vwap.py")).source.schema
+    with pytest.raises(InputError, match="choose one of its 2 partitions, as in"):
+        open_source(f"{at}/{topic}", schema, name="trades")
     said = refused(folder, "--source", f"{at}/{topic}?partition=2")
     assert said.endswith("it has 2 partitions, and none '2'")
     assert "there is no format 'xml'" in refused(folder, "--source", f"{at}/{topic}?format=xml")
