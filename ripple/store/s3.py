@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ripple.errors import LimitError
 from ripple.extras import needed
-from ripple.store.s3_errors import TROUBLE, is_absent, is_taken, store_error
+from ripple.store.errors import StoreRefusedError
+from ripple.store.s3_errors import TROUBLE, is_absent, is_forbidden, is_taken, store_error
 from ripple.store.s3_settings import S3Settings
-from ripple.world.errors import StoreError
+from ripple.world.errors import StoreError, UnreadableError
 
 with needed("s3", "a store in S3"):
     from aiobotocore.config import AioConfig
@@ -39,6 +40,7 @@ PARTS_AT_ONCE = 4
 PART_ATTEMPTS = 3
 NONCE = "ripple-put"
 NONCE_BYTES = 16
+ABSENT = "absent"  # a name that no object has
 
 
 class S3Store:
@@ -104,6 +106,19 @@ class S3Store:
         """
         key = self._prefix + name
         try:
+            return await self._got(key, length_max)
+        except StoreRefusedError as error:
+            if not (is_forbidden(error.__cause__) and await self._may_read_beside(key)):
+                raise
+        try:
+            return await self._got(key, length_max)  # the right may have come back meanwhile
+        except StoreRefusedError as error:
+            if not is_forbidden(error.__cause__):
+                raise
+            raise UnreadableError(f"{error}; what is beside it may be read") from error
+
+    async def _got(self, key: str, length_max: int) -> bytes | None:
+        try:
             try:
                 return await self._read(key, length_max, ChecksumMode="ENABLED")
             except FlexibleChecksumError:
@@ -112,6 +127,17 @@ class S3Store:
             if is_absent(error):
                 return None
             raise self._error(error, "get", key) from error
+
+    async def _may_read_beside(self, key: str) -> bool:
+        """Return whether S3 says of an object that nobody has put that there is none.
+
+        Whoever may read nothing there is refused that, too.
+        """
+        try:
+            await self._read(f"{key.rpartition('/')[0]}/{ABSENT}", 0)
+        except TROUBLE as error:
+            return is_absent(error)
+        return False
 
     async def _read(self, key: str, length_max: int, **how: str) -> bytes:
         """Return an object. Raises what the client below does, LimitError and StoreError."""

@@ -69,6 +69,15 @@ def is_absent(error: Exception) -> bool:
     return _status(error) == 404 and _code(error) != "NoSuchBucket"
 
 
+def is_forbidden(error: BaseException | None) -> bool:
+    """Return whether S3 says that this may not be done, and not that it knows nobody."""
+    return (
+        isinstance(error, boto.ClientError)
+        and _status(error) == 403
+        and _code(error) == "AccessDenied"
+    )
+
+
 def store_error(
     error: Exception, operation: str, bucket: str, key: str, at: str = ""
 ) -> StoreError:

@@ -15,6 +15,7 @@ from ripple.store.s3 import S3Store
 from ripple.store.s3_settings import S3Settings
 from ripple.testing import Chance
 from ripple.world import LiveClock, LiveRandom, ObjectStore, StoreError
+from ripple.world.errors import UnreadableError
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy, a
@@ -183,6 +184,21 @@ def test_a_store_that_is_cut_off_is_an_error_and_found_again(told) -> None:
     told(story)
 
 
+def test_one_object_that_may_not_be_read_is_told_from_a_store_where_nothing_may(told) -> None:
+    async def story(store: S3Store, proxy: Proxy) -> None:
+        for name in ("state/1.bin", "state/2.bin"):
+            await store.put_if_absent(name, b"data")
+        proxy.answer(403, "AccessDenied", 2, lambda data: b"/state/1.bin" in data)
+        with pytest.raises(UnreadableError, match=r"1\.bin.*allow s3:GetObject.*beside it may"):
+            await store.get("state/1.bin", length_max=4)
+        assert await store.get("state/2.bin", length_max=4) == b"data"
+        proxy.answer(403, "AccessDenied", 2, a(b"GET"))
+        with pytest.raises(StoreRefusedError, match="allow s3:GetObject"):
+            await store.get("state/1.bin", length_max=4)
+
+    told(story)
+
+
 def test_bytes_that_were_damaged_come_as_they_are_for_who_knows_better(told) -> None:
     async def story(store: S3Store, proxy: Proxy) -> None:
         await store.put_if_absent("a.bin", b"as they were")
@@ -257,7 +273,7 @@ def test_what_the_store_will_not_do_is_not_repeated_and_says_what_to_do(
         proxy.answer(403, "AccessDenied", 1, a(b"PUT"))
         with pytest.raises(StoreRefusedError, match=r"p/a.bin.*AccessDenied.*s3:PutObject"):
             await store.put_if_absent("a.bin", b"")
-        proxy.answer(403, "AccessDenied", 1, a(b"GET"))
+        proxy.answer(403, "AccessDenied", 2, a(b"GET"))
         with pytest.raises(StoreRefusedError, match=r"p/a.bin.*AccessDenied.*s3:GetObject"):
             await store.get("a.bin", length_max=1)
 
