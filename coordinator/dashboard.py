@@ -11,7 +11,7 @@ from coordinator.commands import right_of
 from coordinator.dashboard_commands import command_of
 from coordinator.dashboard_words import bottlenecks, verdict, waiting_for
 from coordinator.graphs import Graphs
-from coordinator.retrying import Retry, retry
+from coordinator.retrying import Retry, Retrying
 from coordinator.status_messages import status_to_bytes
 from coordinator.views import Standing
 from ripple.access import Right
@@ -86,6 +86,7 @@ class ClusterShown:
         self._drawn: tuple[str, Values] | None = None
         self._since: dict[str, int] = {}
         self._retry_source = retry_source
+        self._retrying = Retrying(place, retry_source)
         self._credential = credential
         self._graphs = Graphs(numbers, clock)
         self._places_as_of: tuple[object, Places] = (None, Places())
@@ -268,7 +269,7 @@ class ClusterShown:
     async def command(self, command: Mapping[str, Any], who: str) -> Values:
         """Do it, in the name of somebody, and wait until a version says so."""
         if command.get("command") == "retry":
-            return await retry(Retry.of(command, who), store=self._place, source=self._retry_source)
+            return await self._retrying.do(Retry.of(command, who))
         made = command_of(command, who)
         try:
             version = await self._shell.command(made)

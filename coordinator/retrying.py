@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WITHIN_S = 60.0
 SAID_BYTES_MAX = 1 << 20
+ASKED_MAX = 4  # at once: one that is done, and those that wait for their turn
 
 
 class Retry(NamedTuple):
@@ -58,6 +59,28 @@ class Retry(NamedTuple):
         chosen = f"--reason={self.cause}" if self.offset is None else f"--offset={self.offset}"
         where = [f"--pipeline={self.pipeline}", f"--partition={self.partition}"]
         return [*where, f"--input={self.input}", chosen]
+
+
+class Retrying:
+    """Retries one after the other, since each is a process of its own.
+
+    store: where letters are. source: where records are appended, "" where nobody has said it.
+    """
+
+    def __init__(self, store: str, source: str) -> None:
+        self._store, self._source = store, source
+        self._turn, self._asked = asyncio.Lock(), 0
+
+    async def do(self, asked: Retry) -> Values:
+        """Do it in its turn; return what was done. Raises AskedError, also where too many wait."""
+        if self._asked >= ASKED_MAX:
+            raise AskedError(f"{self._asked} retries are not done yet: retry once they are")
+        self._asked += 1
+        try:
+            async with self._turn:
+                return await retry(asked, store=self._store, source=self._source)
+        finally:
+            self._asked -= 1
 
 
 async def retry(asked: Retry, *, store: str, source: str) -> Values:
