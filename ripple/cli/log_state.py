@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.cli.forms import many, write
 from ripple.log import LogDamagedError, PartitionReader
+from ripple.log.durable import notes_path
 from ripple.log.epochs import read_epochs, segments
 from ripple.log.repair import Loss, find_loss, give_up
 from ripple.log.verify import Verified, verify
@@ -105,7 +106,7 @@ def _verified(topic: Topic, partition: int, place: str) -> dict[str, Any]:
         "segments": found.segments,
         "bytes": found.length,
         "given_up": found.given_up,
-        "problems": [*_problems(found)],
+        "problems": [*_problems(found, topic, partition)],
     }
 
 
@@ -126,7 +127,14 @@ def _print_verified(one: dict[str, Any]) -> None:
         print(f"{where}: {problem}")
 
 
-def _problems(found: Verified) -> Iterator[str]:
+def _problems(found: Verified, topic: Topic, partition: int) -> Iterator[str]:
+    if found.is_absent:
+        folder, notes = topic.folder(partition), notes_path(topic, partition)
+        yield (
+            f"no segment of {folder} is there, nor {notes}, though other partitions were written "
+            "to: nobody ever opened this one to write, or both were removed; then restore them "
+            "from a copy"
+        )
     for path in found.indexes:
         yield f"{path} disagrees with the data; it will be built again"
     if found.first_refused is not None:

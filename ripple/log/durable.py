@@ -15,9 +15,9 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from ripple.encoding.crc import crc32c
-from ripple.errors import LimitError
 from ripple.log import index
 from ripple.log.epochs import Listing
+from ripple.log.files import hint_in
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def durable_offset(topic: Topic, partition: int, listing: Listing | None = None)
     folder = topic.folder(partition)
     listed = (listing or Listing(topic.disk, folder)).now()
     epoch, begin = listed.epochs.begins[-1]
-    noted = _read(topic.disk, notes_path(topic, partition, epoch))
+    # Without a segment nobody can tell who the last owner was: none of their notes is ahead of it.
+    owners = [epoch] if listed.segments else [epoch, *_owners_with_notes(topic, partition)]
+    noted = max(_read(topic.disk, notes_path(topic, partition, one)) for one in owners)
     last = max(
         (one.first_offset for one in listed.segments[-1:] if one.epoch == epoch), default=begin
     )
@@ -64,12 +66,16 @@ def notes_path(topic: Topic, partition: int, epoch: int = 0) -> str:
 
 def forget_notes(topic: Topic, partition: int, epoch: int) -> None:
     """Remove the notes of owners before this one, which nobody asks for once it is in force."""
-    owners = re.compile(rf"{partition}(?:-([0-9]{{10}}))?\.durable")
-    found = map(owners.fullmatch, topic.disk.list(topic.path))
-    for before in [int(one[1] or 0) for one in found if one is not None]:
+    for before in _owners_with_notes(topic, partition):
         if before < epoch:
             with suppress(FileNotFoundError):
                 topic.disk.remove(notes_path(topic, partition, before))
+
+
+def _owners_with_notes(topic: Topic, partition: int) -> list[int]:
+    owners = re.compile(rf"{partition}(?:-([0-9]{{10}}))?\.durable")
+    found = map(owners.fullmatch, topic.disk.list(topic.path))
+    return [int(one[1] or 0) for one in found if one is not None]
 
 
 class DurableNotes:
@@ -119,10 +125,7 @@ def _dumps(offset: int) -> bytes:
 
 def _read(disk: Disk, path: str) -> int:
     """Return the last sound note, 0 if there is none."""
-    try:
-        data = disk.read_bytes(path, length_max=NOTES_BYTES_MAX + NOTE_BYTES)
-    except (FileNotFoundError, LimitError):
-        return 0
+    data = hint_in(disk, path, length_max=NOTES_BYTES_MAX + NOTE_BYTES) or b""
     for at in range(len(data) // NOTE_BYTES * NOTE_BYTES - NOTE_BYTES, -1, -NOTE_BYTES):
         magic, offset = _NOTE.unpack_from(data, at)
         checksum = _CRC.unpack_from(data, at + _NOTE.size)

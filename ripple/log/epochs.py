@@ -264,6 +264,8 @@ def _epochs_among(disk: Disk, folder: str, names: list[str]) -> Epochs:
         data = disk.read_bytes(path, length_max=SEAL_BYTES_MAX)
     except LimitError as error:
         raise LogDamagedError(path, 0, 0, f"it is no seal: {error}") from error
+    except IsADirectoryError:
+        raise LogDamagedError(path, 0, 0, "a folder stands in its place: move it away") from None
     text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
     if checksum != f"crc32c {crc32c(text.encode()):08x}":
         raise LogDamagedError(path, 0, 0, "the seal does not have its checksum")

@@ -27,7 +27,8 @@ class LogDamagedError(LogError, InputError):
         self.reason = reason
         super().__init__(
             f"{file} is damaged at byte {position} (offset {offset}): {reason}; "
-            "restore the file from a copy (ripple log verify says what can be done without one)"
+            "restore the file from a copy, or give up what is lost by ripple log repair (ripple "
+            "log verify says how)"
         )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ripple.encoding.crc import crc32c
-from ripple.errors import LimitError
+from ripple.log.files import hint_in
 from ripple.log.frame import NO_TIME_NS, Header, Kind
 from ripple.log.producers import Producers, Stored
 from ripple.log.segment import Place, index_path
@@ -148,9 +148,8 @@ def read(
     epoch: int = 0,
 ) -> Index | None:
     """Return a segment's index file if there is a sound one, and fill ``producers`` if given."""
-    try:
-        data = disk.read_bytes(index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
-    except (FileNotFoundError, LimitError):
+    data = hint_in(disk, index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
+    if data is None:
         return None
     index = loads(data, interval_bytes, producers)
     if index is None or index.first_offset != first_offset:
@@ -161,11 +160,8 @@ def read(
 
 def end_of(disk: Disk, folder: str, first_offset: int, epoch: int = 0) -> int:
     """Return where a segment ends that has an index, 0 if there is no sound one."""
-    try:
-        data = disk.read_bytes(index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
-    except (FileNotFoundError, LimitError):
-        return 0
-    if not _is_sound(data):
+    data = hint_in(disk, index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
+    if data is None or not _is_sound(data):
         return 0
     _, _, _, _, first, next_offset, *_ = _HEAD.unpack_from(data)
     return int(next_offset) if first == first_offset else 0

@@ -20,6 +20,7 @@ from ripple.log.errors import (
     OffsetOutOfRangeError,
     TopicError,
 )
+from ripple.log.files import open_segment
 from ripple.log.frame import NO_TIME_NS, TIME_NS_MAX, ChainError, FrameError, Header, Kind
 from ripple.log.indexing import Indexes
 from ripple.log.recovery import chain_at, check_present, frames_behind, short_of
@@ -272,7 +273,7 @@ class PartitionReader:
 
     def _open(self, segment: Segment) -> File:
         try:
-            return self.topic.disk.open_to_read(segment.path(self._folder))
+            return open_segment(self.topic.disk, self._folder, segment)
         except FileNotFoundError:
             raise self._out_of_range(segment.first_offset) from None
 

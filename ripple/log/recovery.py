@@ -15,6 +15,7 @@ from ripple.log import index as index_file
 from ripple.log.durable import durable_offset
 from ripple.log.epochs import segments
 from ripple.log.errors import LogDamagedError
+from ripple.log.files import open_segment
 from ripple.log.frame import HEADER_BYTES, MAGIC, FrameError, Header, check_body, read_header
 from ripple.log.index import Index
 from ripple.log.producers import Producers
@@ -157,7 +158,7 @@ class _Inspection:
         position, offset, _ = index.place
         later: list[Header] = []
         if position < size:
-            with closing(self._disk.open_to_read(path)) as file:
+            with closing(open_segment(self._disk, self._folder, segment)) as file:
                 later = [header for _, header in frames_behind(file, position, size)]
         durable_offset = max([known_offset, *(header.durable_offset for header in later)])
         if durable_offset > offset:
@@ -170,7 +171,7 @@ class _Inspection:
         place = Place(0, segment.first_offset, chain)
         interval_bytes = self._settings.index_interval_bytes
         index = Index(segment.first_offset, place, interval_bytes, epoch=segment.epoch)
-        with closing(self._disk.open_to_read(segment.path(self._folder))) as file:
+        with closing(open_segment(self._disk, self._folder, segment)) as file:
             raw_bytes_max = self._settings.batch_bytes_max
             frames = Frames(file, self._partition, place, raw_bytes_max, end=segment.end)
             reason = self._read_frames(frames, index)
@@ -202,7 +203,7 @@ class _Inspection:
         return index, producers
 
     def _size(self, segment: Segment) -> int:
-        with closing(self._disk.open_to_read(segment.path(self._folder))) as file:
+        with closing(open_segment(self._disk, self._folder, segment)) as file:
             return file.size()
 
 

@@ -15,6 +15,7 @@ from ripple.log import frame
 from ripple.log.durable import durable_offset
 from ripple.log.epochs import segments
 from ripple.log.errors import LogDamagedError, LogError
+from ripple.log.files import open_segment
 from ripple.log.frame import NO_TIME_NS, OFFSET_END, Draft, FrameError, Kind
 from ripple.log.owner_locks import OwnerLocks
 from ripple.log.recovery import chain_at, frames_behind, whole_frame
@@ -111,7 +112,7 @@ def _loss(topic: Topic, partition: int, damage: LogDamagedError) -> Loss:
         before = _end(topic, partition, present[at - 1]).chain
     place = _end(topic, partition, segment, before, damage.position)
     rest = None
-    with closing(topic.disk.open_to_read(segment.path(folder))) as file:
+    with closing(open_segment(topic.disk, folder, segment)) as file:
         if whole_frame(file, place.position, file.size()) is not None:
             raise damage
         end = following[0].first_offset if following else OFFSET_END
@@ -133,7 +134,7 @@ def _end(
     position: int | None = None,
 ) -> Place:
     """Return the place at ``position`` in a segment, or at the end of its sound frames."""
-    with closing(topic.disk.open_to_read(segment.path(topic.folder(partition)))) as file:
+    with closing(open_segment(topic.disk, topic.folder(partition), segment)) as file:
         frames = _frames(topic, partition, file, Place(0, segment.first_offset, chain))
         frames.end = segment.end
         try:
@@ -146,7 +147,7 @@ def _end(
 
 def _first_chain(topic: Topic, partition: int, segment: Segment) -> int:
     """Return what a segment's first frame continues, 0 if that cannot be told."""
-    with closing(topic.disk.open_to_read(segment.path(topic.folder(partition)))) as file:
+    with closing(open_segment(topic.disk, topic.folder(partition), segment)) as file:
         place = Place(0, segment.first_offset, None)
         try:
             header = _frames(topic, partition, file, place).next_header()

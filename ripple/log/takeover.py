@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.log import epochs
 from ripple.log.durable import durable_offset
 from ripple.log.epochs import Begin, read_epochs
+from ripple.log.files import open_segment
 from ripple.log.index import Index
 from ripple.log.producers import Producers
 from ripple.log.recovery import Found, chain_at, inspect
@@ -147,4 +148,4 @@ def _start(found: Found) -> Place:
 
 def _open(topic: Topic, partition: int, index: Index) -> File:
     segment = Segment(index.first_offset, index.epoch)
-    return topic.disk.open_to_read(segment.path(topic.folder(partition)))
+    return open_segment(topic.disk, topic.folder(partition), segment)

@@ -33,6 +33,11 @@ PARTITIONS_MAX = 10_000
 DESCRIPTION_BYTES_MAX = 1 << 20
 FORMAT = 1
 
+_RESTORE = (
+    "restore it from a copy, or put there the file `topic` of one that is made alike: of the same "
+    "schema, partitions, key and settings, by ripple log create, or by a run with a new output"
+)
+
 _TEMPORARY = re.compile(r"topic-([0-9]+)\.tmp")
 
 
@@ -134,11 +139,14 @@ class Topic:
             data = disk.read_bytes(f"{path}/topic", length_max=DESCRIPTION_BYTES_MAX)
         except FileNotFoundError:
             raise TopicError(f"{path}: there is no topic: create it first") from None
+        except IsADirectoryError:
+            raise TopicError(f"{path}/topic is a folder: move it away, and {_RESTORE}") from None
         except LimitError as error:
-            raise TopicError(f"{path}/topic is no description of a topic: {error}") from error
+            why = f"is no description of a topic: {error}"
+            raise TopicError(f"{path}/topic {why}; {_RESTORE}") from error
         text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
         if checksum != f"crc32c {crc32c(text.encode('utf-8')):08x}":
-            raise TopicError(f"{path}/topic is damaged: its checksum does not match")
+            raise TopicError(f"{path}/topic is damaged: its checksum does not match; {_RESTORE}")
         try:
             return cls(disk, path, *_read(text))
         except (SexpError, SchemaError) as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.log import body
 from ripple.log import index as index_file
+from ripple.log.epochs import segments
 from ripple.log.frame import FrameError, Header, Kind
 from ripple.log.recovery import TornTail, inspect
 from ripple.log.segment import index_path
@@ -24,7 +25,8 @@ class Verified(NamedTuple):
     ``tail`` is what the next writer will cut off; ``indexes`` are the paths of index files that
     disagree with the data, and are built again when they are needed. ``refused`` of the records
     cannot be read though they are as they were written, ``first_refused`` is the first of them:
-    readers count them as refused and go on behind them. ``given_up`` were lost.
+    readers count them as refused and go on behind them. ``given_up`` were lost. ``is_absent``:
+    there is nothing, although other partitions have something.
     """
 
     segments: int
@@ -36,6 +38,7 @@ class Verified(NamedTuple):
     refused: int = 0
     first_refused: Rejected | None = None
     given_up: int = 0
+    is_absent: bool = False
 
 
 def verify(
@@ -68,7 +71,9 @@ def verify(
 
     found = inspect(topic, partition, check)
     if found is None:
-        return Verified(0, 0, 0, 0)
+        folders = map(topic.folder, range(topic.partitions))
+        is_absent = any(segments(topic.disk, folder) for folder in folders)
+        return Verified(0, 0, 0, 0, is_absent=is_absent)
     all_segments = [*found.sealed, found.active]
     wrong = []
     for at, rebuilt in enumerate(all_segments):

@@ -18,6 +18,7 @@ from ripple.log.producers import Producers, Stamp
 from ripple.log.recovery import Found, TornTail, chain_at, inspect
 from ripple.log.segment import Place, index_path, segment_path
 from ripple.log.takeover import take_over
+from ripple.world.errors import is_of_one_file
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -443,7 +444,11 @@ class PartitionWriter:
         """Write the index of the active segment, all of which is durable."""
         self._unindexed_appends = 0
         self._active.sealed_ns = self._clock.now_ns()
-        index_file.write(self._disk, self._folder, self._active, self._producers)
+        try:
+            index_file.write(self._disk, self._folder, self._active, self._producers)
+        except OSError as error:
+            if not is_of_one_file(error):
+                raise
 
     def _note_durable(self) -> None:
         self._durable = self._active.place

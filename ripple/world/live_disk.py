@@ -60,7 +60,11 @@ class LiveDisk:
 
     def open_to_read(self, path: str) -> LiveFile:
         real = self._real(path)
-        return LiveFile(os.open(real, os.O_RDONLY | os.O_CLOEXEC), str(real))
+        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):  # which the system would say without a name
+            os.close(descriptor)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(real))
+        return LiveFile(descriptor, str(real))
 
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
         with self._real(path).open("rb") as file:
