@@ -28,7 +28,7 @@ def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -
 
 
 def code_differences(theirs: Code, ours: Code) -> list[str]:
-    """Return what differs, each named with both."""
+    """Return what differs, each named with both, and who tells what that means."""
     found = [
         f"its {name} is {one}, the cluster's is {other}"
         for name, one, other in (
@@ -39,11 +39,20 @@ def code_differences(theirs: Code, ours: Code) -> list[str]:
         )
         if one != other
     ]
+    if theirs.pipeline == ours.pipeline and _is_other_code(theirs, ours):
+        found.append(
+            "it has other code than the cluster's workers: ripple plan FILE --checkpoint-dir STORE "
+            "shows what changes, and what becomes of state"
+        )
     named = [{f"schema of {name}": one for name, one in code.schemas} for code in (theirs, ours)]
     found += differences(*named)
     if theirs.ends and ours.ends:  # versions before did not say
         found += differences(dict(theirs.ends), dict(ours.ends))
     return found
+
+
+def _is_other_code(theirs: Code, ours: Code) -> bool:
+    return (theirs.plan_hash, theirs.topology_hash) != (ours.plan_hash, ours.topology_hash)
 
 
 def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:

@@ -437,6 +437,12 @@ def joined(one: Coordinator, *workers: str | Candidate, until_s: int = 5) -> Ass
     raise AssertionError("nobody has joined")
 
 
+OTHER_CODE = (
+    "it has other code than the cluster's workers: ripple plan FILE --checkpoint-dir STORE shows "
+    "what changes, and what becomes of state"
+)
+
+
 def register(one: Coordinator, **changes: object) -> list[ins.Instruction]:
     asked = replace(candidate("w2"), **{"inputs": ()} | changes)  # type: ignore[arg-type]
     return one.step(ev.Registered(asked), 6 * 10**9)
@@ -447,8 +453,11 @@ def register(one: Coordinator, **changes: object) -> list[ins.Instruction]:
     [
         ({"protocol": 2}, "its protocol is 2, the cluster's is 1"),
         ({"pipeline": "top"}, "its pipeline is top, the cluster's is vwap"),
-        ({"plan_hash": "p9"}, "its plan hash is p9, the cluster's is plan-1"),
-        ({"topology_hash": "t9"}, "its topology hash is t9, the cluster's is topology-1"),
+        ({"plan_hash": "p9"}, f"its plan hash is p9, the cluster's is plan-1; {OTHER_CODE}"),
+        (
+            {"topology_hash": "t9"},
+            f"its topology hash is t9, the cluster's is topology-1; {OTHER_CODE}",
+        ),
         (
             {"schemas": (("quotes", "77"), ("trades", "60"))},
             "its schema of quotes is 77, the cluster's is absent; its schema of trades is 60, the "
