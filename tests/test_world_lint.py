@@ -67,6 +67,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "a process owns its environment, its signals and its file of settings",
         ("os.*", "open", "signal"),
     ),
+    "worker/pipe.py": ("names the signal by which a child says where it is", ("signal",)),
     "worker/child.py": (
         "a process owns its signals, its log and its pipe, and measures its own load",
         ("os.*", "signal", "socket", "time"),

@@ -45,7 +45,7 @@ from worker.ends import Places
 from worker.exchange import ExchangePort
 from worker.identity import code_of
 from worker.lane_home import lane_home
-from worker.pipe import Pipe, first_message
+from worker.pipe import DUMP_SIGNAL, Pipe, first_message
 from worker.routes import Routes
 from worker.runtime import Runtime
 from worker.serving import serve
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from ripple.observe.tracing import Tracing
     from ripple.pipeline.plan import Plan
 
-DUMP_SIGNAL = signal.SIGUSR1
 # How long a thread that stores a checkpoint may compute while the loop waits for its turn: a tenth
 # of what Python lets it. So the loop turns ten times as soon, and the threads are as fast.
 SWITCH_S = 0.0005

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ripple.errors import RippleError
 
@@ -14,11 +15,29 @@ if TYPE_CHECKING:
     import socket
 
 MESSAGE_BYTES_MAX = 16 << 20
+DUMP_SIGNAL = signal.SIGUSR1
+"""Lets a child say where each of its threads is."""
 _LENGTH = struct.Struct(">I")
 
 
 class PipeError(RippleError):
     """The other side says what nobody understands."""
+
+
+class Channel(Protocol):
+    """One end of a pipe; see Pipe."""
+
+    async def read(self) -> dict[str, Any] | None:
+        """Return the next message, None when the other side is gone."""
+        ...
+
+    async def write(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        ...
+
+    def close(self) -> None:
+        """Let the other side see an end."""
+        ...
 
 
 def first_message(one: socket.socket) -> dict[str, Any] | None:

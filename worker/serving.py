@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from ripple.observe.measures import Measures
     from ripple.world.ports import Clock
+    from worker.pipe import Channel
     from worker.runtime import Runtime
-    from worker.slot import Talk
 
 LOOK_S = 0.25
 REPORT_EVERY = 2  # looks, unless a partition stands otherwise than it was said
@@ -25,7 +25,7 @@ MEASURES_EVERY = 4  # looks
 
 
 async def serve(
-    pipe: Talk,
+    pipe: Channel,
     runtime: Runtime,
     clock: Clock,
     say: Callable[[str], None],
@@ -45,7 +45,7 @@ async def serve(
 
 
 async def _obey(
-    pipe: Talk,
+    pipe: Channel,
     runtime: Runtime,
     say: Callable[[str], None],
     asked: asyncio.Event,
@@ -114,7 +114,7 @@ def _take(
 
 
 async def _report(
-    pipe: Talk, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
+    pipe: Channel, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
 ) -> int | None:
     """Say how it is; that it is said shows that the loop turns. asked: also what it computes.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock
     from worker.backpressure import Queue
     from worker.hosted import Standing
+    from worker.pipe import Channel
 
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
@@ -28,27 +29,11 @@ DUMP_S = 1.0
 NS = 1_000_000_000
 
 
-class Talk(Protocol):
-    """One end of a pipe; see Pipe."""
-
-    async def read(self) -> dict[str, Any] | None:
-        """Return the next message, None when the other side is gone."""
-        ...
-
-    async def write(self, message: dict[str, Any]) -> None:
-        """Send a message."""
-        ...
-
-    def close(self) -> None:
-        """Let the other side see an end."""
-        ...
-
-
 class Engine(Protocol):
     """A process that was started."""
 
     @property
-    def pipe(self) -> Talk:
+    def pipe(self) -> Channel:
         """The way to it."""
         ...
 

@@ -12,8 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple.environment import ENVIRONMENT
-from worker.child import DUMP_SIGNAL
-from worker.pipe import Pipe
+from worker.pipe import DUMP_SIGNAL, Pipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,7 @@ from ripple.errors import InputAwayError, InputError
 from ripple.extras import needed
 from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
 from ripple.values.contract import read_batch
-from ripple.wire.errors import RemoteProtocolError
-from ripple.wire.liftbridge import value_of
+from ripple.wire.liftbridge import EnvelopeError, value_of
 
 with needed("nats", "a stream of NATS"):
     from nats.errors import TimeoutError as NatsTimeoutError
@@ -230,7 +229,7 @@ class NatsInputs:
             self._known[end] = message._replace(data=b"")
             try:
                 value = value_of(data)
-            except RemoteProtocolError as error:
+            except EnvelopeError as error:
                 refused.append(Rejected(offset, None, str(error), data[:RAW_BYTES_MAX]))
                 continue
             offsets.append(offset)

@@ -11,8 +11,16 @@ from ripple.connectors.liftbridge import AGAIN
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import OutputError
 from ripple.nats.session import FAILURES, connected, told
-from ripple.wire.errors import RemoteProtocolError
-from ripple.wire.liftbridge import ACK, AckPolicy, Message, ack_of, dumps, dumps_message, loads
+from ripple.wire.liftbridge import (
+    ACK,
+    AckPolicy,
+    EnvelopeError,
+    Message,
+    ack_of,
+    dumps,
+    dumps_message,
+    loads,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +134,7 @@ class LiftbridgeSink(BasicSink):
         try:
             envelope = loads(message.data)
             ack = ack_of(envelope.payload) if envelope.kind == ACK else None
-        except RemoteProtocolError:
+        except EnvelopeError:
             ack = None
         if ack is None or not ack.correlation_id.isdecimal():
             return

@@ -12,8 +12,7 @@ from ripple.errors import InputError
 from ripple.extras import needed
 from ripple.nats.session import FAILURES, connected, told
 from ripple.values.held import Held
-from ripple.wire.errors import RemoteProtocolError
-from ripple.wire.liftbridge import value_of
+from ripple.wire.liftbridge import EnvelopeError, value_of
 
 with needed("nats", "a subject of NATS"):
     from nats.errors import SlowConsumerError
@@ -155,5 +154,5 @@ class SubjectSource:
 def _take(data: bytes, held: Held) -> None:
     try:
         held.add(value_of(data))
-    except RemoteProtocolError as error:
+    except EnvelopeError as error:
         held.refuse(str(error), data)

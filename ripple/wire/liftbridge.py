@@ -22,12 +22,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.encoding.crc import crc32c
-from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
+from ripple.errors import RippleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
 
-    from ripple.wire.codec import Buffer
+    Buffer: TypeAlias = bytes | bytearray | memoryview
 
 MAGIC = b"\xb9\x0e\x43\xb4"
 VERSION = 0
@@ -39,6 +40,10 @@ MESSAGE, ACK = 0, 1
 _VARINT, _LENGTH = 0, 2
 _FIXED_BYTES = {1: 8, 5: 4}
 _VARINT_BYTES_MAX = 10
+
+
+class EnvelopeError(RippleError):
+    """Bytes are no envelope, or not one that holds what was expected."""
 
 
 class AckPolicy(IntEnum):
@@ -81,7 +86,7 @@ class Ack(NamedTuple):
 def dumps(payload: Buffer, *, checksum: bool = True, kind: int = MESSAGE) -> bytes:
     """Return ``payload`` in an envelope."""
     if not 0 <= kind <= 0xFF:
-        raise LocalProtocolError(f"the byte of the kind cannot hold {kind}")
+        raise ValueError(f"the byte of the kind cannot hold {kind}")
     length = HEADER_BYTES + (CRC_BYTES if checksum else 0)
     header = MAGIC + bytes((VERSION, length, FLAG_CRC if checksum else 0, kind))
     crc = crc32c(payload).to_bytes(CRC_BYTES, "big") if checksum else b""
@@ -91,28 +96,28 @@ def dumps(payload: Buffer, *, checksum: bool = True, kind: int = MESSAGE) -> byt
 def loads(data: Buffer) -> Envelope:
     """Open an envelope; what does not begin with the magic is passed through as plain.
 
-    Raises :class:`RemoteProtocolError` for a truncated or unknown header and for a wrong CRC.
+    Raises EnvelopeError for a truncated or unknown header and for a wrong CRC.
     """
     view = memoryview(data)
     if view[: len(MAGIC)] != MAGIC:
         return Envelope(view, plain=True)
     if len(view) < HEADER_BYTES:
-        raise RemoteProtocolError(f"a Liftbridge header of {len(view)} bytes is truncated")
+        raise EnvelopeError(f"a Liftbridge header of {len(view)} bytes is truncated")
     version, length, flags, kind = view[4:HEADER_BYTES]
     checked = bool(flags & FLAG_CRC)
     if version != VERSION:
-        raise RemoteProtocolError(f"Liftbridge envelope version {version}, not {VERSION}")
+        raise EnvelopeError(f"Liftbridge envelope version {version}, not {VERSION}")
     if flags & ~FLAG_CRC:
-        raise RemoteProtocolError(f"unknown Liftbridge flags 0x{flags:02x}")
+        raise EnvelopeError(f"unknown Liftbridge flags 0x{flags:02x}")
     if length != HEADER_BYTES + (CRC_BYTES if checked else 0) or length > len(view):
-        raise RemoteProtocolError(
+        raise EnvelopeError(
             f"a Liftbridge header of {length} bytes (flags 0x{flags:02x}) in {len(view)}"
         )
     payload = view[length:]
     if checked:
         announced = int.from_bytes(view[HEADER_BYTES:length], "big")
         if crc32c(payload) != announced:
-            raise RemoteProtocolError(
+            raise EnvelopeError(
                 f"CRC-32C is {crc32c(payload):08x}, the Liftbridge envelope says {announced:08x}"
             )
     return Envelope(payload, checked=checked, kind=kind)
@@ -121,14 +126,14 @@ def loads(data: Buffer) -> Envelope:
 def value_of(data: bytes) -> bytes:
     """Return what a publisher has sent: the value of a Message, or what came in no envelope.
 
-    Raises RemoteProtocolError for an envelope that is damaged, or holds no Message.
+    Raises EnvelopeError for an envelope that is damaged, or holds no Message.
     """
     opened = loads(data)
     if opened.plain:
         return data
     if opened.kind != MESSAGE:
         what = "an acknowledgement" if opened.kind == ACK else f"a message of kind {opened.kind}"
-        raise RemoteProtocolError(f"a Liftbridge envelope holds {what}, and no record")
+        raise EnvelopeError(f"a Liftbridge envelope holds {what}, and no record")
     return message_of(opened.payload).value
 
 
@@ -146,7 +151,7 @@ def dumps_message(message: Message) -> bytes:
 
 
 def message_of(payload: Buffer) -> Message:
-    """Return the Message of a payload; raises RemoteProtocolError."""
+    """Return the Message of a payload; raises EnvelopeError."""
     found = dict(_fields(bytes(payload)))
     return Message(
         _bytes(found, 3), _bytes(found, 2), _text(found, 10), _text(found, 11), _number(found, 12)
@@ -154,13 +159,13 @@ def message_of(payload: Buffer) -> Message:
 
 
 def ack_of(payload: Buffer) -> Ack:
-    """Return the Ack of a payload; raises RemoteProtocolError."""
+    """Return the Ack of a payload; raises EnvelopeError."""
     found = dict(_fields(bytes(payload)))
     return Ack(_text(found, 1), _number(found, 4), _text(found, 6), _number(found, 10))
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a protobuf message, by number; raises RemoteProtocolError."""
+    """Yield the fields of a protobuf message, by number; raises EnvelopeError."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -174,7 +179,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         else:
             length = _FIXED_BYTES.get(kind, -1)
         if not number or not 0 <= length <= len(data) - at:
-            raise RemoteProtocolError("the payload of a Liftbridge envelope is no Message")
+            raise EnvelopeError("the payload of a Liftbridge envelope is no Message")
         yield number, data[at : at + length]
         at += length
 
@@ -185,13 +190,13 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * number
         if byte < 0x80:
             return value, at + number + 1
-    raise RemoteProtocolError("the payload of a Liftbridge envelope is no Message")
+    raise EnvelopeError("the payload of a Liftbridge envelope is no Message")
 
 
 def _bytes(found: Mapping[int, int | bytes], number: int) -> bytes:
     value = found.get(number, b"")
     if not isinstance(value, bytes):
-        raise RemoteProtocolError("the payload of a Liftbridge envelope is no Message")
+        raise EnvelopeError("the payload of a Liftbridge envelope is no Message")
     return value
 
 
@@ -202,7 +207,7 @@ def _text(found: Mapping[int, int | bytes], number: int) -> str:
 def _number(found: Mapping[int, int | bytes], number: int) -> int:
     value = found.get(number, 0)
     if not isinstance(value, int):
-        raise RemoteProtocolError("the payload of a Liftbridge envelope is no Message")
+        raise EnvelopeError("the payload of a Liftbridge envelope is no Message")
     return value
 
 
