@@ -10,6 +10,6 @@ group       outputs as one commit; outputs, shown: what each lacks; grouping: wh
 kept, storing   when it commits; checkpoints made beside the work
 letters     what was refused, in a letter_box; retries; in_flight, suspicion: which record kills
 place       where letters and notes lie: a letter_box in the store, notes there or in a file
-patient_inputs  inputs whose server may go away: a life waits for it
+patient_inputs  inputs whose server may go away: a life waits for it; passed_inputs: the rest
 sends, lanes    contracts with those who follow, directly or by a log; tracing; noticed: told of
 """

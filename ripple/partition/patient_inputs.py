@@ -6,22 +6,14 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
-from ripple.connectors.inputs import (
-    NO_ORIGINALS,
-    KeepingInputs,
-    OriginalInputs,
-    Signal,
-    keyed_by,
-)
+from ripple.connectors.inputs import Signal
 from ripple.errors import InputAwayError, InputError
 from ripple.events import InputBack, InputWaits, Tell, untold
-from ripple.traces import TracedInputs
+from ripple.partition.passed_inputs import PassedInputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ripple.batch import Batch, Marker
-    from ripple.connectors.inputs import Inputs, Original
+    from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
 
 PAUSE_S, PAUSE_S_MAX = 0.1, 30.0
@@ -30,7 +22,7 @@ PATIENCE_S = 180.0  # as commits have it
 TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
 
 
-class PatientInputs:
+class PatientInputs(PassedInputs):
     """Inputs as a life reads them; see Inputs.
 
     What raises InputAwayError once it was opened ends nothing. After a pause, which grows, it is
@@ -44,7 +36,7 @@ class PatientInputs:
 
     def __init__(self, inputs: Inputs, *, patience_s: float | None = None) -> None:
         """patience_s: how long to wait for what is away; None: for as long as it is."""
-        self._inputs = inputs
+        super().__init__(inputs)
         self._patience_s = patience_s
         self.tell: Tell = untold
         """Takes what happens."""
@@ -53,28 +45,6 @@ class PatientInputs:
         self._woken = asyncio.Event()
         self._pause_s = PAUSE_S
         self._away_at_s, self._back_at_s = 0.0, -inf
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The inputs, in the order in which they were declared."""
-        return self._inputs.names
-
-    @property
-    def keyed_by(self) -> tuple[str, ...] | None:
-        """By which fields they are divided among their partitions; see ``keyed_by``."""
-        return keyed_by(self._inputs)
-
-    async def bounds(self) -> tuple[Cut, Cut]:
-        """Return the first cut that can be read from, and the present end; see Inputs."""
-        return await self._inputs.bounds()
-
-    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless the inputs reach ``cut``; see Inputs."""
-        await self._inputs.check(cut, identities)
-
-    async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that tells what was read up to ``cut``; see Inputs."""
-        return await self._inputs.identities(cut)
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
@@ -113,36 +83,10 @@ class PatientInputs:
         self._woken.set()
         self._inputs.wake()
 
-    async def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
-        await self._inputs.sync()
-
     async def close(self) -> None:
         """Release what was opened; closing twice is allowed."""
         await self._give_up()
-        await self._inputs.close()
-
-    # --- what only some inputs can ---
-
-    def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
-        """Return records of the last batch of input ``name``, by offset; see OriginalInputs."""
-        held = self._inputs
-        return held.originals(name, offsets) if isinstance(held, OriginalInputs) else NO_ORIGINALS
-
-    def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
-        """Let go what no checkpoint needs; see KeepingInputs."""
-        if isinstance(self._inputs, KeepingInputs):
-            self._inputs.stored(checkpoints)
-
-    def trace(self) -> None:
-        """Keep the contexts of what is read from the next ``open`` on; see TracedInputs."""
-        if isinstance(self._inputs, TracedInputs):
-            self._inputs.trace()
-
-    def contexts(self, name: str, next_offset: int) -> list[str]:
-        """Return those of the records before an offset; see TracedInputs."""
-        held = self._inputs
-        return held.contexts(name, next_offset) if isinstance(held, TracedInputs) else []
+        await super().close()
 
     # --- away and back ---
 

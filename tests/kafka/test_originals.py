@@ -6,12 +6,13 @@ import pyarrow as pa
 import pytest
 
 from ripple.batch import Batch, Rejected
-from ripple.connectors.inputs import Original, OriginalInputs
+from ripple.connectors.inputs import Original, OriginalInputs, Signal
 from ripple.errors import InputError
 from ripple.kafka.batches import ProducerId, batches
 from ripple.kafka.originals import kept_of, original_of
 from ripple.kafka.record_batches import decoded
 from ripple.partition.letter import Letter, dumps_record
+from ripple.spark.streaming.sliced import Sliced
 from ripple.testing import SimWorld
 from ripple.testing.sim_broker import SimBroker
 from ripple.world import LiveDisk
@@ -112,3 +113,21 @@ def test_inputs_know_what_the_records_of_their_last_batch_were(monkeypatch) -> N
         await inputs.close()
 
     played(scene)
+
+
+def test_a_micro_batch_keeps_records_as_they_were() -> None:
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        broker.append(A, RECORDS)
+        sliced = Sliced(inputs_of(world, 1), {"in/0": len(RECORDS)})
+        cut = {"in/0": 0}
+        await sliced.open(cut, 10)
+        while sliced.next(cut) is Signal.WAITING:
+            await sliced.more()
+        found = sliced.originals("in/0", [0, 2])
+        for at, original in found.items():
+            place, (record,) = kept_of(original)
+            assert (place, record) == (A, RECORDS[at])
+        assert [*found] == [0, 2]
+        await sliced.close()
+
+    played(scene, partitions=1)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from ripple.cli.main import main
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import open_source
 from ripple.engine import Engine
@@ -689,3 +690,33 @@ def test_micro_batches_go_on_from_a_run_over_a_topic(
             whole.apply(share.name, entry.records, entry.next_offset)
     whole.stabilize()
     assert found[-1]["digests"] == whole.digests
+
+
+def test_a_letter_of_a_micro_batch_can_be_retried(
+    broker: Broker, topic: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = Record(b"S1", b"no trade")
+
+    async def told(topics: Topics) -> None:
+        await topics.create(topic, 1)
+        await topics.append(Place(topic, 0), [*records(trades(rows=3)), bad])
+
+    story(broker.bootstrap, told)
+    place, state = f"kafka:{broker.bootstrap}/{topic}?format=csv", f"{folder}/state"
+    stream = Stream.of(
+        Parcel.of(str(folder / "vwap.py"), lambda plan: b""),
+        place,
+        {"output": f"log:{folder}/out"},
+        state,
+        partitions=1,
+        batch_rows=1000,
+        keep=3,
+    )
+    turn = Turn(stream, 0, stream.bounds()[1], Hearer("127.0.0.1", 9, str(folder)))
+    turn.run()
+    here().drop(turn)
+    assert main(["dead-letter", "retry", "--checkpoint-dir", state, "--source", place]) == 0
+    assert "1 retried" in capsys.readouterr().out
+    said = ran(folder, "--source", place, "--sink", "o.csv", "--dead-letter", "letters.jsonl")
+    assert "Events processed:  5" in said
+    assert (folder / "letters.jsonl").read_text().count("too few fields") == 2

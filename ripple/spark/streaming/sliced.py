@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from ripple import cut as cuts
 from ripple.connectors.inputs import Signal
 from ripple.errors import InputError
+from ripple.partition.passed_inputs import PassedInputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Inputs
     from ripple.cut import Cut
 
 
-class Sliced:
+class Sliced(PassedInputs):
     """What ``inputs`` have up to ``stop``; there it waits until that is moved, and never ends.
 
     The life that it belongs to tells by what it asks for how far it has come: ``is_at_stop``.
@@ -25,18 +24,13 @@ class Sliced:
 
     def __init__(self, inputs: Inputs, stop: Cut) -> None:
         """Take inputs that are not followed. stop: of all of them."""
-        self._inputs = inputs
+        super().__init__(inputs)
         self._stop = {name: stop[name] for name in inputs.names}
         self._is_moved = False
         self._is_ending = True  # at a stop that the life has asked for itself
         self._cut: Cut = {}
         self._rows = 1
         self._woken = asyncio.Event()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The inputs, in the order in which they were declared."""
-        return self._inputs.names
 
     @property
     def is_at_stop(self) -> bool:
@@ -48,18 +42,6 @@ class Sliced:
         self._stop = {name: max(offset, stop[name]) for name, offset in self._stop.items()}
         self._is_moved = True
         self.wake()
-
-    async def bounds(self) -> tuple[Cut, Cut]:
-        """Return where they begin and end now."""
-        return await self._inputs.bounds()
-
-    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless they are what was read; see Inputs."""
-        await self._inputs.check(cut, identities)
-
-    async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input what tells what was read."""
-        return await self._inputs.identities(cut)
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``, up to ``stop`` where the life says one: there it has an end."""
@@ -95,14 +77,6 @@ class Sliced:
         """Let ``more`` return."""
         self._woken.set()
         self._inputs.wake()
-
-    async def sync(self) -> None:
-        """Make durable what was read."""
-        await self._inputs.sync()
-
-    async def close(self) -> None:
-        """Release what was opened."""
-        await self._inputs.close()
 
     def _until(self, cut: Cut) -> Cut:
         return {name: max(cut[name], offset) for name, offset in self._stop.items()}
