@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from coordinator.status import MemberStatus, Status
     from ripple.observing import Observer, Places
+    from ripple.world.ports import World
 
 PORT = 9200
 VARIABLE = "RIPPLE_COORDINATOR"
@@ -187,13 +188,26 @@ async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
 
 def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Observer:
     """Return who follows outputs of the cluster."""
-    from ripple.observing import Observer, found_by  # noqa: PLC0415
+    from ripple.observing import Observer  # noqa: PLC0415
+
+    world, find = _finding(options)
+    return Observer(world, find, tls=tls_of(options), say=say)
+
+
+async def places_of(options: argparse.Namespace) -> Places:
+    """Return where partitions are. Raises ConnectionError where no coordinator says it."""
+    _, find = _finding(options)
+    return await find()
+
+
+def _finding(options: argparse.Namespace) -> tuple[World, Callable[[], Awaitable[Places]]]:
+    from ripple.observing import found_by  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    tls, control = tls_of(options), LiveControl(token_of(options))
-    find: Callable[[], Awaitable[Places]] = found_by(control, coordinators_of(options), tls)
-    return Observer(live_world(os.curdir, control=control), find, tls=tls, say=say)
+    control = LiveControl(token_of(options))
+    find = found_by(control, coordinators_of(options), tls_of(options))
+    return live_world(os.curdir, control=control), find
 
 
 def chosen(members: Iterable[MemberStatus], worker: str | None) -> list[MemberStatus]:

@@ -14,7 +14,7 @@ from ripple import sexp
 from ripple.assignment import worker_of
 from ripple.cli import asking
 from ripple.cli.exits import say
-from ripple.cli.forms import FORMS, add_format, plain, write_line
+from ripple.cli.forms import FORMS, add_format, plain, write, write_line, write_table
 from ripple.cli.numbers import positive
 from ripple.delta.text import value_to_sexp
 from ripple.errors import InputError
@@ -33,6 +33,7 @@ EXAMPLES = (
     "ripple debug tap --output vwap --where 'vwap > 150 and trades >= 3' --format json",
     "ripple debug tap --output vwap --worker worker-1 --interval 1000",
     "ripple debug tap --output vwap --uncommitted",
+    "ripple debug wire --json",
 )
 _NAMES = {OP_REMOVE: "Remove", OP_FINAL: "Final"}
 
@@ -66,11 +67,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     asking.add_coordinator(tap)
     add_format(tap, FORMS)
+    wire = actions.add_parser(
+        "wire",
+        help="say where a client of the wire protocol connects",
+        description="Data ports of a cluster, and a credential that lets a client follow outputs "
+        "there for an hour: keep it to yourself.",
+    )
+    asking.add_coordinator(wire)
+    add_format(wire, FORMS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Watch, until told to end; return the exit code."""
-    return asyncio.run(_tap(options))
+    return asyncio.run(_tap(options) if options.action == "tap" else _wire(options))
+
+
+async def _wire(options: argparse.Namespace) -> int:
+    found = await asking.places_of(options)
+
+    def text() -> None:
+        write_table(("PROCESS", "DATA PORT"), found.processes.items())
+        print(f"credential: {found.credential}")
+
+    value = {"processes": found.processes, "credential": found.credential}
+    write(options.format, value, text)
+    return 0
 
 
 async def _tap(options: argparse.Namespace) -> int:

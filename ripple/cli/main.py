@@ -24,7 +24,7 @@ SUBCOMMANDS = {
     "status": "show how a cluster is",
     "inspect": "show graphs, schemas, metrics, partitions, edges of a running cluster",
     "query": "ask live outputs in SQL, at one stated cut",
-    "debug": "tap: watch an output change",
+    "debug": "tap: watch an output change; wire: its data ports",
     "top": "watch a cluster",
     "move": "move a partition to another worker",
     "drain": "move all partitions of a worker away",

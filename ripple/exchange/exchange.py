@@ -12,6 +12,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.sending import Sending
 from ripple.exchange.sendings import Sendings
 from ripple.exchange.session import Session, Traffic
+from ripple.exchange.singles import Singles, singles_of
 from ripple.pipeline.stages import stages_of
 from ripple.wire.edge_messages import Follow, Release, Unfollow
 from ripple.wire.errors import RemoteProtocolError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ripple.engine.edge_changes import EdgeChanges
     from ripple.exchange.edges import Edge
     from ripple.exchange.following import Receipt
+    from ripple.exchange.singles import SinglePeer
     from ripple.exchange.way import Way
     from ripple.pipeline.plan import Plan
 
@@ -78,6 +80,8 @@ class Exchange:
         self._changed = changed
         self._edges = edges_of(plan)
         self._shown = shown_of(plan)
+        self._singles = Singles(self.limits.single_keys_max, self.limits.single_peers_max)
+        self._single = singles_of(plan, list(self._shown.values()))
         # Nobody waits for what an observer that has gone did not take.
         self._shown_limits = replace(self.limits, absent_offers=1)
         self._stages = stages_of(plan)
@@ -183,6 +187,7 @@ class Exchange:
         for following in self._followings.values():
             for sender in range(self._partitions(following.edge.stage - 1)):
                 self._route(following, sender)
+        self._let_go()
 
     def _route(self, following: Following, sender: int) -> None:
         route = self._routes(following.edge.stage - 1, sender)
@@ -234,6 +239,7 @@ class Exchange:
             expects=expects,
             traffic=self.traffic,
             shown=self._shown,
+            single=(self._single, self._singles),
             credential=credential,
             admits=admits,
             now_s=now_s,
@@ -255,6 +261,8 @@ class Exchange:
         """
         if session.is_observed:
             self._observers[session] = None
+            if session.single_peer is not None:
+                self._follow_for(session, session.single_peer)
             return
         before = self._sessions.get(peer)
         self._sessions[peer] = session
@@ -262,6 +270,31 @@ class Exchange:
             self._lose(before)
             before.close(Reason.SHUTDOWN, "another connection has taken its place")
         self.refresh()
+
+    def _follow_for(self, session: Session, peer: SinglePeer) -> None:
+        """Follow all that is here for a peer that cannot say so. Raises RemoteProtocolError."""
+        turn, credit_rows = self._next_turn(), self.limits.credit_rows
+        for one in peer.wanted:
+            partitions = self._partitions(one.edge.senders)
+            if not partitions:
+                raise RemoteProtocolError(f"{self.process} knows no partitions yet: ask again")
+            for number in range(partitions):
+                follow = Follow(one.edge.name, number, 0, turn, None, None, credit_rows)
+                self.heard(session, follow)
+
+    def _let_go(self) -> None:
+        """End connections of such peers that have rows of a partition which is elsewhere now.
+
+        They know no partitions; whoever connects again has what is here, and no row twice.
+        """
+        for session in list(self._observers):
+            peer = session.single_peer
+            for stream in peer.streams if peer is not None else ():
+                route = self._routes(self._shown[stream.edge].stage, stream.sender)
+                if route is not None and route.process != self.process:
+                    why = f"partition {stream.sender} of {stream.edge!r} is at {route.process} now"
+                    session.close(Reason.MOVED, why)
+                    break
 
     def closed(self, session: Session) -> None:
         """Do without a connection."""

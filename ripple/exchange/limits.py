@@ -22,6 +22,8 @@ class ExchangeLimits:
     bundle_bytes: int = 1 << 20  # one frame's, about
     table_bytes_max: int = 1 << 30  # of a table that arrives in parts
     streams_max: int = 1 << 16  # asked of partitions that are not here, or not yet
+    single_peers_max: int = 16  # that know types 0 to 5 alone
+    single_keys_max: int = 1 << 20  # kept for all of these, about 100 bytes each
     absent_offers: int = 64  # commits for which changes are kept for who has left
     link: LinkLimits = field(default_factory=LinkLimits)
 

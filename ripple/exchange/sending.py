@@ -53,7 +53,8 @@ class _Follower:
 
     asked: what it said it has. credit_rows: less than 0 when more was taken than there was credit
     for. is_flowing: it was put all that the engine has given for the target; else the table is due,
-    unless it has the same already.
+    unless it has the same already. is_missing: it could not be given what there was at the last
+    offer.
     """
 
     way: Way
@@ -61,6 +62,7 @@ class _Follower:
     cut: Cut
     credit_rows: int
     is_flowing: bool = False
+    is_missing: bool = False
 
 
 class Sending:
@@ -81,11 +83,15 @@ class Sending:
         limits: ExchangeLimits,
         wake: Callable[[], None],
     ) -> None:
-        """Send from partition ``number`` over ``edge``; wake: called when an offer is wanted."""
+        """Send from partition ``number`` over ``edge``.
+
+        wake: called when an offer is wanted, or is owed: somebody may get now what they could not
+        at the last one, so where no other comes by itself one is made.
+        """
         self.edge = edge
         self.number = number
         self.epoch = epoch
-        self.is_wanted = False
+        self.is_wanted = self.is_owed = False
         self.superseded_by: int | None = None
         self._limits = limits
         self._wake = wake
@@ -140,9 +146,17 @@ class Sending:
         for one in self._followers[target]:
             if one.way is way and one.asked.turn == turn:
                 one.credit_rows += rows
+                self._owe(one)
+
+    def _owe(self, one: _Follower) -> None:
+        if one.is_missing and one.credit_rows > 0:
+            self.is_owed = True
+            self._wake()
 
     def room(self) -> None:
-        """Take notice that a way has room again: tables may wait for that."""
+        """Take notice that a way has room again: tables may wait for that, and changes."""
+        for one in (one for followers in self._followers for one in followers):
+            self._owe(one)
         if any(not one.is_flowing for followers in self._followers for one in followers):
             self._want()
 
@@ -187,7 +201,7 @@ class Sending:
         It may change in between; what was taken does not.
         """
         assert not self._taken, "what was taken before was not given"
-        self.is_wanted = False
+        self.is_wanted = self.is_owed = False
         for target, watermark_ns in self._released.items():
             partition.release(target, watermark_ns)
         self._released.clear()
@@ -196,6 +210,8 @@ class Sending:
             self._keep(target, partition)
             chosen = [one for one in followers if self._may_get(target, one, partition)]
             flowing = [one for one in followers if one.is_flowing]
+            for one in flowing:
+                one.is_missing = one not in chosen and not self._has_all(target, partition)
             if flowing and self._has_all(target, partition):
                 self._begin(target, chosen, partition)
             # Who has all there is must not miss anything because somebody else begins. Of those

@@ -40,6 +40,11 @@ class Sendings:
         return any(sending.is_wanted for sending in self._committed())
 
     @property
+    def is_owed(self) -> bool:
+        """Whether somebody waits for an offer, unless the next commit brings one."""
+        return any(sending.is_owed for sending in self._committed())
+
+    @property
     def superseded_by(self) -> int | None:
         """The epoch of a later owner, if one of the next stage has heard of it."""
         return None if self.edge is None else self.edge.superseded_by

@@ -12,7 +12,9 @@ from ripple.access import AccessError, Role
 from ripple.encoding import arrow
 from ripple.encoding.errors import EncodingError
 from ripple.engine.edge_changes import EdgeChanges
-from ripple.exchange.edges import Edge, Stream, fits, offered
+from ripple.exchange.edges import Edge, Stream, cost_of, fits, offered
+from ripple.exchange.singles import SinglePeer
+from ripple.schema.compat import Incompatible, check_backward
 from ripple.wire.edge_messages import (
     SECTIONS_MAX,
     STREAMS_MAX,
@@ -35,21 +37,27 @@ from ripple.wire.link_events import (
     Refused,
     Told,
 )
-from ripple.wire.messages import Reason, cut_of
+from ripple.wire.messages import CheckpointAck, CheckpointRequest, Heartbeat, Reason, cut_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ripple.credentials import Proven
     from ripple.exchange.following import Receipt
     from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.singles import Single, Singles
     from ripple.exchange.way import Way
     from ripple.wire.link_events import Event
-    from ripple.wire.messages import Handshake
+    from ripple.wire.messages import Delta, Handshake
 
 CAPABILITIES = frozenset({CHANGES, EDGES, TRACES})
 # What a section takes of the window beside its rows, about.
 SECTION_BYTES = 128
+# Of a peer that is told single deltas, and knows no ping: how often it hears a heartbeat, how many
+# of them it may leave unread, and how much is made at once, since others wait meanwhile.
+BEAT_NS = 5_000_000_000
+BEATS_MAX = 6
+DELTA_BYTES_AT_ONCE = 1 << 16
 
 
 class Hub(Protocol):
@@ -132,6 +140,7 @@ class Session:
         expects: str = "",
         traffic: Traffic | None = None,
         shown: Mapping[str, Edge] | None = None,
+        single: tuple[Mapping[str, Single], Singles] | None = None,
         observes: bool = False,
         credential: str = "",
         admits: Callable[[str, str], Proven] | None = None,
@@ -141,8 +150,10 @@ class Session:
 
         dirty: called when there may be something to send. expects: who must be there, "" for
         anybody. traffic: where it is counted what goes to and fro. shown: outputs that are offered
-        to those outside. observes: whether this side is outside: it offers nothing and follows
-        what the peer shows, ``edges`` once the peer has said it. credential: what we show. admits:
+        to those outside. single: the same for peers that know types 0 to 5 alone, by name, and what
+        they may take together; None where they are refused. observes: whether this side is
+        outside: it offers nothing and follows what the peer shows, ``edges`` once the peer has said
+        it. credential: what we show. admits:
         returns what somebody is, of the name that they say and what they show, or raises
         AccessError; None believes everybody. Readers follow outputs, and nothing else.
         """
@@ -150,6 +161,7 @@ class Session:
         offers = {name: edge.offer for name, edge in edges.items()}
         # Who the peer says it is, once it has; why all ended, if not in good order.
         self.peer = ""
+        self._process = process
         self.failure: str | None = None
         self.edges = edges
         self._shown = shown
@@ -173,7 +185,13 @@ class Session:
             limits=limits.link,
             credential=credential,
             admits=self._refusal,
+            singles=None if single is None else {one: of.schema for one, of in single[0].items()},
         )
+        self._single = single
+        self.single_peer: SinglePeer | None = None
+        self._deltas: tuple[_Waiting, Iterator[Delta]] | None = None  # of what is told now
+        self._beat_ns = now_ns
+        self._beats = 0  # that were not taken
         self._is_open = self._is_full = False
         self._waiting: dict[str, deque[_Waiting]] = {name: deque() for name in (*edges, *shown)}
         self._streams: dict[Stream, int] = {}
@@ -208,19 +226,26 @@ class Session:
 
     def tick(self, now_ns: int) -> None:
         """Let time pass."""
+        self._now_ns = now_ns
         if self._until_ns is not None and now_ns >= self._until_ns and not self.ended:
             self.close(Reason.SHUTDOWN, "its credential has run out")
+        if self._is_beating and now_ns >= self._beat_ns:
+            self._beat()
         self._act(self._link.tick(now_ns))
 
     @property
     def next_deadline_ns(self) -> int | None:
         """The time of the next ``tick``."""
-        found, until = self._link.next_deadline_ns, self._until_ns
-        return found if until is None or found is None else min(found, until)
+        beat_ns = self._beat_ns if self._is_beating else None
+        found = (self._link.next_deadline_ns, self._until_ns, beat_ns)
+        return min((one for one in found if one is not None), default=None)
 
     def data_to_send(self) -> bytes:
         """Return bytes for the peer, and forget them; a frame is made of what waits by now."""
-        if self._is_open:
+        self._beats = 0
+        if self.single_peer is not None:
+            self._send_deltas(self.single_peer)
+        elif self._is_open:
             self._send_grants()
             self._send_bundle()
         return self._link.data_to_send()
@@ -268,8 +293,10 @@ class Session:
         return self._is_open and self._waiting_bytes < self._limits.window_bytes
 
     def has(self, stream: Stream) -> bool:
-        """Return whether something of a stream waits here."""
-        return stream in self._streams
+        """Return whether something of a stream waits here; if so, ``room`` is called later."""
+        found = stream in self._streams
+        self._is_full = self._is_full or found
+        return found
 
     def put(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
         """Take changes, or a table, to their target."""
@@ -281,6 +308,8 @@ class Session:
 
     def drop(self, stream: Stream) -> None:
         """Forget what waits here of a stream."""
+        if self._deltas is not None and self._deltas[0].stream == stream:
+            self._deltas = None
         if stream in self._streams:
             waiting = self._waiting[stream.edge]
             kept = deque(one for one in waiting if one.stream != stream)
@@ -329,9 +358,53 @@ class Session:
         for name, waiting in self._waiting.items():
             while waiting and self._window > 0 and self._is_open and self._has_buffer():
                 self._carry_bundle(name, waiting)
+        self._offer_room()
+
+    def _offer_room(self) -> None:
         if self._is_full and 2 * self._waiting_bytes < self._limits.window_bytes:
             self._is_full = False
             self._hub.room()
+
+    def _send_deltas(self, peer: SinglePeer) -> None:
+        """Make deltas of what waits, and give credit back for what was told."""
+        enough = self._link.room_bytes - DELTA_BYTES_AT_ONCE
+        while self._is_open and self._link.room_bytes > enough and self._has_buffer():
+            if self._deltas is None:
+                waiting = next(filter(None, self._waiting.values()), None)
+                if waiting is None:
+                    break
+                self._deltas = waiting[0], peer.deltas(waiting[0].stream, waiting[0].changes)
+            one, deltas = self._deltas
+            try:
+                delta = next(deltas, None)
+            except (LocalProtocolError, RemoteProtocolError) as error:
+                self.failure = self.failure or str(error)
+                self.close(Reason.OVERLOAD, str(error))
+                return
+            if delta is not None:
+                self._carry(delta)
+                continue
+            self._deltas = None
+            self._waiting[one.stream.edge].popleft()
+            self._waiting_bytes -= one.changes.rows.nbytes
+            self._done(one.stream)
+            self._hub.granted(self, one.stream, one.turn, cost_of(one.changes))
+        self._offer_room()
+
+    @property
+    def _is_beating(self) -> bool:
+        return self.single_peer is not None and self._is_open
+
+    def _beat(self) -> None:
+        """Tell a peer that knows no ping that we are here, and find out whether it reads."""
+        self._beat_ns = self._now_ns + BEAT_NS
+        self._beats += 1
+        if self._beats > BEATS_MAX:
+            self.failure = f"it has read nothing for {BEATS_MAX * BEAT_NS / 1e9:g} s"
+            self.close(Reason.TIMEOUT, self.failure)
+            return
+        load = min(1.0, self._waiting_bytes / self._limits.window_bytes)
+        self._carry(Heartbeat(self._process, self._now_s() * 1_000_000_000, load))
 
     def _has_buffer(self) -> bool:
         return self._link.room_bytes >= self._limits.link.frame_bytes_max
@@ -389,7 +462,11 @@ class Session:
         if not self._streams:
             self._waiting_bytes = 0  # parts of a batch have together other bytes than the whole
 
-    def _carry(self, message: Bundle | Grant | Follow | Unfollow | Release | Trace) -> None:
+    def _carry(
+        self,
+        message: Bundle | Grant | Follow | Unfollow | Release | Trace | Delta | Heartbeat
+        | CheckpointAck,
+    ) -> None:  # fmt: skip
         try:
             self._link.carry(message)
         except LocalProtocolError as error:
@@ -430,33 +507,61 @@ class Session:
             case _:
                 pass
 
-    def _refusal(self, peer: Handshake) -> str | None:
+    def _refusal(self, peer: Handshake) -> tuple[str, ...]:
         """Return why somebody is not let in; nothing is theirs before."""
         if self._admits is None:
-            return None
+            return ()
         try:
             proven = self._admits(peer.source_worker_id, peer.credential)
         except AccessError as error:
-            return str(error)
-        self.is_observed = proven.role is not Role.PROCESS
-        if self.is_observed and (peer.outputs or self._expects):
-            return f"{peer.source_worker_id:.80} is {proven.role.value}, and may not offer edges"
+            return (str(error),)
         if proven.until_s is not None:
             left_s = proven.until_s - self._now_s()
             self._until_ns = self._now_ns + left_s * 1_000_000_000
-        return None
+        if EDGES not in peer.capabilities and self._single is not None and not self._expects:
+            self.is_observed = True
+            return self._single_refusal(peer, self._single[0])
+        self.is_observed = proven.role is not Role.PROCESS
+        if self.is_observed and (peer.outputs or self._expects):
+            who = f"{peer.source_worker_id:.80}"
+            return (f"{who} is {proven.role.value}, and may not offer edges",)
+        return ()
+
+    def _single_refusal(self, peer: Handshake, single: Mapping[str, Single]) -> tuple[str, ...]:
+        """Return why a peer that knows types 0 to 5 alone cannot have the outputs that it names.
+
+        Those are what it reads, in its schema; it gets all if it names none.
+        """
+        unknown = [name for name in peer.outputs if name not in single]
+        if unknown:
+            return tuple(f"no output {one!r:.80}: they are {', '.join(single)}" for one in unknown)
+        verdicts = [
+            (name, check_backward(reader, single[name].schema))
+            for name, reader in peer.outputs.items()
+        ]
+        return tuple(
+            f"{name}: {difference}"
+            for name, verdict in verdicts
+            if isinstance(verdict, Incompatible)
+            for difference in verdict.differences
+        )
 
     def _offered(self, event: PeerOffered) -> None:
         self.peer = event.worker_id
         if self._expects not in ("", self.peer):
             raise RemoteProtocolError(f"it is {self.peer}, not {self._expects}")
-        if not self._link.speaks_edges:
+        if self._link.speaks_edges:
+            if self._admits is None:
+                self.is_observed = not event.outputs
+            if self._observes:
+                self.edges = offered(event.outputs)
+            self._carry(Grant(self._limits.window_bytes))
+        elif self._single is not None and self._admits is not None and not self._expects:
+            outputs, singles = self._single
+            wanted = dict(event.outputs) or outputs
+            self.single_peer = SinglePeer(singles, [outputs[name] for name in wanted])
+        else:
             raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
-        if self._admits is None:
-            self.is_observed = not event.outputs
-        if self._observes:
-            self.edges = offered(event.outputs)
-        self._carry(Grant(self._limits.window_bytes))
 
     def _told(self, message: object) -> None:
         match message:
@@ -472,6 +577,9 @@ class Session:
                 if self.is_observed and message.edge not in self._shown:
                     raise RemoteProtocolError(f"{self.peer} may not follow {message.edge!r}")
                 self._hub.heard(self, message)
+            case CheckpointRequest():
+                why = f"{self._process} makes checkpoints when they are due, not when asked"
+                self._carry(CheckpointAck(message.checkpoint_id, self._process, message.epoch, why))
             case Trace():
                 if len(self._traces) >= STREAMS_MAX:
                     self._traces.clear()
@@ -525,6 +633,9 @@ class Session:
         if self._is_open:
             self._is_open = False
             self._hub.closed(self)
+        if self.single_peer is not None:
+            self.single_peer.leave()
+            self.single_peer = self._deltas = None
 
 
 def _length_bytes(bundle: Bundle) -> int:

@@ -38,7 +38,7 @@ async def speak(
         asyncio.create_task(part)
         for part in (
             _hear(stream, session, clock, opened),
-            _say(stream, session, dirty),
+            _say(stream, session, clock, dirty),
             _tick(session, dirty, clock),
             stopping.wait(),
         )
@@ -77,11 +77,12 @@ async def _hear(stream: Stream, session: Session, clock: Clock, opened: Callable
             opened()
 
 
-async def _say(stream: Stream, session: Session, dirty: asyncio.Event) -> None:
+async def _say(stream: Stream, session: Session, clock: Clock, dirty: asyncio.Event) -> None:
     while not session.ended:
         dirty.clear()
         while data := session.data_to_send():
             await stream.write(data)
+            await clock.sleep(0)  # what is written at once must not keep others waiting
         if not session.ended:
             await dirty.wait()
 

@@ -105,8 +105,11 @@ class Kept:
         self._storing.step()
         is_committing = self._is_committing()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
-        commit_due = commit_due and not self.live.is_committed
-        commit_due = commit_due or (self._sends is not None and self._sends.is_wanted)
+        is_committed = self.live.is_committed
+        commit_due = commit_due and not is_committed
+        if self._sends is not None:
+            is_owed = is_committed and self._sends.is_owed
+            commit_due = commit_due or is_owed or self._sends.is_wanted
         if not self._storing.is_busy and (self._is_asked() or store_due):
             if self._guards("commit_first"):
                 await self.commit()

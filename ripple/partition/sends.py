@@ -19,6 +19,10 @@ class Sends(Protocol):
     def is_wanted(self) -> bool:
         """Whether somebody waits for the next offer."""
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether somebody waits for an offer, unless the next commit brings one."""
+
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Take the traces that what is offered next belongs to; see ``ripple.traces``."""
 

@@ -276,10 +276,15 @@ class StageLife:
             await self._commit()
             self._begin_checkpoint()
             self._stores.begin(now_ns)
-        elif (commit_due and not self._is_committed) or (
-            self._sends is not None and self._sends.is_wanted
-        ):
+        elif self._is_offer_due or (commit_due and not self._is_committed):
             await self._commit()
+
+    @property
+    def _is_offer_due(self) -> bool:
+        """Whether somebody waits for what no commit brings by itself."""
+        if self._sends is None:
+            return False
+        return self._sends.is_wanted or (self._is_committed and self._sends.is_owed)
 
     def _due_in_s(self) -> float | None:
         now_ns = self._world.clock.monotonic_ns()

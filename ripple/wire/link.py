@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 Check: TypeAlias = Callable[["Schema", "Schema"], Compatibility]
 Fingerprint: TypeAlias = Callable[["Schema"], str]
-Admits: TypeAlias = Callable[[Handshake], "str | None"]
+Admits: TypeAlias = Callable[[Handshake], tuple[str, ...]]
 
 CHANGES = "changes"
 EDGES = "edges"
@@ -90,8 +90,8 @@ ACT_OF: dict[type[Message], Act] = {
 }  # a SchemaNegotiation is Act.ACCEPT or Act.REFUSE
 
 
-def _everybody(_: Handshake) -> None:
-    return None
+def _everybody(_: Handshake) -> tuple[str, ...]:
+    return ()
 
 
 def act_of(message: Message) -> Act:
@@ -122,8 +122,9 @@ class Link:
     ``outputs`` are what we offer, ``inputs`` what we read of the peer's offer, each with its
     schema; None reads whatever is offered. ``check(reader, writer)`` says whether we can read an
     output, and ``fingerprint`` names a schema on each frame that carries its data. ``credential``
-    is what we show; ``admits`` returns why a peer is let in no further, None if it is. Who is not
-    is told so, and nothing else unless we greeted first.
+    is what we show; ``admits`` returns why a peer is let in no further, nothing if it is. Who is
+    not is told so, and nothing else unless we greeted first. ``singles`` are what is offered
+    instead to a peer that greets first and does not name ``edges``.
 
     Invariants: after ``Ended`` nothing changes any more; what waits to be sent is at most
     ``send_buffer_bytes_max`` and one goodbye.
@@ -142,11 +143,13 @@ class Link:
         limits: LinkLimits | None = None,
         credential: str = "",
         admits: Admits = _everybody,
+        singles: Mapping[str, Schema] | None = None,
     ) -> None:
         self.limits = limits = limits or LinkLimits()
         self.states = LinkStates()
         self.ended = False
-        self._offer = Handshake.announce(worker_id, outputs, capabilities, credential)
+        self._worker_id, self._outputs, self._singles = worker_id, outputs, singles
+        self._credential = credential
         self._inputs = dict(inputs or {})
         self._reads_all = inputs is None
         self._check = check
@@ -157,7 +160,7 @@ class Link:
         self._compression = Compression.NONE
         self._frame_limits = Limits(payload_bytes_max=limits.frame_bytes_max)
         self._decoder = Decoder(self._frame_limits)
-        self._fingerprints_out = {name: fingerprint(schema) for name, schema in outputs.items()}
+        self._fingerprints_out: dict[str, str] = {}
         self._fingerprints_in: dict[str, str] = {}
         self._hearing: dict[type[Message], Callable[[Any], None]] = {
             Handshake: self._on_handshake,
@@ -262,7 +265,13 @@ class Link:
 
     def handshake(self) -> None:
         """Say who we are and what we offer."""
-        self._say(self._offer)
+        self._offer(self._outputs, self._ours, self._credential)
+
+    def _offer(
+        self, outputs: Mapping[str, Schema], capabilities: frozenset[str], credential: str
+    ) -> None:
+        self._say(Handshake.announce(self._worker_id, outputs, capabilities, credential))
+        self._fingerprints_out = {name: self._fingerprint(of) for name, of in outputs.items()}
 
     def carry(
         self, message: Delta | Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
@@ -330,12 +339,19 @@ class Link:
 
     def _on_handshake(self, peer: Handshake) -> None:
         refusal = self._admits(peer)
-        if refusal is not None:
-            self._refuse((refusal[: self.limits.reason_chars_max],))
+        if refusal:
+            longest, most = self.limits.reason_chars_max, self.limits.errors_max
+            self._refuse(tuple(one[:longest] for one in refusal[:most]))
             return
+        agreed_on = self._ours & peer.capabilities
         if self.states.halves[Party.LOCAL] is State.QUIET:
-            self.handshake()
-        self._agreed = self._ours & peer.capabilities
+            if self._singles is None or EDGES in agreed_on:
+                self.handshake()
+            else:
+                # To who has named none, an entry that hides some would be an output.
+                ours = self._ours - {EDGES, TRACES} if agreed_on else frozenset()
+                self._offer(self._singles, ours, "")
+        self._agreed = agreed_on
         agreed = [c for name, c in _COMPRESSIONS.items() if name in self._agreed]
         self._decoder.agree(agreed)
         self._compression = agreed[0] if agreed else Compression.NONE
@@ -466,8 +482,14 @@ class Link:
             raise RemoteProtocolError(f"the peer cannot be answered: {error}") from None
 
     def _farewell(self, reason: Reason, detail: str) -> None:
-        if self.speaks_changes and self.states.parties[Party.LOCAL] is State.TALKING:
-            self._say(Goodbye(reason, detail[: self.limits.reason_chars_max]))
+        """Say why we leave: a peer that knows no Goodbye is refused after all."""
+        if self.states.parties[Party.LOCAL] is not State.TALKING:
+            return
+        detail = detail[: self.limits.reason_chars_max]
+        if self.speaks_changes:
+            self._say(Goodbye(reason, detail))
+        elif self.states.halves[Party.REMOTE] is State.OPEN:
+            self._say(SchemaNegotiation(ok=False, errors=(detail or reason.value,)))
 
     def _require_running(self, what: str) -> None:
         if self.ended:

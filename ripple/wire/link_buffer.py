@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from ripple.wire.link_limits import LinkLimits
 
 # What the caller sends stops at send_buffer_bytes_max; the rest may use control_bytes_max too.
-# A ping and a goodbye, at most one of each waiting, always go.
+# A ping and a goodbye or refusal, at most one of each waiting, always go.
 _BULK = frozenset({Act.DELTA, Act.BUNDLE})
-_EXEMPT = frozenset({Act.PING, Act.GOODBYE})
+_EXEMPT = frozenset({Act.PING, Act.GOODBYE, Act.REFUSE})
 
 
 class SendBuffer:

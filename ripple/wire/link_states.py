@@ -88,6 +88,7 @@ TRANSITIONS: dict[Role, dict[State, dict[Act, State]]] = {
             Act.UNFOLLOW: State.OPEN,
             Act.GRANT: State.OPEN,
             Act.RELEASE: State.OPEN,
+            Act.REFUSE: State.REFUSED,  # the goodbye of who knows no other
         },
         State.REFUSED: {},
     },

@@ -6,11 +6,13 @@ import asyncio
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.settled import settled
 from tests.cluster.test_up import Up
+from tests.exchange.plain_peer import PlainPeer, Refused, connected
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.services
@@ -279,6 +282,57 @@ def test_a_tap_shows_only_what_was_asked_for(asked: Asked) -> None:
     assert asked.say(*given, "--where", "trades < 0", "--timeout", "1") == ""
     assert "is no expression" in asked.say(*given, "--where", "f(trades)", code=1)
     assert "does not fit rows of" in asked.say(*given, "--where", "price > 1", code=1)
+
+
+def test_a_peer_that_knows_types_0_to_5_alone_follows_committed_outputs(asked: Asked) -> None:
+    found = asked.value("debug", "wire")
+    ports, credential = found["processes"], found["credential"]
+    assert list(ports) == ["worker-1/0", "worker-2/0", "worker-3/0"]
+    with ExitStack() as sockets:
+        nobody = sockets.enter_context(connected(ports["worker-1/0"]))
+        with pytest.raises(Refused, match="it does not know who asks"):
+            PlainPeer(nobody).greet("plain", "")
+        peers = {
+            name: PlainPeer(sockets.enter_context(connected(address)))
+            for name, address in ports.items()
+        }
+        _follow(asked, peers, credential)
+
+
+def _follow(asked: Asked, peers: dict[str, PlainPeer], credential: str) -> None:
+    for name, peer in peers.items():
+        peer.greet("plain", credential)
+        assert peer.process == name
+        assert sorted(peer.schemas) == ["decades", "out", "portfolio"]
+
+    def rows(output: str) -> list[str]:
+        tables = [peer.tables.get(output, {}).values() for peer in peers.values()]
+        return sorted(repr(row) for table in tables for row in table)
+
+    def hear_until(is_so: Callable[[], bool]) -> None:
+        until_s = time.monotonic() + 2 * PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < until_s, (rows("portfolio"), asked.up.said[-3000:])
+            for ready in select.select([one.socket for one in peers.values()], [], [], 1)[0]:
+                next(one for one in peers.values() if one.socket is ready).take_all()
+
+    def heard() -> int:
+        tables = [one.tables.get("out", {}) for one in peers.values()]
+        return sum(row["trades"] for table in tables for row in table.values())
+
+    owners = {one["owner"] for one in asked.value("status")["owners"][:PARTITIONS]}
+    hear_until(lambda: all("out" in peers[owner].tables for owner in owners))
+    asked.append(2)
+    records = asked.batches * 1000 * PARTITIONS
+    hear_until(lambda: heard() == records)
+    for output in ("out", "decades"):
+        wanted = asked.value("query", f"SELECT * FROM {output}")["rows"]
+        hear_until(lambda output=output, wanted=wanted: rows(output) == sorted(map(repr, wanted)))
+    owner = asked.value("status")["owners"][1]["owner"]
+    other = "worker-2" if owner == "worker-1/0" else "worker-1"
+    asked.say("move", "1", other, "--reason", "to see")
+    with pytest.raises(Refused, match=rf"'shown/.*' is at {other}/0 now"):
+        hear_until(lambda: False)
 
 
 def test_while_a_worker_dies_a_tap_stalls_and_goes_on_and_a_query_is_the_truth(

@@ -10,6 +10,7 @@ from ripple.credentials import READS_S, Credentials, Side
 from ripple.exchange.edges import edges_of, shown_of
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import CAPABILITIES, Session
+from ripple.exchange.singles import Singles, singles_of
 from ripple.wire.edge_messages import Follow, Release, Unfollow
 from ripple.wire.envelope import Decoder, encode
 from ripple.wire.messages import (
@@ -26,6 +27,7 @@ from tests.wire.test_messages import SAMPLES
 
 PLAN = PLANS["by-venue"]
 EDGES, SHOWN = edges_of(PLAN), shown_of(PLAN)
+SINGLE = singles_of(PLAN, list(SHOWN.values()))
 OURS, OTHERS = Credentials(bytes(32)), Credentials(b"o" * 32)
 NOW_S = 1_700_000_000
 PROCESS = OURS.of_process("w1/0", Side.CONNECTS, "")
@@ -75,11 +77,18 @@ class Hub:
 class Caller:
     """Says to a session whatever it wants to."""
 
-    def __init__(self, name: str, credential: str, offers: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        credential: str,
+        offers: bool,
+        capabilities: frozenset[str] = CAPABILITIES,
+    ) -> None:
         self.hub = Hub()
         self.session = Session(
             "w9/0", EDGES, self.hub, limits=ExchangeLimits(), now_ns=0, dirty=lambda: None,
-            shown=SHOWN, credential=OURS.of_process("w9/0", Side.ACCEPTS, ""),
+            shown=SHOWN, single=(SINGLE, Singles(9, 9)),
+            credential=OURS.of_process("w9/0", Side.ACCEPTS, ""),
             admits=lambda who, shown: OURS.proven(shown, who, Side.CONNECTS, "", NOW_S),
             now_s=lambda: NOW_S,
         )  # fmt: skip
@@ -88,7 +97,7 @@ class Caller:
         self._decoder = Decoder()
         self.heard: list[Message] = []
         offer = {name: edge.offer for name, edge in EDGES.items()} if offers else {}
-        self.say(Handshake.announce(name, offer, CAPABILITIES, credential))
+        self.say(Handshake.announce(name, offer, capabilities, credential))
         self.say(SchemaNegotiation(ok=True))
 
     def say(self, message: Message) -> None:
@@ -137,6 +146,24 @@ def test_a_reader_follows_outputs_and_nothing_else(who: str) -> None:
         assert not caller.hub.rows
         for said in caller.hub.said:
             assert said.edge in SHOWN, said  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("capabilities", [frozenset(), frozenset({"changes"})])
+@pytest.mark.parametrize("who", [*NOBODIES, *READERS, "a process"])
+def test_a_peer_that_knows_types_0_to_5_alone_says_nothing_to_a_process(
+    who: str, capabilities: frozenset[str]
+) -> None:
+    named = NOBODIES | READERS | {"a process": ("w1/0", PROCESS, False)}
+    name, credential, _ = named[who]
+    for message in said_of_each_type():
+        caller = Caller(name, credential, who in NOBODIES and named[who][2], capabilities)
+        caller.say(message)
+        assert not caller.hub.said
+        assert not caller.hub.rows
+        assert (caller.hub.opens == []) == (who in NOBODIES)
+        told = [one for one in caller.heard if isinstance(one, Handshake)]
+        assert [set(one.outputs) for one in told] == [set(SINGLE)] * (who not in NOBODIES)
+        assert not any(one.credential for one in told), "ours was shown to a stranger"
 
 
 def test_a_process_may_follow_edges() -> None:
