@@ -178,7 +178,8 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
             f"{event.seconds:.1f} s, and {event.debt} events would be replayed): {event.error}"
         )
     if isinstance(event, CommitWaits):
-        return f"{event.rows} rows have waited {event.seconds:.1f} s for a commit: {event.error}"
+        who = f"{event.rows} rows have" if event.rows else "the output has"
+        return f"{who} waited {event.seconds:.1f} s for a commit: {event.error}"
     if isinstance(event, InputWaits):
         return f"the input has been waited for {event.seconds:.1f} s: {event.error}"
     if isinstance(event, InputBack):

@@ -180,6 +180,14 @@ def say(text: str) -> None:
     say_inline(f"{text}\n")
 
 
+def say_meanwhile(text: str) -> None:
+    """Write a line to standard error, of what goes on whether it is read or not.
+
+    What ``say`` writes may come before it: ``process.standard_error.flush`` waits for that.
+    """
+    process.write(_shown(f"{text}\n"))
+
+
 def say_inline(text: str) -> None:
     """Write ``text`` to standard error as ``say`` does, without ending the line."""
     with suppress(OSError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ripple import cut as cuts
 from ripple.checkpoint import Checkpoints
 from ripple.cli.dashboard import run_shown
-from ripple.cli.exits import finished, say
+from ripple.cli.exits import finished, say, say_meanwhile
 from ripple.cli.places import check_apart
 from ripple.cli.progress import Progress
 from ripple.cli.retried import say_retried
@@ -35,6 +35,7 @@ from ripple.partition.notes import NoteFile, in_flight_path
 from ripple.partition.patient_inputs import PATIENCE_S, PatientInputs
 from ripple.partition.place import Place
 from ripple.partition.settings import Settings
+from ripple.process import standard_error
 from ripple.store import RetryingStore, RetrySettings
 from ripple.store.opening import open_store
 from ripple.store.s3_settings import is_s3
@@ -91,7 +92,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
             shown.told(event, line)
         if line is not None:
             progress.clear()
-            say(f"{PROGRAM}: {line}")
+            say_meanwhile(f"{PROGRAM}: {line}")
 
     def watch(consumed: int) -> None:
         progress.update(consumed)
@@ -135,6 +136,7 @@ def run(options: argparse.Namespace, plan: Plan, places: Mapping[str, str]) -> i
         life, report = asyncio.run(live())
         finished()
     finally:
+        standard_error.flush()
         progress.clear()
     _say_results(plan, life, report, time.perf_counter() - started_s)
     if stopping.number is not None:
@@ -163,7 +165,7 @@ def _place(
         world.clock,
         world.random,
         WAITING,
-        failed=lambda why: say(f"{PROGRAM}: the next commit waits for the store: {why}"),
+        failed=lambda why: say_meanwhile(f"{PROGRAM}: the next commit waits for the store: {why}"),
         stop=stop,
     )
     notes = None if is_remote else NoteFile(world.disk, in_flight_path(plan.name))

@@ -12,7 +12,7 @@ from ripple.connectors.inputs import Signal
 from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.errors import InputAwayError, InputError
 from ripple.extras import needed
-from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
+from ripple.nats.session import ASK_S, FAILURES, connected, left, stream_info, told
 from ripple.values.contract import read_batch
 from ripple.wire.liftbridge import EnvelopeError, value_of
 
@@ -135,8 +135,8 @@ class NatsInputs:
         """Raise InputError unless it is the stream that was read, and still has what follows."""
         known = _Identity.parse(identities.get(self._name, ""))
         offset = cut[self._name]
-        self._check(await self._info(), offset, known.created)
         self._created = known.created
+        self._check(await self._info(), offset, known.created)
         if known.offset >= 0:
             last = _Message(known.offset, b"", known.got_us)
             await self._check_last(last)
@@ -157,7 +157,7 @@ class NatsInputs:
         except NotFoundError:
             return  # it was removed meanwhile, as streams do it
         except FAILURES as error:
-            raise told(self._place, error, InputAwayError) from error
+            raise told(self._place, await left(self._client, error), InputAwayError) from error
         if found.time is not None and abs(_us(found.time) - last.got_us) > SAME_US:
             raise InputError(
                 f"{self._place}: number {last.offset + 1} is another message than the one that was "
@@ -261,9 +261,10 @@ class NatsInputs:
         try:
             info = await stream_info(await self._stream(), self._place)
         except FAILURES as error:
-            raise told(self._place, error, InputAwayError) from error
+            raise told(self._place, await left(self._client, error), InputAwayError) from error
         if info is None:
-            raise InputError(f"{self._place}: there is no such stream")
+            anew = f" any more: it has lost what was read. {ANEW}" if self._created else ""
+            raise InputError(f"{self._place}: there is no such stream{anew}")
         check_kept(self._place, info)
         return info
 
@@ -279,12 +280,15 @@ class NatsInputs:
             before = self._through
             try:
                 await self._read()
-            except (*FAILURES, InputAwayError):
+            except (*FAILURES, InputAwayError) as error:
+                why = await left(self._client, error)
                 if self._through > before:
                     delays = iter(self._delays_s)
                 delay_s = next(delays, None)
-                if delay_s is None:
+                if delay_s is None and why is error:
                     raise
+                if delay_s is None:
+                    raise told(self._place, why, InputAwayError) from error
                 await asyncio.sleep(delay_s)
 
     async def _read(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.client_tls import client_context
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 ANSWER_S = 8.0
 ASK_S = 5.0
+LEAVE_S = 2.0
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
@@ -41,6 +43,8 @@ class _Client(Client):
     """
 
     place: NatsPlace
+    heard: list[Exception]
+    """The last that a server has said went wrong."""
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         if self.place.is_secure:
@@ -80,7 +84,7 @@ async def connected(
     try:
         options = _options(place)
         client = _Client()
-        client.place = place
+        client.place, client.heard = place, heard
         # The client tries for ever where certificates do not fit.
         async with asyncio.timeout(ANSWER_S):
             await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
@@ -95,6 +99,21 @@ async def connected(
         wrong = ValueError(f"the file of NATS_NKEY or NATS_CREDS holds no seed: {error}")
         raise told(place, wrong, failure) from error
     return client
+
+
+async def left(client: Client | None, error: BaseException) -> BaseException:
+    """Leave a server that has not answered, so that another connection is made; return why.
+
+    A connection whose rights were taken gets no answers any more, though they are given back: what
+    they come by is gone. One that was cut off without a word is noticed in minutes. Others stay.
+    """
+    if not isinstance(client, _Client) or not isinstance(error, TimeoutError):
+        return error
+    denied = [one for one in client.heard if "permissions violation" in str(one).lower()]
+    with suppress(*FAILURES):
+        async with asyncio.timeout(LEAVE_S):
+            await client.close()
+    return denied[0] if denied else error
 
 
 async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | None:

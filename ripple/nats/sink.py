@@ -19,7 +19,7 @@ from ripple.connectors.contract import Commit
 from ripple.connectors.text.sink import TextFormat, TextLines
 from ripple.errors import OutputAwayError, OutputError
 from ripple.extras import needed
-from ripple.nats.session import ASK_S, FAILURES, connected, stream_info, told
+from ripple.nats.session import ASK_S, FAILURES, connected, left, stream_info, told
 
 with needed("nats", "a stream of NATS"):
     from nats.js.api import StreamConfig
@@ -180,9 +180,10 @@ class NatsSink:
                 is_wrong = isinstance(error, APIError) and error.err_code == WRONG_LAST
                 if isinstance(error, APIError) and not is_wrong and (error.code or 0) < 500:
                     raise told(self._place, error, OutputError) from error
+                why = await left(self._client, error)
                 delay_s = next(delays, None)
                 if delay_s is None:
-                    raise told(self._place, error, OutputAwayError) from error
+                    raise told(self._place, why, OutputAwayError) from error
                 await asyncio.sleep(delay_s)
                 try:
                     self._state = await self._last(await self._stream())

@@ -33,6 +33,8 @@ AHEAD_BYTES_MAX = 4 << 20
 AT_ONCE = 500
 ASK_S = 0.02
 REST_S = 5.0
+# Nothing is told of a table that is gone, or is not published any more: that is looked for.
+LOOK_S = 30.0
 LAST_WORDS_S = 2.0
 KNOWN_MAX = 1000
 # What the log may keep so that the oldest checkpoint can be gone on from, and not the newest alone.
@@ -139,7 +141,8 @@ class PostgresInputs:
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless it is the slot that was read, and still has what follows."""
-        slot, offset = await self._look(), cut[self._name]
+        offset = cut[self._name]
+        slot = await self._look(was_read=offset > 0)
         self._check_first(slot, offset)
         known = self._identity(identities)
         try:
@@ -220,7 +223,7 @@ class PostgresInputs:
         self._held_bytes = 0
         self._is_caught_up = self._is_dry = False
         self._end = None
-        slot = await self._look()
+        slot = await self._look(was_read=cut[self._name] > 0)
         self._from = self._wanted = cut[self._name]
         self._check_first(slot, self._from)
         self._through, self._mark = slot.first, Mark(slot.at)
@@ -305,12 +308,12 @@ class PostgresInputs:
         """Stop reading, and leave the server."""
         await self._reading.stop()
 
-    async def _look(self) -> Slot:
+    async def _look(self, *, was_read: bool = False) -> Slot:
         """Return the slot; a server that restarts is asked again. Raises InputError."""
         delays = iter(MOMENT_S)
         while True:
             try:
-                return await self._slots.look()
+                return await self._slots.look(was_read=was_read)
             except (psycopg.Error, OSError) as error:
                 delay_s = next(delays, None) if _is_away(error) else None
                 if delay_s is None:
@@ -380,7 +383,7 @@ class PostgresInputs:
 
     async def _look_again(self) -> Slot:
         """Return the slot. Raises InputError where another one, or another table, is told of."""
-        slot = await self._slots.look()
+        slot = await self._slots.look(was_read=True)
         if (slot.server, slot.told) != (self._server, self._told):
             raise self._changed()
         return slot
@@ -395,11 +398,13 @@ class PostgresInputs:
         begin = self._mark if self._mark.at >= slot.at else Mark(slot.at)
         stream = self._stream = await Stream.begin(self._slots, begin.at.lsn, slot.at.lsn)
         changes = self._changes(slot, begin)
+        loop = asyncio.get_running_loop()
+        looked_s = loop.time()
         try:
             while True:
-                if changes.is_told_of:
+                if changes.is_told_of or loop.time() - looked_s > LOOK_S:
                     await self._look_again()
-                    changes.is_told_of = False
+                    changes.is_told_of, looked_s = False, loop.time()
                 if stream.asked > ASKED_MAX:
                     await self._slots.ping()  # a server that shuts down lets nobody in
                     stream.asked = 0

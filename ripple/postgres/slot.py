@@ -87,8 +87,11 @@ class Slots:
         async with await AsyncConnection.connect(self.conninfo(options=options)) as one:
             yield one
 
-    async def look(self) -> Slot:
-        """Return the slot. Raises InputError where it cannot be read from; psycopg.Error."""
+    async def look(self, *, was_read: bool = False) -> Slot:
+        """Return the slot. Raises InputError where it cannot be read from; psycopg.Error.
+
+        was_read: whether somebody goes on with what was read from it.
+        """
         async with self.connected() as connection:
             table, columns = await self._table(connection)
             await self._check_published(connection, table.relation, columns)
@@ -102,10 +105,11 @@ class Slots:
                 [self.name],
             )
             known = await self._read_known(connection)
-        if found is None and known is not None:
+        if found is None and (known is not None or was_read):
+            since = f" since {known[1]}" if known is not None else " that were not read yet"
             raise InputError(
-                f"{self.place}: the slot {self.name!r} is gone, and with it the changes since "
-                f"{known[1]}: {self._anew()}"
+                f"{self.place}: the slot {self.name!r} is gone, and with it the changes{since}: "
+                f"{self._anew()}"
             )
         if found is None:
             raise InputError(

@@ -263,7 +263,8 @@ class RedisInputs:
                 raise
             raise told(self._place, error) from error
         if page is None:
-            raise InputError(f"{self._place}: there is no such stream")
+            anew = f" any more: it has lost what was read. {ANEW}" if after != NOTHING else ""
+            raise InputError(f"{self._place}: there is no such stream{anew}")
         return page
 
     def _connected(self) -> Redis:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 
 import pytest
@@ -13,7 +16,8 @@ from ripple.cli.exits import Parser
 from ripple.cli.main import SUBCOMMANDS
 from ripple.cli.places import a_place, a_store, check_apart
 from ripple.errors import OutputError
-from tests.cli.processes import BOOK_TRADES, demo, ripple, shell
+from tests.cli.processes import BOOK_TRADES, RIPPLE, ROOT, demo, ripple, shell
+from tests.patience import PATIENCE_S, until
 
 
 def test_missing_file_and_folder_are_said_in_one_line(tmp_path):
@@ -162,3 +166,27 @@ def test_run_without_a_name_for_its_state_makes_nothing(tmp_path):
     assert ended.code == 1
     assert ended.err.splitlines()[-1] == "ripple run: argument --checkpoint-dir: it is empty"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_run_goes_on_though_nobody_reads_what_it_says(tmp_path):
+    """Not so much as a line fits into the pipe; the statistics at the end wait for a reader."""
+    assert ripple("log", "create", tmp_path / "trades").code == 0
+    assert ripple("log", "append", tmp_path / "trades", "synthetic:100").code == 0
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while os.write(writer, b"x" * 4096):
+            pass
+    os.set_blocking(writer, True)
+    out, cut = tmp_path / "out.csv", tmp_path / "out.csv.cut"
+    command = [*RIPPLE, "run", ROOT / "examples/vwap.py", "--source", f"log:{tmp_path}/trades"]
+    command += ["--sink", out, "--checkpoint-dir", tmp_path / "state"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=writer)
+    os.close(writer)
+    try:
+        until(lambda: cut.exists() and '"trades": 100' in cut.read_text())
+        with os.fdopen(reader, "rb") as said:
+            assert b"begins at 0" in said.read()
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()

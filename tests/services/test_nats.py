@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +25,19 @@ from ripple.batch import Batch
 from ripple.connectors.connector import Reading, Writing
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
-from ripple.errors import InputError, OutputError
+from ripple.errors import InputError, OutputAwayError, OutputError
 from ripple.nats import inputs
 from ripple.nats.place import NatsPlace
 from ripple.nats.places import check, continue_sink, open_inputs, open_source
 from ripple.partition.group import SinkGroup
+from ripple.partition.patient_inputs import PatientInputs
 from ripple.records import checks_of, schema_of
 from ripple.testing import Tick, sink_suite, source_suite
 from ripple.testing.connector_rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
 from ripple.wire.liftbridge import ACK, Message, dumps, dumps_message
 from ripple.world.live import LiveExecutor
 from tests.cli.processes import RIPPLE, ROOT
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, comes, until
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
 
@@ -398,3 +401,77 @@ def test_killed_runs_write_what_an_undisturbed_one_does(server: Nats, tmp_path: 
     assert sum(row["ticks"] for row in last[0].values()) == len(
         [one for one in ticks(0, 6000) if one["price"] > 0]
     )
+
+
+def test_rights_that_are_taken_and_given_back_end_neither_reading_nor_writing(
+    server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection gets no answers any more once it may not hear them, and never again."""
+    conf = server.folder / "nats.conf"
+    before = conf.read_text()
+
+    def write(rights: str) -> None:
+        app = f'{{user: "app", password: "a"{rights}}}'
+        users = f'authorization {{ users = [{{user: "root", password: "r"}}, {app}] }}'
+        conf.write_text(f'{before}\nno_auth_user: "root"\n{users}\n')
+
+    def allow(rights: str) -> None:
+        def reloads() -> int:
+            return server.log.read_text().count("Reloaded server configuration")
+
+        write(rights)
+        count = reloads()
+        os.kill(server.pid, signal.SIGHUP)
+        until(lambda: reloads() > count, server.log.read_text, 60.0)
+
+    stream = put(tmp_path, ticks(0, 20))
+    whole = len(put_numbers := [row["number"] for row in ticks(0, 40) if row["price"] > 0])
+
+    async def story() -> None:
+        sink = continue_sink(f"{stream}-out", WRITING)
+        source = PatientInputs(open_inputs(stream, replace(READING, follow=True)))
+        waits, cut = list[str](), {"ticks": 0}
+        source.tell = lambda event: waits.append(getattr(event, "error", ""))
+        await source.open(cut, 10)
+        found: list[int] = []
+
+        async def read_all() -> None:
+            while len(found) < whole:
+                one = source.next(cut)
+                if isinstance(one, tuple):
+                    cut["ticks"] = one[1].next_offset
+                    assert isinstance(one[1], Batch)
+                    found.extend(one[1].records["number"].to_pylist())
+                else:
+                    await source.more()
+
+        reading = asyncio.create_task(read_all())
+        await comes(lambda: cut["ticks"] == 20 or reading.done())
+        allow(', permissions: {publish: "nothing", subscribe: "nothing"}')
+        sink.write(changes(0), reached(0))
+        with pytest.raises(OutputAwayError, match="ermissions"):
+            await asyncio.to_thread(sink.commit, reached(0))
+        await comes(lambda: any(waits) or reading.done())
+        allow("")
+        await asyncio.to_thread(sink.commit, reached(0))
+        await asyncio.to_thread(put, tmp_path, ticks(20, 40))
+        async with asyncio.timeout(PATIENCE_S):
+            await reading
+        assert found == put_numbers
+        await source.close()
+        await asyncio.to_thread(sink.close)
+
+    monkeypatch.setenv("NATS_USER", "app")
+    monkeypatch.setenv("NATS_PASSWORD", "a")
+    monkeypatch.setattr("ripple.partition.patient_inputs.TELL_FIRST_S", 0.0)
+    monkeypatch.setattr("ripple.nats.inputs.ASK_S", 0.5)
+    monkeypatch.setattr("ripple.nats.sink.ASK_S", 0.5)
+    server.stop()
+    write("")
+    server.start()
+    try:
+        asyncio.run(story())
+    finally:
+        server.stop()
+        conf.write_text(before)
+        server.start()

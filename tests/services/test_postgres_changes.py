@@ -760,3 +760,23 @@ def test_rights_that_are_taken_are_waited_for(
 
     monkeypatch.setattr(patient_inputs, "TELL_FIRST_S", 0.0)
     asyncio.run(story())
+
+
+def test_table_that_goes_while_nothing_comes_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = put(tmp_path, list(ticks(0, 20)))
+
+    async def story() -> None:
+        inputs, cut = open_inputs(table, reading(Tick, follow=True)), {"rows": 0}
+        await inputs.open(cut, 10)
+        await read_up_to(inputs, cut, 20)
+        run(f"DROP TABLE {table}")
+        with pytest.raises(InputError, match="there is no such table"):
+            async with asyncio.timeout(PATIENCE_S):
+                await read_up_to(inputs, cut, 21)
+        await inputs.close()
+
+    monkeypatch.setattr("ripple.postgres.inputs.LOOK_S", 0.0)
+    monkeypatch.setattr("ripple.postgres.inputs.REST_S", 0.1)
+    asyncio.run(story())
