@@ -23,6 +23,8 @@ SCHEMAS_MAX = 1000
 REFERENCES_MAX = 100
 CALL_S = 10.0
 PATIENCE_S = 60.0
+# Of one that has never answered, whose address is more likely wrong.
+FIRST_PATIENCE_S = 5.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
 _ANSWER_BYTES_MAX = 16 << 20
 _NOT_FOUND = 404
@@ -64,6 +66,7 @@ class Registry:
         self._known: OrderedDict[int, Registered] = OrderedDict()
         self._ids: dict[tuple[str, str, str], int] = {}
         self._lock = Lock()  # of what is known
+        self._has_answered = False
 
     def schema(self, number: int) -> Registered | None:
         """Return the schema with an id, None if there is none. Raises RegistryError."""
@@ -137,7 +140,8 @@ class Registry:
 
     def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
         """Return what is answered, None for what is not there; asks again while it is away."""
-        until, pause_s = time.monotonic() + PATIENCE_S, PAUSE_S
+        patience_s = PATIENCE_S if self._has_answered else FIRST_PATIENCE_S
+        until, pause_s = time.monotonic() + patience_s, PAUSE_S
         data = None if body is None else json.dumps(body).encode()
         asked = urllib.request.Request(  # noqa: S310 - the settings allow http and https alone
             self.url + path, data, self._headers, method=method
@@ -147,7 +151,7 @@ class Registry:
             try:
                 found = json.loads(ask(asked, CALL_S, _ANSWER_BYTES_MAX, self._context))
             except urllib.error.HTTPError as error:
-                away = error
+                away, self._has_answered = error, True
                 with error:
                     if error.code == _NOT_FOUND and method == "GET":
                         return None
@@ -162,6 +166,7 @@ class Registry:
             else:
                 if not isinstance(found, dict):
                     raise RegistryError(f"{self.url}{path}: it answers what is no object")
+                self._has_answered = True
                 return found
             if time.monotonic() + pause_s > until:
                 raise RegistryError(f"{self.url} does not answer: {why}") from away

@@ -152,11 +152,14 @@ class WebsocketSource:
 
     def _messages(self) -> Iterator[str | bytes | None]:
         """Yield messages, None where none is waiting, until the server ends the feed."""
-        delays = larges = iter(DELAYS_S)
+        # Nobody at the first time: a mistake is more likely than a server that is away.
+        delays: Iterator[float] | None = None
+        larges = iter(DELAYS_S)
         large_at, count = -1, 0
         while not self._is_closed:
             try:
                 connection, count = self._connected(), 0
+                delays = delays or larges
                 while not self._is_closed:
                     try:
                         message = connection.recv(WAIT_S)
@@ -168,12 +171,12 @@ class WebsocketSource:
             except ConnectionClosedOK as closed:
                 if closed.rcvd is not None and closed.rcvd.code == NORMAL:
                     return
-                self._again(closed, delays)
+                self._again(closed, delays or iter(()))
             except ssl.SSLCertVerificationError as error:  # it will not be another one soon
                 raise _told(self._feed, error) from error
             except (ConnectionClosed, WebSocketException, OSError) as error:
                 if not _is_too_large(error):
-                    self._again(error, delays)
+                    self._again(error, delays or iter(()))
                 else:
                     yield TOO_LARGE
                     # A feed that begins with the same messages each time never gets past it.

@@ -108,7 +108,7 @@ def test_a_token_that_was_refused_is_no_silence_of_brokers(said: str, is_silent:
 
 
 def test_a_registry_that_is_away_is_silent(nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(registry, "FIRST_PATIENCE_S", 0.0)
     with pytest.raises(registry.RegistryError, match="does not answer") as away:
         registry.Registry(f"http://{nobody}").latest("trades-value")
     assert is_silence(away.value)

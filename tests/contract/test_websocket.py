@@ -209,9 +209,14 @@ def test_a_feed_by_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert sum(batch.records.num_rows for batch in source.batches()) == 5
 
 
-def test_a_server_that_stays_away_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket_source, "DELAYS_S", (0.01, 0.01))
-    source = open_plain("//127.0.0.1:1/feed", Reading("ticks", SHAPE, 10))
+def test_nobody_at_the_first_time_is_told_at_once_in_one_line() -> None:
+    source = WebsocketSource(
+        Feed.parse("ws", "//127.0.0.1:1/feed"),
+        JsonValues(SHAPE),
+        name="t",
+        batch_rows=1,
+        wait=lambda _: pytest.fail("it waits"),
+    )
     with pytest.raises(InputError, match=r"cannot read ws://127.0.0.1:1/feed: .*refused"):
         list(source.batches())
     source.close()
