@@ -120,9 +120,20 @@ def test_damaged_record_is_refused(kind: Kind, disk: Disk) -> None:
     for wrong in (b"", data[:-3], data.replace(b"vwap", b"vwop"), data + b"x"):
         rewrite(disk, name, wrong)
         found = contents(disk)
-        with pytest.raises(OutputError, match=r"cut is damaged: .* Restore it"):
+        way_out = "remove both to begin anew" if name == "out.cut" else "remove it to go on from"
+        with pytest.raises(OutputError, match=rf"cut is damaged: .* {way_out}"):
             kind.open(world_of(disk))
         assert contents(disk) == found
     rewrite(disk, name, data)
     write(kind.open(world_of(disk)), 3, CUTS)
+    assert kind.read(disk) == kind.expected()
+
+
+def test_what_the_message_about_a_damaged_record_says_is_done(kind: Kind, disk: Disk) -> None:
+    write(kind.open(world_of(disk)), 0, 3)
+    is_file = disk.exists("out.cut")
+    rewrite(disk, "out.cut" if is_file else "out/0/output.cut", b"")
+    for name in ("out.cut", "out") if is_file else ("out/0/output.cut",):
+        disk.remove(name)
+    write(kind.open(world_of(disk)), 0 if is_file else 3, CUTS)
     assert kind.read(disk) == kind.expected()

@@ -56,20 +56,24 @@ class CutRecord:
             )
 
 
-def read(disk: Disk, path: str) -> CutRecord | None:
-    """Return the record at ``path``, None if there is none; raises OutputError if it is damaged."""
+def read(disk: Disk, path: str, *, way_out: str = "restore it from a copy") -> CutRecord | None:
+    """Return the record at ``path``, None if there is none; raises OutputError if it is damaged.
+
+    way_out: what can be done without a copy of it.
+    """
     try:
         data = disk.read_bytes(path, length_max=RECORD_BYTES_MAX)
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        raise OutputError(
+            f"{path} is no record of a cut: a folder stands there; {way_out}"
+        ) from None
     except LimitError as error:
-        raise OutputError(f"{path} is no record of a cut: {error}") from error
+        raise OutputError(f"{path} is no record of a cut: {error}; {way_out}") from error
     line, _, checksum = data.partition(b"\n")
     if checksum != _checksum(line):
-        raise OutputError(
-            f"{path} is damaged: it does not have its checksum. Restore it and the data beside it "
-            "from a copy, or name another place to begin anew"
-        )
+        raise OutputError(f"{path} is damaged: it does not have its checksum; {way_out}")
     held: dict[str, Any] = json.loads(line)
     version = held.pop("format")
     if version > FORMAT:

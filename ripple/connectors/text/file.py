@@ -216,7 +216,8 @@ def _examine(
 ) -> CutRecord | None:
     """Return the record; raise OutputError for files that cannot be continued."""
     record_path = f"{path}.cut"
-    record = cut_record.read(disk, record_path)
+    way_out = f"restore it and {name} from a copy, or remove both to begin anew"
+    record = cut_record.read(disk, record_path, way_out=way_out)
     is_there = disk.exists(path)
     if record is None:
         if is_there:
