@@ -7,6 +7,7 @@ own; those of others that are gone are removed once they have not advanced for l
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from coordinator.events import ChainRead
@@ -15,6 +16,7 @@ from ripple.assignment import Assignment, AssignmentChain
 from ripple.errors import LimitError
 from ripple.fenced import DamagedError, object_in
 from ripple.rpc.reading import RpcError
+from ripple.world.errors import StoreError
 from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ class Archive:
             return False
         if not await self._chain.propose(reading, version):
             return False
-        await self._chain.forget(await self._chain.newest())
+        with suppress(StoreError):  # what is left over costs room
+            await self._chain.forget(await self._chain.newest())
         return True
 
     async def write_view(self, view: View) -> None:
@@ -108,11 +111,16 @@ class Archive:
             since_ns = self._unread_ns.setdefault((replica, number), self._clock.monotonic_ns())
             if not self._is_old(since_ns):
                 raise
-            await self._remove(replica)
+            await self._tidy(replica)
             return None
 
     async def _remove_if_gone(self, replica: str) -> None:
         if self._is_old(self._seen[replica][1]):
+            await self._tidy(replica)
+
+    async def _tidy(self, replica: str) -> None:
+        """Remove another's views; what the store does not delete keeps nobody from reading."""
+        with suppress(StoreError):
             await self._remove(replica)
 
     def _is_old(self, since_ns: int) -> bool:

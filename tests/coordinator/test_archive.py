@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from coordinator.archive import GONE_AFTER_S, Archive
 from coordinator.views import Sighting, View
+from ripple.assignment import Stage
+from ripple.assignment.chain import VERSIONS_KEPT
+from ripple.assignment.version import empty
 from ripple.rpc.reading import RpcError
 from ripple.testing import SimWorld, sim_world
+from ripple.world.errors import StoreError
 
 
 def view(replica: str, number: int) -> View:
@@ -74,5 +79,26 @@ def test_view_that_cannot_be_read_is_an_error_as_it_may_say_that_somebody_is_wel
         await asyncio.sleep(GONE_AFTER_S + 1)
         assert await one.read_views() == (), "until it is old"
         assert await world.store.list("views/") == ["views/something.else"]
+
+    told(story)
+
+
+def test_a_store_that_deletes_nothing_keeps_nobody_from_reading_and_proposing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(world: SimWorld) -> None:
+        async def refuse(name: str) -> None:
+            raise StoreError(f"delete {name}: refused", done=False)
+
+        one, two = archive(world, "c1"), archive(world, "c2")
+        await archive(world, "c0").write_view(view("c0", 1))
+        await one.read_views()
+        monkeypatch.setattr(world.store, "delete", refuse)
+        await asyncio.sleep(GONE_AFTER_S + 1)
+        await two.write_view(view("c2", 1))
+        assert await one.read_views() == (view("c2", 1),)
+        now = empty([Stage("main", 1)])
+        for version in range(1, 2 * VERSIONS_KEPT + 3):
+            assert await one.propose(replace(now, version=version, cause="a test"))
 
     told(story)
