@@ -29,6 +29,7 @@ from ripple.partition.following import Following
 from ripple.partition.group import looked_at
 from ripple.partition.noticed import Noticed
 from ripple.partition.report import Report
+from ripple.partition.restoring import check_holders, holders
 from ripple.partition.settings import CommitPace, Pace, Settings, StorePace
 from ripple.partition.stage_base import StagePlace
 from ripple.partition.storing import Storing
@@ -131,6 +132,7 @@ class StageLife:
                 if output not in self.engine.digests:
                     raise OutputError(f"{output!r} is no output of stage {self._place.stage}")
                 self._outputs.mark(output)  # or it says why it cannot
+            check_holders(listed, self._standings)
             base = await self._restore(listed)
             try:
                 if await self._come_back(base):
@@ -323,7 +325,12 @@ class StageLife:
         if last is None or dict(last.cut) != self.engine.cut:
             marks = {mark_of(output): self._outputs.mark(output) for output in self._standings}
             self._storing_ns = self.engine.watermark_ns
-            self._storing.begin(self.engine, marks)
+            self._storing.begin(self.engine, marks | self._holders)
+
+    @property
+    def _holders(self) -> dict[str, str]:
+        """The notes of what has the rows of outputs, once there are any."""
+        return {} if self._committed is None else holders(self._standings)
 
     def _step(self) -> None:
         self._storing.step()

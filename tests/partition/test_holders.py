@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from ripple.connectors.contract import Commit
 from ripple.errors import OutputError
 from ripple.partition.group import Standing
 from ripple.partition.restoring import check_holders, holders
+from ripple.partition.stage_life import StageLife
 
 
 def standing(holder: str, committed: Commit | None = None) -> dict[str, Standing]:
@@ -40,3 +42,32 @@ def test_rows_whose_cut_is_gone_are_not_written_again() -> None:
 def test_what_is_new_begins(before: str, now: dict[str, Standing]) -> None:
     check_holders(checkpoints(holders(standing(before))), now)
     check_holders([], now)
+
+
+def stage(committed: dict[str, int] | None, notes: dict[str, str]) -> Any:
+    """Return a partition of a later stage whose output has no record of its cut."""
+
+    async def claimed() -> Any:
+        return SimpleNamespace(epoch=1)
+
+    async def listed() -> Any:
+        return checkpoints(notes)
+
+    async def opened(*_: object) -> dict[str, Standing]:
+        return standing("id")
+
+    life: Any = StageLife.__new__(StageLife)
+    life._standings, life._committed, life._tell = standing("id"), committed, None
+    life._claim = claimed
+    life._checkpoints = SimpleNamespace(list=listed)
+    life.engine = SimpleNamespace(digests={"o": ""})
+    life._outputs = SimpleNamespace(open=opened, mark=lambda _: "", close=lambda: None)
+    return life
+
+
+def test_later_stages_know_it_too_from_their_first_commit_on() -> None:
+    assert stage(None, {})._holders == {}, "a checkpoint of nothing comes before it"
+    notes = stage({"s": 7}, {})._holders
+    assert notes == holders(standing("id"))
+    with pytest.raises(OutputError, match="has no record of how far it was committed"):
+        asyncio.run(stage(None, notes).run())
