@@ -15,7 +15,6 @@ from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 # Some tests fork, and what gRPC does before a fork waits for ever for threads of tests before them.
 # It is asked for when gRPC is loaded, and pytest loads this first.
@@ -57,12 +56,6 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-@pytest.fixture(scope="session")
-def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where what mypy knows of Ripple is kept, for all processes that test."""
-    return tmp_path_factory.getbasetemp().parent / "mypy"
 
 
 @pytest.fixture

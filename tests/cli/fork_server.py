@@ -54,12 +54,12 @@ class Command:
         self._server.wait()
 
     def run(
-        self, module: str, arguments: list[str], given: bytes, timeout_s: float
+        self, module: str, arguments: list[str], given: bytes, timeout_s: float, folder: Path
     ) -> tuple[int, bytes, bytes]:
         """Return the exit code and what was written, as ``subprocess.run`` does."""
         ends = [os.pipe() for _ in range(3)]
         (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = ends
-        asked = json.dumps([module, arguments, dict(os.environ)]).encode()
+        asked = json.dumps([module, arguments, dict(os.environ), str(folder)]).encode()
         theirs = [theirs_in, theirs_out, theirs_err]
         socket.send_fds(self._socket, [asked], theirs)
         for descriptor in theirs:
@@ -105,11 +105,13 @@ def run(
     arguments: list[str],
     given: bytes,
     timeout_s: float,
+    *,
     through: tuple[str, ...] = (),
+    folder: Path = ROOT,
 ) -> tuple[int, bytes, bytes]:
     """Run ``python -m module`` in a fork of a server that was started so, with these variables."""
     held = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(AT_START)))
-    return _command(os.getpid(), held, through).run(module, arguments, given, timeout_s)
+    return _command(os.getpid(), held, through).run(module, arguments, given, timeout_s, folder)
 
 
 def _serve(descriptor: int) -> tuple[str, list[str]]:
@@ -125,9 +127,11 @@ def _serve(descriptor: int) -> tuple[str, list[str]]:
             for target, stream in enumerate(streams):
                 os.dup2(stream, target)
                 os.close(stream)
-            module, arguments, environment = json.loads(asked)
+            module, arguments, environment, folder = json.loads(asked)
             os.environ.clear()
             os.environ.update(environment)
+            os.chdir(folder)
+            sys.path[0] = folder  # as ``-m`` has it
             return module, arguments
         for stream in streams:
             os.close(stream)

@@ -46,21 +46,24 @@ def run(
     *arguments: object,
     given: str | bytes = b"",
     through: tuple[str, ...] = (),
+    folder: Path = ROOT,
 ) -> Ended:
     """Run a command; those of Ripple in a process that is forked, not started (fork_server).
 
-    through: a command that starts another one with fewer rights.
+    through: a command that starts another one with fewer rights. folder: where it runs.
     """
     texts = [str(argument) for argument in arguments]
     given = given.encode() if isinstance(given, str) else given
     if command in (DEMO, RIPPLE):
-        code, out, err = fork_server.run(command[-1], texts, given, PATIENCE_S, through)
+        code, out, err = fork_server.run(
+            command[-1], texts, given, PATIENCE_S, through=through, folder=folder
+        )
         return Ended(code, out.decode(), err.decode())
     ended = subprocess.run(
         [*through, *command, *texts],
         input=given,
         capture_output=True,
-        cwd=ROOT,
+        cwd=folder,
         timeout=PATIENCE_S,
         check=False,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -57,11 +58,19 @@ def texts(module: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-FILES = {
-    str(path.relative_to(ROOT)): [*texts(ast.parse(path.read_text()))]
-    for room in ("ripple", "worker", "coordinator")
-    for path in sorted((ROOT / room).rglob("*.py"))
-}
+@cache
+def files() -> dict[str, list[str]]:
+    """Return the texts of each file that names a flag."""
+    paths = (
+        path
+        for room in ("ripple", "worker", "coordinator")
+        for path in sorted((ROOT / room).rglob("*.py"))
+    )
+    return {
+        str(path.relative_to(ROOT)): [*texts(ast.parse(text))]
+        for path in paths
+        if FLAG.search(text := path.read_text())
+    }
 
 
 def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
@@ -78,7 +87,7 @@ def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
 def test_flags_behind_a_command_are_its_own() -> None:
     wrong = [
         (file, name, sorted(flags - COMMANDS[name]))
-        for file, listed in FILES.items()
+        for file, listed in files().items()
         for text in listed
         for name, flags in commands_in(text)
         if not flags <= COMMANDS[name]
@@ -90,7 +99,7 @@ def test_flags_behind_a_command_are_its_own() -> None:
 def test_flags_in_texts_are_those_of_who_says_them(room: str) -> None:
     known = DAEMONS[ROOMS[room]] if room in ROOMS else ALL
     wrong = {}
-    for file, listed in FILES.items():
+    for file, listed in files().items():
         if not file.startswith(room) or (room == "ripple/" and file.startswith(tuple(ROOMS))):
             continue
         for text in listed:

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ripple(*arguments: str) -> Ended:
     """Run the command in the test's folder."""
-    return run(["env", "-C", str(Path.cwd()), f"PYTHONPATH={ROOT}", *RIPPLE], *arguments)
+    return run(RIPPLE, *arguments, folder=Path.cwd())
 
 
 def test_all_connectors_are_listed_with_their_promises() -> None:

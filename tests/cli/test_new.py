@@ -13,7 +13,7 @@ from tests.cli.processes import RIPPLE, ROOT, run
 
 
 def begin(folder: Path, name: str):
-    return run(["env", "-C", str(folder), f"PYTHONPATH={ROOT}", *RIPPLE], "new", name)
+    return run(RIPPLE, "new", name, folder=folder)
 
 
 def test_the_pipeline_runs_and_its_test_passes(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_the_pipeline_runs_and_its_test_passes(tmp_path: Path) -> None:
     for line in begun.rows:
         command = line.split()
         if command[:1] == ["ripple"]:
-            ended = run([*here, *RIPPLE], *command[1:])
+            ended = run(RIPPLE, *command[1:], folder=folder)
         elif command[:1] == ["python"]:
             ended = run([*here, sys.executable], *command[1:], "-q", "-p", "no:cacheprovider")
         else:

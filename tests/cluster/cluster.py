@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,18 +16,15 @@ from ripple.cli.up.plan import Asked, Planned, coordinators_of, processes
 from ripple.cli.up.process import Process
 from ripple.cli.up.reach import Reach
 from ripple.pipeline_file import load_plan
-from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
 from tests.patience import PATIENCE_S
 
 
 def ripple(*arguments: object) -> str:
     """Run a command that must succeed; return what it printed."""
-    ended = subprocess.run(
-        [*RIPPLE, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    ended = command(*arguments)
+    assert ended.code == 0, ended.err
+    return ended.out
 
 
 class Table(NamedTuple):

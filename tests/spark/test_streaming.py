@@ -60,17 +60,22 @@ total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count(
 """
 ROWS = 1200
 
-PROCESS = """
-import sys
-from ripple.spark.parcel import Parcel
+# A process that has loaded all there is to load, and forks for each line that it is given.
+LIVES = """
+import os, sys
 from tests.spark.test_streaming import stream_of, turns
 file, folder, partitions, steps = sys.argv[1:5]
-stream = stream_of(file, folder, int(partitions))
-print("begun", flush=True)
-for turn in turns(stream, int(steps)):
-    turn.run()
-print("done", flush=True)
-sys.stdin.read()
+while sys.stdin.readline():
+    if child := os.fork():
+        os.waitpid(child, 0)
+        print("ended", flush=True)
+        continue
+    stream = stream_of(file, folder, int(partitions))
+    print(os.getpid(), flush=True)
+    for turn in turns(stream, int(steps)):
+        turn.run()
+    print("done", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -188,30 +193,38 @@ def test_who_was_shut_out_writes_nothing_more(file: str, tmp_path: Path) -> None
     stream = stream_of(f"{file}:running", str(tmp_path), 1)
     first, second = turns(stream, 2)
     first.run()
-    other = started(f"{file}:running", tmp_path, 1, 3)
-    assert other.stdout is not None
-    assert other.stdout.readline() == "done\n"
+    others = started(f"{file}:running", tmp_path, 1, 3)
+    assert others.stdout is not None
+    other = next_life(others)
+    assert others.stdout.readline() == "done\n"
     before = written(f"log:{tmp_path}/out")
     with pytest.raises(StaleEpochError):
         second.run()
     assert written(f"log:{tmp_path}/out") == before
-    other.kill()
-    other.communicate()
+    os.kill(other, signal.SIGKILL)
+    others.communicate()
     assert second.run()["events"] == 0
 
 
 def started(file: str, folder: Path, partitions: int, steps: int) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROCESS, file, str(folder), str(partitions), str(steps)],
+    """Start what runs all turns in each of its lives."""
+    return subprocess.Popen(
+        [sys.executable, "-c", LIVES, file, str(folder), str(partitions), str(steps)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
+
+
+def next_life(process: subprocess.Popen[str]) -> int:
+    """Let the next life begin; return its process id."""
+    assert process.stdin is not None
     assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    return process
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
 
 
 def test_processes_killed_between_any_two_effects_leave_no_trace(
@@ -219,11 +232,16 @@ def test_processes_killed_between_any_two_effects_leave_no_trace(
 ) -> None:
     pipeline, chance = f"{file}:tumbling", Random(11)
     interrupted = 0
+    process = started(pipeline, tmp_path, 2, 12)
+    assert process.stdout is not None
     for _ in range(6):
-        process = started(pipeline, tmp_path, 2, 12)
+        life = next_life(process)
         time.sleep(chance.uniform(0.0, 0.5))
-        process.send_signal(signal.SIGKILL)
-        interrupted += "done" not in process.communicate()[0]
+        os.kill(life, signal.SIGKILL)
+        found = process.stdout.readline()
+        interrupted += found == "ended\n"
+        assert found == "ended\n" or process.stdout.readline() == "ended\n"
+    process.communicate()
     assert interrupted
     stream = stream_of(pipeline, str(tmp_path), 2)
     last = [turn.run() for turn in turns(stream, 1)]
