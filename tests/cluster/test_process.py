@@ -13,6 +13,7 @@ from ripple.cli.cluster_up import _Cluster
 from ripple.cli.up import process as module
 from ripple.cli.up.plan import Planned
 from ripple.cli.up.process import REFUSALS_MAX, Process, WillNotStartError
+from ripple.process import standard_error
 from tests.patience import PATIENCE_S
 
 
@@ -91,6 +92,7 @@ def test_each_of_several_that_will_not_start_is_named_and_none_is_a_traceback(
         lives = [asyncio.ensure_future(lived(process)) for process in refused]
         await asyncio.wait(lives)
         code = _Cluster(refused)._code(None, lives)  # type: ignore[arg-type]
+        assert standard_error.flush()
         lives.clear()
         gc.collect()
         return code

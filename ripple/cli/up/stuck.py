@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ripple.cli.asking import page_at
 from ripple.errors import InputAwayError, OutputAwayError, RippleError
 from ripple.fenced import FencedError
-from ripple.rpc.words import FAILED
 from ripple.world.broker import BrokerError, UnknownOutcomeError
 from ripple.world.broker import FencedError as WriterFencedError
 from ripple.world.control import ControlError, DeadlineError, UnreachableError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 # What fails for so long with the same words, while it is tried again and again, does not pass.
 STUCK_S = 30.0
 _MISFIT_ALERT = "SchemaMismatch"
-_PROBLEM = re.compile(rf"(?P<who>partition \d+) .*?{FAILED}(?P<kind>\w+): (?P<why>.*)", re.DOTALL)
 _PASSING: tuple[type[RippleError], ...] = (
     InputAwayError,
     OutputAwayError,
@@ -78,7 +76,10 @@ async def failing(addresses: Sequence[str]) -> dict[str, str]:
 
 def of_problems(problems: Sequence[str]) -> dict[str, str]:
     """Return by partition why it fails, of those for which waiting does not help."""
-    matches = [match for one in problems if (match := _PROBLEM.fullmatch(one))]
+    from ripple.rpc.words import FAILED  # noqa: PLC0415 - of an extra, and help needs none
+
+    problem = rf"(?P<who>partition \d+) .*?{FAILED}(?P<kind>\w+): (?P<why>.*)"
+    matches = [match for one in problems if (match := re.fullmatch(problem, one, re.DOTALL))]
     return {match["who"]: match["why"] for match in matches if not _passes(match["kind"])}
 
 
