@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 OPEN_S = 5.0
-# Whatever is said is answered: a coordinator that is silent for so long is not there.
+# Whatever is said is answered: a coordinator that is silent for so long is not there, or for so
+# long after the next heartbeat.
 SILENT_S = 5.0
+ANSWER_S = 4.0
 # A worker whose stream has ended is dead after three seconds: at first it comes back sooner.
 PAUSE_S = 0.1
 PAUSE_MAX_S = 2.0
@@ -32,7 +34,8 @@ NS = 1_000_000_000
 class CoordinatorLink:
     """Says what there is to say to the coordinator at ``address``.
 
-    beat: what to begin with. take: what it tells. Of what waits to be said the newest is kept.
+    beat: what to begin with, and interval_s after which it is said again. take: what it tells. Of
+    what waits to be said the newest is kept.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class CoordinatorLink:
         beat: Callable[[], list[Said]],
         take: Callable[[Told, str], None],
         tell: events.Tell,
+        interval_s: float,
     ) -> None:
         self.address = address
         self._world = world
         self._tls = tls
         self._beat, self._take, self._tell = beat, take, tell
+        self._silent_s = max(SILENT_S, interval_s + ANSWER_S)
         self._channel: Channel | None = None
         self._waiting: dict[Hashable, bytes] = {}
         self._wake = asyncio.Event()
@@ -60,7 +65,7 @@ class CoordinatorLink:
     def answers(self) -> bool:
         """Whether the coordinator has said something lately."""
         now_ns = self._world.clock.monotonic_ns()
-        return self._heard_ns is not None and now_ns - self._heard_ns < SILENT_S * NS
+        return self._heard_ns is not None and now_ns - self._heard_ns < self._silent_s * NS
 
     def say(self, said: Said) -> None:
         """Let something be said, if there is a conversation, or soon will be."""
@@ -92,7 +97,7 @@ class CoordinatorLink:
         except (TimeoutError, DeadlineError):
             # The connection may be one that nobody listens to any more: the next is another.
             await self.close()
-            return f"it has said nothing for {SILENT_S} s"
+            return f"it has said nothing for {self._silent_s} s"
         except (ControlError, RpcError, OSError) as error:
             return str(error)
         return "it has ended the conversation"
@@ -112,7 +117,7 @@ class CoordinatorLink:
         sending = asyncio.ensure_future(self._send(conversation))
         try:
             while True:
-                async with asyncio.timeout(SILENT_S):
+                async with asyncio.timeout(self._silent_s):
                     data = await conversation.receive()
                 if data is None:
                     return

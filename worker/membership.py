@@ -94,7 +94,15 @@ class Membership:
         self._mark = ""
         self._interval_s = heartbeat_interval_ms / 1000
         self._links = [
-            CoordinatorLink(world, address, tls, beat=self._beat, take=self._take, tell=tell)
+            CoordinatorLink(
+                world,
+                address,
+                tls,
+                beat=self._beat,
+                take=self._take,
+                tell=tell,
+                interval_s=self._interval_s,
+            )
             for address in coordinators
         ]
         self._nonce = self._new_nonce()

@@ -158,7 +158,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(name="keep", help="checkpoints that are not deleted", default=3),
     Setting(
         name="heartbeat_interval_ms",
-        help="how often it says that it is well",
+        help="how often it says that it is well; before coordinators suspect the silent",
         default=1000,
         places=(Alias("cluster.defaults.heartbeat_interval_sec", milliseconds),),
     ),
@@ -234,7 +234,12 @@ _LEAST = {
     "max_keys_per_partition": 0,
 }
 
-_MOST = {"processes": PROCESSES_MAX, "spares": PROCESSES_MAX, "batch_rows": BATCH_ROWS_MAX}
+_MOST = {
+    "processes": PROCESSES_MAX,
+    "spares": PROCESSES_MAX,
+    "batch_rows": BATCH_ROWS_MAX,
+    "heartbeat_interval_ms": 60_000,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ SETTINGS: tuple[Setting, ...] = (
     *TLS,
 )
 
+_MOST = {"sql_timeout_s": 86_400, "sql_memory_mib": 1 << 20}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -88,10 +90,10 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     found = in_force(SETTINGS, given, environment, file, section=SECTION, others=OTHERS)
     check_log(found)
     check_ports(found, ("port", "health_port"))
-    for name in ("sql_timeout_s", "sql_memory_mib"):
+    for name, most in _MOST.items():
         one = found[name]
-        if int(one.value) < 1:
-            raise SettingsError(f"{name} is {one.value}, not from 1 on (from {one.origin})")
+        if not 1 <= int(one.value) <= most:
+            raise SettingsError(f"{name} is {one.value}, not from 1 to {most} (from {one.origin})")
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
     values["coordinators"] = _coordinators(values.pop("coordinator"), values["tls"], found)

@@ -70,3 +70,12 @@ def test_a_port_that_is_taken_is_told_by_its_setting() -> None:
 def test_logs_that_clients_write_are_checked_before_anything_begins(write: str, told: str) -> None:
     with pytest.raises(SettingsError, match=rf"write: {re.escape(told)} \(from --write"):
         load(arguments(SETTINGS, ["--write", write]), {}, {})
+
+
+@pytest.mark.parametrize(
+    "given", ["sql-timeout-s=0", "sql-timeout-s=86401", "sql-memory-mib=1048577"]
+)
+def test_questions_have_a_bound(given: str) -> None:
+    name, _, value = given.partition("=")
+    with pytest.raises(SettingsError, match=f"{name.replace('-', '_')} is {value}, not from 1 to "):
+        load(arguments(SETTINGS, [f"--{given}"]), {}, {})

@@ -13,7 +13,7 @@ from coordinator.shell import Shell
 from ripple.assignment import Assignment, AssignmentChain, Follower, Report, worker_of
 from ripple.assignment.rules import check_follows
 from tests.assignment.examples import candidate
-from worker.membership import Membership
+from worker.membership import HEARTBEAT_INTERVAL_MS, Membership
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -125,6 +125,7 @@ def worker_of_cluster(
     store: ObjectStore | None = None,
     *,
     mark: str | None = None,
+    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
 ) -> Callable[[SimWorld], Awaitable[None]]:
     """Return the program of a worker that holds nothing.
 
@@ -146,6 +147,7 @@ def worker_of_cluster(
             checkpoint=member.checkpoint,
             tell=member.told.append,
             mark=None if mark is None else marked,
+            heartbeat_interval_ms=heartbeat_interval_ms,
         )
         await member.membership.run()
 

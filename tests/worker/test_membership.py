@@ -76,6 +76,20 @@ def test_workers_join_together_and_share_all_partitions() -> None:
     simulate(scenario)
 
 
+def test_coordinator_is_not_lost_between_two_heartbeats() -> None:
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        seen = Seen()
+        slow = Limits(suspected_after_ms=15_000, dead_after_ms=30_000, mass_silence_ms=60_000)
+        cluster.host("c1").start(coordinator_of(seen, "c1", limits=slow))
+        worker = worker_of_cluster(seen, "w1", ONE, heartbeat_interval_ms=9_000)
+        cluster.host("w1").start(worker)
+        await asyncio.sleep(60)
+        assert told(seen, "w1", events.Joined)
+        assert not told(seen, "w1", events.CoordinatorLost)
+
+    simulate(scenario)
+
+
 def test_killed_worker_is_evicted_and_comes_back_as_another_incarnation() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         seen = start(cluster)

@@ -122,6 +122,10 @@ def test_thresholds_are_flags_variables_and_places_like_all_others() -> None:
             ["--coordinator", "127.0.0.1:1", "--batch-rows", "1048577"],
             "batch_rows is 1048577, more than 1048576 .from --batch-rows.",
         ),
+        (
+            ["--coordinator", "127.0.0.1:1", "--heartbeat-interval-ms", "60001"],
+            "heartbeat_interval_ms is 60001, more than 60000",
+        ),
         (["--coordinator", "127.0.0.1:1", "--tls-key", "k"], "TLS needs all three files"),
         (["--coordinator", "127.0.0.1:1", "--rpc-port", "9100"], "are both 9100"),
         (["--coordinator", "127.0.0.1:1", "--sink"], "--sink needs a value"),
