@@ -367,7 +367,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "postgres": {"batch", "connectors", "cut", "errors", "extras", "schema", "values"},
     "redis": {"batch", "connectors", "cut", "errors", "extras", "values", "world"},
     "websocket": {"batch", "connectors", "errors", "extras", "values", "world"},
-    "registry_file": {"schema", "world"},
     "cli": {"*"},
 }
 # Packages beside the library, each a part like those in it: none of them imports another.

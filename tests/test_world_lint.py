@@ -155,10 +155,6 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.path.realpath", "os.path.commonpath"),
     ),
     "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
-    "ripple/registry_file.py": (
-        "schemas are registered by people and tools, outside of any pipeline",
-        ("os.*", "fcntl", "pathlib.Path"),
-    ),
     "ripple/spark/backfill/fingerprint.py": ("knows files by size and time", ("pathlib.Path",)),
     "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
     "ripple/spark/draft.py": (

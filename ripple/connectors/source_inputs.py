@@ -19,7 +19,7 @@ class SourceInputs:
     """Reads what can be iterated over, where it is asked: files, tables.
 
     The batches are those of the source: how long they are was said when it was made. It cannot tell
-    whether it still is what it was. ``ThreadedInputs`` is for what keeps its reader waiting.
+    whether it still is what it was.
     """
 
     def __init__(self, source: MarkedSource, *, name: str | None = None) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,9 @@ from ripple.batch import Batch, Marker
 from ripple.connectors.csv.format import CsvFormat
 from ripple.connectors.csv.source import CsvSource
 from ripple.connectors.inputs import Inputs, Signal
-from ripple.connectors.json.source import JsonSource
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.source_inputs import SourceInputs
-from ripple.connectors.threaded_inputs import ThreadedInputs
 from ripple.log import PartitionWriter, Topic
 from ripple.schema.types import Field, Int64, Schema
 from ripple.world import LiveClock, LiveDisk
@@ -58,21 +55,10 @@ def csv(path: Path) -> CsvSource:
     return CsvSource(path, CsvFormat(SCHEMA), name="ticks", batch_rows=BATCH_ROWS)
 
 
-def json(path: Path) -> JsonSource:
-    return JsonSource(path, RecordShape(SCHEMA), name="ticks", batch_rows=BATCH_ROWS)
-
-
-def of_file(folder: Path, kind: type[SourceInputs] = SourceInputs) -> SourceInputs:
+def of_file(folder: Path) -> SourceInputs:
     path = folder / "ticks.csv"
     path.write_text("".join(f"{number}\n" for number in range(ROWS)))
-    return kind(csv(path))
-
-
-def in_thread(folder: Path) -> SourceInputs:
-    return of_file(folder, ThreadedInputs)
-
-
-ALL = [of_file, in_thread]
+    return SourceInputs(csv(path))
 
 
 async def read(inputs: Inputs, cut: dict[str, int], until: int = ROWS) -> list[int]:
@@ -99,13 +85,10 @@ async def next_of(inputs: Inputs, cut: dict[str, int]) -> object:
     return entry
 
 
-@pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("start", [0, 4, 20])
-def test_reading_goes_on_from_any_cut_up_to_any_other(
-    tmp_path: Path, make: Callable[[Path], Any], start: int
-) -> None:
+def test_reading_goes_on_from_any_cut_up_to_any_other(tmp_path: Path, start: int) -> None:
     async def story() -> None:
-        inputs: Inputs = make(tmp_path)
+        inputs: Inputs = of_file(tmp_path)
         assert inputs.names == ("ticks",)
         first, end = await inputs.bounds()
         assert first == {"ticks": 0}
@@ -123,16 +106,13 @@ def test_reading_goes_on_from_any_cut_up_to_any_other(
     run(story())
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_end_is_told(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+def test_end_is_told(tmp_path: Path) -> None:
     async def story() -> None:
-        inputs: Inputs = make(tmp_path)
+        inputs: Inputs = of_file(tmp_path)
         cut = {"ticks": 0}
         await inputs.open(cut, BATCH_ROWS)
         assert await read(inputs, cut) == list(range(ROWS))
-        while (said := inputs.next(cut)) is Signal.WAITING and make is in_thread:
-            await inputs.more()
-        assert said is Signal.ENDED
+        assert inputs.next(cut) is Signal.ENDED
         await inputs.close()
 
     run(story())
@@ -161,50 +141,6 @@ def test_log_is_synced_beside_the_loop(tmp_path: Path) -> None:
     assert [one is threading.main_thread() for one in synced_in] == [False]
 
 
-@pytest.mark.parametrize("source_of", [csv, json])
-def test_pipe_that_trickles_does_not_hold_the_loop(
-    tmp_path: Path, source_of: Callable[[Path], Any]
-) -> None:
-    lines = [b"0\n", b"1\n2\n"] if source_of is csv else [b'{"number":0}\n', b'{"number":1}\n']
-
-    async def story() -> None:
-        path = tmp_path / "pipe"
-        os.mkfifo(path)
-        pipe = os.open(path, os.O_RDWR)
-        inputs = ThreadedInputs(source_of(path))
-        cut = {"ticks": 0}
-        await inputs.open(cut, BATCH_ROWS)
-        assert inputs.next(cut) is Signal.WAITING
-        waiting = asyncio.create_task(inputs.more())
-        await asyncio.sleep(0.05)
-        assert not waiting.done()
-        waiting.cancel()
-        os.write(pipe, lines[0])
-        assert await read(inputs, cut, 1) == [0]
-        os.write(pipe, lines[1])
-        assert (await read(inputs, cut, 2))[0] == 1
-        assert inputs.next(cut) is Signal.WAITING
-        await inputs.close()  # while the thread waits for what will never come
-        os.close(pipe)
-
-    run(story())
-
-
-def test_source_may_be_closed_whatever_its_thread_is_doing(tmp_path: Path) -> None:
-    async def story() -> None:
-        for number in range(200):
-            inputs = in_thread(tmp_path)
-            cut = {"ticks": 20}
-            await inputs.open(cut, BATCH_ROWS)
-            inputs.next(cut)
-            for _ in range(number % 5):
-                await asyncio.sleep(0)
-            inputs.next(cut)
-            await inputs.close()
-
-    run(story())
-
-
 def test_what_a_source_raises_is_raised_where_it_is_asked(tmp_path: Path) -> None:
     class Broken:
         name = "ticks"
@@ -218,14 +154,13 @@ def test_what_a_source_raises_is_raised_where_it_is_asked(tmp_path: Path) -> Non
             pass
 
     async def story() -> None:
-        for kind in (SourceInputs, ThreadedInputs):
-            inputs = kind(Broken())
-            cut = {"ticks": 0}
-            await inputs.open(cut, BATCH_ROWS)
-            assert len(await read(inputs, cut, 10)) == 10
-            assert await next_of(inputs, cut) == ("ticks", Marker(7, 11))
-            with pytest.raises(OSError, match="medium is bad"):
-                await next_of(inputs, {"ticks": 11})
-            await inputs.close()
+        inputs = SourceInputs(Broken())
+        cut = {"ticks": 0}
+        await inputs.open(cut, BATCH_ROWS)
+        assert len(await read(inputs, cut, 10)) == 10
+        assert await next_of(inputs, cut) == ("ticks", Marker(7, 11))
+        with pytest.raises(OSError, match="medium is bad"):
+            await next_of(inputs, {"ticks": 11})
+        await inputs.close()
 
     run(story())
