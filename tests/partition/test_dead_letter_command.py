@@ -122,6 +122,25 @@ def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
     assert [json.loads(line)["retried"] for line in lines] == [None] * 3
 
 
+def test_retry_goes_on_once_what_was_noted_of_it_is_repaired(command, disk, capfd) -> None:
+    for offset in (12, 13):
+        assert command("retry", "--offset", offset)[0] == 0
+    journal = disk.root / "checkpoints" / retries_path("vwap")
+    segment, *_ = (journal / "0").glob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1  # of the second one's
+    segment.write_bytes(data)
+    code, _, err = command("retry", "--offset", 12)
+    assert (code, "ripple log repair" in err) == (1, True)
+    assert main(["log", "verify", str(journal)]) == 1
+    advice = capfd.readouterr().out.split("ripple log repair ")[-1].split()
+    assert main(["log", "repair", *advice]) == 0
+    capfd.readouterr()
+    for offset, count in ((12, 0), (13, 1)):
+        assert command("retry", "--offset", offset)[1].startswith(f"vwap/0: {count} retried\n")
+    assert stored(disk) == [TRADES[1], TRADES[2], TRADES[2]]
+
+
 def test_list_as_json_and_chosen(command) -> None:
     def listed(*arguments: object) -> list[dict[str, object]]:
         return [json.loads(line) for line in command("list", "--json", *arguments)[1].splitlines()]
