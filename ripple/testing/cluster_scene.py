@@ -227,7 +227,9 @@ class ClusterScene:
             if share.next or share.former:
                 return f"partition {partition} moves"
             if (partition, share.since) not in live:
-                return f"partition {partition} is not live at {share.owner}"
+                failed = self.watch.failed.get(partition)
+                why = "" if failed is None else f": {failed}"
+                return f"partition {partition} is not live at {share.owner}{why}"
             owned[share.owner] += 1
         if max(owned.values()) - min(owned.values()) > 1:
             return f"partitions are not spread: {owned}"

@@ -37,6 +37,8 @@ class Watch:
         self._note = cluster.note
         self._broken: AssertionError | None = None
         self._seen: dict[str, int] = {}
+        self.failed: dict[int, Exception] = {}
+        """Why the last life of a partition has ended, until another one goes on."""
         self.chain = OfChain()
         self.partitions = [
             OfPartition(truth, stage, number, first)
@@ -71,6 +73,10 @@ class Watch:
     def told(self, process: Process, partition: int, epoch: int | None, event: Event) -> None:
         """Take what the owner of a partition says."""
         where = f"{process.name}: partition {partition}, epoch {epoch}"
+        if isinstance(event, PartitionFailed):
+            self.failed[partition] = event.error
+        elif isinstance(event, Restored):
+            self.failed.pop(partition, None)
         try:
             self._take(where, self.partitions[partition], epoch or 0, event)
         except AssertionError as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ripple.errors import PlanError
+from ripple.errors import OutputError, PlanError
+from ripple.events import PartitionFailed
 from ripple.testing import ClusterTrial, SimulationError, cluster_test, explore, on_cluster, repeat
 from ripple.testing.cluster_scene import ClusterScene, Shape
 from ripple.testing.cluster_trouble import Trouble
@@ -49,6 +51,24 @@ def test_rolling_restart_moves_everything_away_and_back() -> None:
         done = repeat(scenario, seed=seed)
         if done.error is not None:
             raise done.error
+
+
+def test_what_is_not_live_is_told_with_why_it_has_failed() -> None:
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        scene = ClusterScene(cluster, trials.windows.truth, Shape(workers=1, partitions=2))
+        scene.start()
+        await scene.come_to_rest()
+        cluster.host("w1").kill()
+        assert scene.problem == "partition 0 is not live at w1/0"
+        process: Any = SimpleNamespace(name="w1/0")
+        failed = PartitionFailed(0, 1, OutputError("out/last/0 holds other changes"))
+        scene.watch.told(process, 0, 1, failed)
+        assert scene.problem == f"partition 0 is not live at w1/0: {failed.error}"
+
+    done = repeat(scenario, seed=0)
+    if done.error is not None:
+        raise done.error
 
 
 @pytest.mark.parametrize("name", TRIALS)
