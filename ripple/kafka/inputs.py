@@ -211,7 +211,7 @@ class KafkaInputs:
             )
             for name in self._partitions
         }
-        self._reading.start(self._read_on, _told)
+        self._reading.start(self._read_on, _told_meanwhile)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return what comes after ``cut``, and of which input; or why nothing does."""
@@ -381,6 +381,16 @@ def _told(error: Exception) -> Exception:
     if isinstance(error, DamagedError):  # on its way, or where it lies
         return InputAwayError(f"{error}. Another replica may have it whole: let that one lead")
     return InputAwayError(str(error)) if isinstance(error, BrokerError) else error
+
+
+def _told_meanwhile(error: Exception) -> Exception:
+    """Return what ends reading that had begun."""
+    if isinstance(error, NoTopicError):
+        return InputError(
+            f"{error} any more, and what was not read of it is lost with it: begin anew with "
+            "another topic, in another --checkpoint-dir"
+        )
+    return _told(error)
 
 
 def _another(how: str) -> InputError:

@@ -57,6 +57,11 @@ class SimBroker:
         if topic not in self._topics:
             self.create(topic, partitions)
 
+    def delete(self, topic: str) -> None:
+        """Remove a topic with all that is in it."""
+        del self._topics[topic]
+        self._changed()
+
     def read_by(self, group: str) -> dict[Place, int]:
         """Return how far a group has read."""
         return {place: offset for (of, place), offset in self._read.items() if of == group}

@@ -329,6 +329,18 @@ def test_topic_that_no_longer_has_what_is_next_is_told_with_a_way_out() -> None:
     played(scene)
 
 
+def test_topic_that_goes_while_it_is_read_is_told_with_a_way_out() -> None:
+    async def scene(broker: SimBroker, world: SimWorld) -> None:
+        written(broker, A, range(30))
+        inputs = inputs_of(world, count=1, follow=True)
+        broker.later(5.0, lambda: broker.delete("in"))
+        with pytest.raises(InputError, match=r"there is no .* any more.*begin anew"):
+            await all_of(inputs, {"in/0": 0})
+        await inputs.close()
+
+    played(scene)
+
+
 def test_another_topic_of_the_same_name_is_told_by_the_last_record_that_was_read() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         written(broker, A, range(30))
