@@ -75,13 +75,13 @@ class Daemon(Generic[S]):
             return self._main(given)
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
-            process.write(without_secrets(f"{self.program}: {error}\n"))
-            return EXIT_SCHEMA if isinstance(error, SchemaError) else 1
-        except OSError as error:
+        except OSError as error:  # some of ours are such, too: a lock that is held
             named = f"{error.filename}: " if error.filename is not None else ""
             process.write(without_secrets(f"{self.program}: {named}{error.strerror or error}\n"))
             return 1
+        except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
+            process.write(without_secrets(f"{self.program}: {error}\n"))
+            return EXIT_SCHEMA if isinstance(error, SchemaError) else 1
         finally:
             process.standard_error.flush()
 

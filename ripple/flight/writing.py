@@ -34,7 +34,10 @@ class Written:
         Raises InputError, LogError and DiskLockedError.
         """
         parsed = LogPlace.parse(place)
-        self._topic = Topic.open(LiveDisk(parsed.folder, make=False), parsed.topic)
+        try:
+            self._topic = Topic.open(LiveDisk(parsed.folder, make=False), parsed.topic)
+        except LogError as error:
+            raise LogError(f"cannot write {place}: {error}") from error
         self._clock, self._holder = clock, holder
         self._executor = executor
         self._turn = asyncio.Lock()

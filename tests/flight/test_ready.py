@@ -6,16 +6,22 @@ import asyncio
 import json
 import re
 import socket
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from ripple.daemon import Daemon
 from ripple.flight.process import _State, serve
 from ripple.flight.settings import SETTINGS, load
+from ripple.flight.writing import Written
+from ripple.log import LogError
 from ripple.settings import SettingsError, arguments
-from ripple.world import live_world
+from ripple.world import LiveClock, live_world
+from ripple.world.errors import DiskLockedError
 from ripple.world.live_control import LiveControl
+from ripple.world.ports import INLINE
 
 
 def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
@@ -79,3 +85,18 @@ def test_questions_have_a_bound(given: str) -> None:
     name, _, value = given.partition("=")
     with pytest.raises(SettingsError, match=f"{name.replace('-', '_')} is {value}, not from 1 to "):
         load(arguments(SETTINGS, [f"--{given}"]), {}, {})
+
+
+def test_log_of_somebody_else_and_one_that_is_not_there_are_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = f"log:{tmp_path}/trades"
+    with pytest.raises(LogError, match=f"cannot write {place}: trades: there is no topic: create "):
+        Written(place, LiveClock(), "a test", INLINE)
+
+    def held(*_: object) -> NoReturn:
+        raise DiskLockedError("d/trades/0/lock", "a test")
+
+    assert Daemon("ripple-gateway", SETTINGS, held, held).main([]) == 1
+    told = "ripple-gateway: d/trades/0/lock: is held by a test: stop that one first\n"
+    assert capfd.readouterr().err == told
