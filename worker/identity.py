@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ripple import sexp
@@ -11,6 +12,7 @@ from ripple.change.adaptation import ChangedPlanError, refusals
 from ripple.checkpoint import Checkpoints, bare
 from ripple.connectors.identity import check_not_read, identity_of, shortened
 from ripple.connectors.log.sink import schema_of_output
+from ripple.fenced import DamagedError
 from ripple.pipeline.stages import is_spread, stages_of
 from ripple.process_settings import PORT_MAX, PROCESS_PORTS_APART
 from ripple.schema.fingerprint import fingerprint
@@ -22,6 +24,7 @@ from worker.stages import name_of, stage_counts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.checkpoint import Checkpoint
     from ripple.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore
 
@@ -71,9 +74,12 @@ def ends_of(
 async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
     """Raise ChangedPlanError where partitions would refuse their checkpoints.
 
-    One is asked for all, by its manifest: each decides for itself once more, when it begins.
+    One is asked for all, by its manifest: each decides for itself once more, when it begins. Where
+    nobody can read that, it alone says so then, and keeps no worker from the others.
     """
-    listed = await Checkpoints(store, plan.name).list()
+    listed: tuple[Checkpoint, ...] = ()
+    with suppress(DamagedError):
+        listed = await Checkpoints(store, plan.name).list()
     if not listed:
         return
     reasons = refusals(plan, bare(listed[0]), staged=divides or is_spread(plan))

@@ -29,6 +29,10 @@ def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> N
             await check_code(fits, store, divides=False)
         with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
             await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
+        for name in await store.list(f"{before.name}/00000/manifest/"):
+            await store.delete(name)
+            await store.put_if_absent(name, b"damaged")
+        await check_code(before, store, divides=False)  # its own partition is stopped, and no other
 
     asyncio.run(run())
 
