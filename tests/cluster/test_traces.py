@@ -45,6 +45,7 @@ def append(folder: Path, sampled: bool) -> None:
             writer.append(records_of([row], fields))
 
 
+@pytest.mark.services
 def test_an_event_is_followed_from_its_record_to_another_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

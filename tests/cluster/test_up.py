@@ -133,6 +133,7 @@ def test_a_worker_of_too_many_processes_is_told_that_there_are_no_ports() -> Non
         processes(asked)
 
 
+@pytest.mark.services
 def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
     up = Up(job)
     number = up.says(r"worker-1 +\| process (\d+)")[1]

@@ -205,8 +205,7 @@ def test_form_is_that_of_every_process(base: CodeForm, tmp_path: Path) -> None:
         shown("-c", show, cwd=tmp_path, path=here, salt="0"),
         shown("-O", "-c", show, cwd=here, salt="1"),
         shown("-c", "import steps; step = steps.step;" + SHOW, cwd=elsewhere, salt="2"),
-        shown("main.py", cwd=here, salt="3"),
-        shown("-m", "main", cwd=here),
+        shown("-m", "main", cwd=here, salt="3"),
         shown(str(here / "main.py"), cwd=tmp_path),
     ]
     assert set(digests) == {base.digest}
