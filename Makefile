@@ -20,11 +20,11 @@ demo-kafka: $(VENV)/.dev
 
 # What the dashboard's page takes from others, from npm's registry; a wheel has it already.
 dashboard: $(VENV)/.ripple
-	$(PYTHON) -m ripple.dashboard.assets
+	$(PYTHON) -m ripple.client.dashboard.assets
 
 # The pictures in docs/images: a cluster, a browser (Debian's chromium), light and dark.
 screenshots: $(VENV)/.dev dashboard
-	$(PYTHON) -m tests.dashboard.screenshots
+	$(PYTHON) -m tests.client.dashboard.screenshots
 
 # A process for each processor and one more, since many tests wait for processes of their own; what is
 # imported is compiled once, and not by each of them. A single test is debugged with
@@ -73,8 +73,8 @@ wide: $(VENV)/.dev
 
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
 fuzz: $(VENV)/.dev
-	$(PYTHON) tests/wire/fuzz_link.py --seconds $(or $(SECONDS),60)
-	$(PYTHON) -m tests.fold.fuzz_batches --seconds $(or $(SECONDS),60)
+	$(PYTHON) -m tests.exchange.wire.fuzz_link --seconds $(or $(SECONDS),60)
+	$(PYTHON) -m tests.engine.kernels.fuzz_batches --seconds $(or $(SECONDS),60)
 
 # The compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a folder of their own;
 # then the tests of the batch path and of the graph with them, and its fuzzing: minutes, most of them to
@@ -93,18 +93,18 @@ sanitize: $(VENV)/.dev
 	cd $(SANITIZED) && CFLAGS="-fsanitize=$(SANITIZERS) -fno-omit-frame-pointer -fno-sanitize-recover=undefined" \
 		LDFLAGS="-fsanitize=$(SANITIZERS)" $(abspath $(PYTHON)) setup.py -q build_ext --inplace
 	$(SANITIZED_PYTHON) -m pytest -q -p no:cacheprovider --capture=sys \
-		tests/fold tests/window tests/graph tests/connectors/test_plain_lines.py
-	$(SANITIZED_PYTHON) -m tests.fold.fuzz_batches --seconds $(or $(SECONDS),60)
+		tests/engine/kernels tests/model/window tests/engine/graph tests/connectors/test_plain_lines.py
+	$(SANITIZED_PYTHON) -m tests.engine.kernels.fuzz_batches --seconds $(or $(SECONDS),60)
 
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
 sim: $(VENV)/.dev
-	for scenario in tests.partition.scenarios:any_shape tests.world.scenarios:temp_and_rename \
+	for scenario in tests.task.scenarios:any_shape tests.world.scenarios:temp_and_rename \
 			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
-			tests.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
+			tests.control.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
 			tests.worker.scenarios:members_come_and_go \
 			tests.worker.trials:windows tests.worker.trials:totals tests.worker.trials:rows \
 			tests.worker.trials:window_totals tests.worker.trials:chain \
-			tests.repartition.test_clusters:events tests.repartition.test_clusters:divided \
+			tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \
 		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
@@ -117,7 +117,7 @@ missing: $(VENV)/.dev
 
 # A million trades and fifty SIGKILLs: minutes.
 kill: $(VENV)/.dev
-	$(PYTHON) -m tests.partition.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
+	$(PYTHON) -m tests.task.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
 
 # A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others. The last one
 # reads and writes topics, and has the broker of Kafka and the object store among its victims: first
@@ -136,11 +136,11 @@ chaos: $(VENV)/.dev
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
 corruption: $(VENV)/.dev
-	$(PYTHON) -m tests.checkpoint.corruption
+	$(PYTHON) -m tests.storage.checkpoint.corruption
 
 # The messages of gRPC, from proto/ to ripple/: they are committed, and a test compares them.
 protos: $(VENV)/.dev
-	$(PYTHON) -m tests.rpc.generate
+	$(PYTHON) -m tests.control.rpc.generate
 
 # What the image installs: the newest versions that pyproject.toml allows, with their hashes, and
 # as a bill of materials (CycloneDX) in build/sbom.json.

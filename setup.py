@@ -68,7 +68,7 @@ class BuildModules(build_py):
 
     def run(self) -> None:
         """Fetch, then copy."""
-        assets = runpy.run_path("ripple/dashboard/assets.py")
+        assets = runpy.run_path("ripple/client/dashboard/assets.py")
         if not self.editable_mode and assets["missing"]():
             try:
                 assets["fetch"]()

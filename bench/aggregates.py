@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import ripple.aggregate as ra
+import ripple.model.aggregate as ra
 from bench.row import Row
 from bench.timing import in_turns
-from ripple.aggregate.exact import ExactSums
-from ripple.aggregate.integers import IntegerSums
-from ripple.aggregate.ordered import OrderedValues
-from ripple.schema.types import Float, Int64
+from ripple.model.aggregate.exact import ExactSums
+from ripple.model.aggregate.integers import IntegerSums
+from ripple.model.aggregate.ordered import OrderedValues
+from ripple.model.schema.types import Float, Int64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

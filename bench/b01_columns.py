@@ -14,13 +14,13 @@ import numpy as np
 from bench.one_change import CALL, CALLS, KEYS, STRIDE, one_change
 from bench.row import Row
 from bench.timing import in_turns
-from ripple.expression import col
+from ripple.model.expression import col
 from ripple.notebook.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ripple.graph.cell import Cell
+    from ripple.engine.graph.cell import Cell
     from ripple.notebook.keyed import LeafColumn
 
 BATCH = 10_000

@@ -22,16 +22,16 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from bench.row import Row, at_least, at_most, beside
 from bench.timing import in_turns
-from ripple.delta.column_table import ColumnTable
-from ripple.delta.layout import Layout
-from ripple.encoding import arrow
-from ripple.encoding.crc import crc32c
-from ripple.ops import OP, OP_SET
-from ripple.records import Timestamp, record, schema_of
-from ripple.wire.bin_prot import codec_for, list_of
-from ripple.wire.edge_messages import Bundle, Section
-from ripple.wire.envelope import Decoder, encode
-from ripple.wire.messages import cut_of, from_frame, to_frame
+from ripple.core.codec import arrow
+from ripple.core.codec.crc import crc32c
+from ripple.core.row_ops import OP, OP_SET
+from ripple.engine.changes.column_table import ColumnTable
+from ripple.engine.changes.layout import Layout
+from ripple.exchange.wire.bin_prot import codec_for, list_of
+from ripple.exchange.wire.edge_messages import Bundle, Section
+from ripple.exchange.wire.envelope import Decoder, encode
+from ripple.exchange.wire.messages import cut_of, from_frame, to_frame
+from ripple.model.records import Timestamp, record, schema_of
 
 BATCH = 1000
 VALUES = ("AAPL", 150.25, 200, 1709000001000000000, "XNAS")

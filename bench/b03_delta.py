@@ -22,17 +22,17 @@ import pyarrow as pa
 
 from bench.row import Row, at_least
 from bench.timing import in_turns
-from ripple.delta import FieldSet, Patch, Set, apply, columns, diff, to_sexp
-from ripple.delta.column_table import ColumnTable
-from ripple.delta.layout import Layout
-from ripple.delta.text import value_to_sexp
-from ripple.encoding import arrow
-from ripple.ops import OP
-from ripple.records.record import Timestamp, record
-from ripple.schema.types import Field, Float, Int64, Schema, String
-from ripple.sexp import dumps
-from ripple.wire.bin_prot import codec_for
-from ripple.wire.records import delta_of
+from ripple.core.codec import arrow
+from ripple.core.row_ops import OP
+from ripple.core.sexp import dumps
+from ripple.engine.changes import FieldSet, Patch, Set, apply, columns, diff, to_sexp
+from ripple.engine.changes.column_table import ColumnTable
+from ripple.engine.changes.layout import Layout
+from ripple.engine.changes.text import value_to_sexp
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.records import delta_of
+from ripple.model.records.record import Timestamp, record
+from ripple.model.schema.types import Field, Float, Int64, Schema, String
 
 if TYPE_CHECKING:
     from collections.abc import Callable

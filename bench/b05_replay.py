@@ -7,7 +7,7 @@ import time
 from bench.row import Row, at_most
 from bench.timing import QUICK
 from bench.trades import blocks, feed, slices, vwap_plan
-from ripple.engine import Engine
+from ripple.engine.machine import Engine
 
 EVENTS = 1_200_000 if QUICK else 6_000_000
 KEYS = (2_000, 10_000)

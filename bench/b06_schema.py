@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bench.row import Row, at_most
 from bench.timing import in_turns
-from ripple.schema import (
+from ripple.model.schema import (
     Field,
     Float,
     Int,

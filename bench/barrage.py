@@ -73,7 +73,7 @@ async def _told(pid: int, address: str, count: int) -> tuple[int, float]:
     """Return how many rows were told to so many, and the processor time that the server took."""
     import grpc.aio  # noqa: PLC0415
 
-    from tests.flight.barrage.asking import request  # noqa: PLC0415
+    from tests.client.flight.barrage.asking import request  # noqa: PLC0415
 
     rows = [0] * count
     apart = (("grpc.use_local_subchannel_pool", 1),)
@@ -112,7 +112,7 @@ def _rows_in(message: bytes) -> int:
     from flatbuffers import number_types  # noqa: PLC0415
     from flatbuffers.table import Table  # noqa: PLC0415
 
-    from ripple.flight.messages.flight_pb2 import FlightData  # noqa: PLC0415
+    from ripple.client.flight.messages.flight_pb2 import FlightData  # noqa: PLC0415
 
     header = FlightData.FromString(message).data_header
     table = Table(header, int.from_bytes(header[:4], "little"))
@@ -131,8 +131,8 @@ async def _ripple() -> None:
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    from ripple.delta.layout import Layout, snapshot_of  # noqa: PLC0415
-    from tests.flight.barrage.serving import serving  # noqa: PLC0415
+    from ripple.engine.changes.layout import Layout, snapshot_of  # noqa: PLC0415
+    from tests.client.flight.barrage.serving import serving  # noqa: PLC0415
 
     layout = Layout(pa.schema([("key", pa.int64()), ("value", pa.float64())]), ("key",))
     async with serving(partitions=1) as served:

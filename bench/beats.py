@@ -23,17 +23,17 @@ from bench import holding
 from bench.row import Row, at_most
 from bench.running import WITHIN_S, WORKERS, running
 from bench.timing import QUICK
-from coordinator.limits import Limits
-from coordinator.status_messages import status_from_bytes
-from ripple.cli.up.reach import Reach
-from ripple.log import Topic
-from ripple.log.router import TopicWriter
-from ripple.pipeline_file import load_plan
-from ripple.rpc.methods import STATUS
+from coordinator.decisions.limits import Limits
+from coordinator.service.status_messages import status_from_bytes
+from ripple.cli.cluster.starting.reach import Reach
+from ripple.control.rpc.methods import STATUS
+from ripple.model.pipeline.file import load_plan
+from ripple.storage.log import Topic
+from ripple.storage.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.control import Channel, ControlError
 from ripple.world.live_control import LiveControl
-from worker.membership import HEARTBEAT_INTERVAL_MS
+from worker.supervisor.membership import HEARTBEAT_INTERVAL_MS
 
 CALL_S = 5.0 if QUICK else 20.0  # less than a process may say nothing
 BUSY_S = 10.0 if QUICK else 120.0

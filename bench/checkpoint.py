@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.ipc
 
-import ripple.aggregate as ra
+import ripple.model.aggregate as ra
 from bench.row import Row, at_most
 from bench.timing import QUICK
 from bench.trades import Trade, feed, slices, trades, vwap_plan
-from ripple.checkpoint import Checkpoint, Checkpoints, decode, encode
-from ripple.engine import Engine
-from ripple.engine.increment import applied
-from ripple.pipeline.builder import Pipeline
-from ripple.store import DiskStore
-from ripple.window import Assigner, OnCount, Session, Trigger, Tumbling
+from ripple.engine.machine import Engine
+from ripple.engine.snapshots.increment import applied
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.window import Assigner, OnCount, Session, Trigger, Tumbling
+from ripple.storage.checkpoint import Checkpoint, Checkpoints, decode, encode
+from ripple.storage.store import DiskStore
 from ripple.world import live_world
 
 if TYPE_CHECKING:
-    from ripple.engine import Snapshot
-    from ripple.engine.saving import PendingSnapshot
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.machine import Snapshot
+    from ripple.engine.snapshots.saving import PendingSnapshot
+    from ripple.model.pipeline.plan import Plan
 
 T = TypeVar("T")
 

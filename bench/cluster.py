@@ -21,11 +21,11 @@ from pathlib import Path
 from bench.row import Row
 from bench.timing import QUICK
 from bench.trades import trades, vwap_plan
-from ripple.cli.up.reach import Reach
+from ripple.cli.cluster.starting.reach import Reach
 from ripple.connectors.log.sink import committed_in
-from ripple.log import LogSettings, Topic
-from ripple.log.router import TopicWriter
-from ripple.pipeline_file import load_plan
+from ripple.model.pipeline.file import load_plan
+from ripple.storage.log import LogSettings, Topic
+from ripple.storage.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
 
 ROOT = Path(__file__).parents[1]

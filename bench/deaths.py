@@ -21,8 +21,8 @@ from statistics import median
 from bench.row import Row, at_most
 from bench.running import OUTPUTS, PIPELINE, Feed, Watch, running, settled
 from bench.timing import QUICK
-from ripple.cli.up.reach import Reach
-from ripple.pipeline_file import load_plan
+from ripple.cli.cluster.starting.reach import Reach
+from ripple.model.pipeline.file import load_plan
 from ripple.world.live_control import LiveControl
 
 ROUNDS = 2 if QUICK else 6

@@ -22,7 +22,7 @@ import pyarrow as pa  # noqa: E402
 from bench.row import Aim, Row, at_least, beside  # noqa: E402
 from bench.timing import QUICK, in_turns  # noqa: E402
 from bench.trades import feed, slices, trades, vwap_plan  # noqa: E402
-from ripple.engine import Engine  # noqa: E402
+from ripple.engine.machine import Engine  # noqa: E402
 
 EVENTS = 400_000 if QUICK else 2_000_000
 LOOP_EVENTS = EVENTS // 8  # the slow ones get fewer

@@ -24,10 +24,10 @@ import ripple as rp
 from bench.row import Row, at_least
 from bench.timing import QUICK
 from bench.trades import Trade, trades
-from ripple.engine.follower import Follower
+from ripple.engine.machine.follower import Follower
 from ripple.exchange.exchange import Route
 from ripple.world.live import live_world
-from worker.exchange import ExchangePort
+from worker.engine.exchange import ExchangePort
 
 GROUPS = 20_000
 ROUNDS = 20 if QUICK else 100

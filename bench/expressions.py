@@ -9,8 +9,8 @@ import numpy as np
 
 from bench.row import Row
 from bench.timing import in_turns
-from ripple.expression import Expr, col, when
-from ripple.schema.types import Float, Int64
+from ripple.model.expression import Expr, col, when
+from ripple.model.schema.types import Float, Int64
 
 ROWS = (1, 100, 1_000, 16_384)
 FIELDS = {"price": Float(), "bid": Float(), "size": Int64()}

@@ -15,14 +15,14 @@ import pyarrow.csv
 from bench.row import Row, beside
 from bench.timing import QUICK, in_turns
 from ripple.connectors.contract import NOWHERE
-from ripple.connectors.csv.format import TRADES
-from ripple.connectors.csv.reader import CsvReader
-from ripple.connectors.csv.source import BLOCK_BYTES, LINE_LENGTH_BYTES_MAX, CsvSource
+from ripple.connectors.files.csv.format import TRADES
+from ripple.connectors.files.csv.reader import CsvReader
+from ripple.connectors.files.csv.source import BLOCK_BYTES, LINE_LENGTH_BYTES_MAX, CsvSource
+from ripple.connectors.files.text.sink import TextFormat, TextSink
 from ripple.connectors.line_blocks import line_blocks
 from ripple.connectors.raw_input import open_input
 from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text.sink import TextFormat, TextSink
 
 TRADE_COUNT = 200_000 if QUICK else 1_000_000
 ROW_COUNT = 50_000 if QUICK else 200_000

@@ -31,10 +31,10 @@ from bench.running import (
 )
 from bench.timing import QUICK
 from bench.trades import trades
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.settings import Security
-from ripple.keys.partitioner import partition_numbers
-from ripple.world.broker import Place, Records
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.settings import Security
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.world.broker import Records, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ class Feed(Working):
         await broker.close()
 
 
-def _records(batch: pa.RecordBatch) -> dict[Place, Records]:
+def _records(batch: pa.RecordBatch) -> dict[TopicPartition, Records]:
     """Return trades as JSON, in the partitions where their keys put them."""
     numbers = partition_numbers(batch, ["symbol"], PARTITIONS)
     keys = batch.column("symbol").cast(pa.binary())
@@ -105,7 +105,9 @@ def _records(batch: pa.RecordBatch) -> dict[Place, Records]:
     found = {}
     for number in np.unique(numbers).tolist():
         rows = np.flatnonzero(numbers == number)
-        found[Place("trades", number)] = Records(keys.take(rows), values.take(rows), times[rows])
+        found[TopicPartition("trades", number)] = Records(
+            keys.take(rows), values.take(rows), times[rows]
+        )
     return found
 
 
@@ -123,7 +125,7 @@ class Watch(Watching):
         broker = KafkaBroker(self._where, Security())
         await broker.connected()
         consumer = broker.consumer()
-        consumer.assign({Place(OUTPUTS[0], number): 0 for number in range(PARTITIONS)})
+        consumer.assign({TopicPartition(OUTPUTS[0], number): 0 for number in range(PARTITIONS)})
         while not self.ending.is_set():
             found = await consumer.read(records_max=100_000, wait_s=READ_S)
             for place, read in found.items():

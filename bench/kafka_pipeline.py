@@ -37,9 +37,9 @@ import pyarrow.compute as pc
 from bench.kafka_peers import HERE, python
 from bench.row import Row, at_least, at_most
 from bench.timing import QUICK
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.settings import Security
-from ripple.world.broker import Place, Records
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.settings import Security
+from ripple.world.broker import Records, TopicPartition
 
 RECORDS = 2_000_000 if QUICK else 8_000_000
 RECORDS_OF_PEERS = 40_000 if QUICK else 200_000
@@ -309,8 +309,8 @@ async def _fill(bootstrap: str, topic: str, count: int) -> None:
     producer, at_once = await broker.plain_producer(), 50_000
     for first in range(0, count, at_once):
         some = trades(first, min(at_once, count - first), STEP_NS)
-        await producer.send(Place(topic, 0), some)
-    await producer.send(Place(topic, 0), trades(count + 600_000, SYMBOLS, STEP_NS))
+        await producer.send(TopicPartition(topic, 0), some)
+    await producer.send(TopicPartition(topic, 0), trades(count + 600_000, SYMBOLS, STEP_NS))
     await broker.close()
 
 
@@ -326,7 +326,7 @@ async def write_at(
         await asyncio.sleep(max(0.0, began_s + turn / STEPS_A_SECOND - time.monotonic()))
         given.append(time.monotonic())
         if end > first:
-            await producer.send(Place(topic, 0), trades(first, end - first, step_ns))
+            await producer.send(TopicPartition(topic, 0), trades(first, end - first, step_ns))
 
 
 # --- rows ---
@@ -340,7 +340,7 @@ class _Seen:
         self.first = asyncio.Event()
         self._broker = broker
         self._consumer = broker.consumer()
-        self._consumer.assign({Place(topic, 0): 0})
+        self._consumer.assign({TopicPartition(topic, 0): 0})
         self._task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:

@@ -69,9 +69,9 @@ def _rows(bootstrap: str, topic: str) -> Iterator[Row]:
 
 
 def _fill(bootstrap: str, form: str, codec: str) -> str:
-    from ripple.kafka.broker import KafkaBroker  # noqa: PLC0415 - the readers do without it
-    from ripple.kafka.settings import Security  # noqa: PLC0415
-    from ripple.world.broker import Place, Record, Records  # noqa: PLC0415
+    from ripple.connectors.kafka.broker import KafkaBroker  # noqa: PLC0415 - the readers do without it
+    from ripple.connectors.kafka.settings import Security  # noqa: PLC0415
+    from ripple.world.broker import Record, Records, TopicPartition  # noqa: PLC0415
 
     topic = f"{form}-{codec}"
 
@@ -85,7 +85,7 @@ def _fill(bootstrap: str, form: str, codec: str) -> str:
                 Record(symbol.encode(), value.encode(), now_ms)
                 for symbol, value in _trades(form, first, min(AT_ONCE, RECORDS - first))
             ]
-            await producer.send(Place(topic, 0), Records.of(some))
+            await producer.send(TopicPartition(topic, 0), Records.of(some))
         await broker.close()
 
     asyncio.run(fill())
@@ -107,14 +107,14 @@ def _trades(form: str, first: int, count: int) -> Iterator[tuple[str, str]]:
 
 
 def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:
-    from ripple import event_loop  # noqa: PLC0415 - the peers do without it
-    from ripple.connectors.csv.format import TRADE_CHECKS, TRADE_SCHEMA  # noqa: PLC0415
+    from ripple.connectors.files.csv.format import TRADE_CHECKS, TRADE_SCHEMA  # noqa: PLC0415
+    from ripple.connectors.formats.contract import batch_of  # noqa: PLC0415
+    from ripple.connectors.formats.formats import values_of  # noqa: PLC0415
+    from ripple.connectors.kafka.reader import KafkaReader  # noqa: PLC0415
+    from ripple.connectors.kafka.settings import Security  # noqa: PLC0415
     from ripple.connectors.record_shape import RecordShape  # noqa: PLC0415
-    from ripple.kafka.reader import KafkaReader  # noqa: PLC0415
-    from ripple.kafka.settings import Security  # noqa: PLC0415
-    from ripple.values.contract import batch_of  # noqa: PLC0415
-    from ripple.values.formats import values_of  # noqa: PLC0415
-    from ripple.world.broker import Place  # noqa: PLC0415
+    from ripple.control import event_loop  # noqa: PLC0415 - the peers do without it
+    from ripple.world.broker import TopicPartition  # noqa: PLC0415
 
     def registry() -> Any:
         raise AssertionError("neither format has schemas elsewhere")
@@ -125,7 +125,7 @@ def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> floa
         reader = KafkaReader(bootstrap, Security())
         await reader.open()
         consumer = reader.consumer()
-        place, seen = Place(topic, 0), 0
+        place, seen = TopicPartition(topic, 0), 0
         consumer.assign({place: 0})
         started = time.process_time()
         while seen < count:
@@ -143,12 +143,12 @@ def ripple_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> floa
 
 
 def confluent_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:
-    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - of the peers
+    from confluent_kafka import Consumer, KafkaPartition  # noqa: PLC0415 - of the peers
 
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False}
     )
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.assign([KafkaPartition(topic, 0, 0)])
     parsed, seen = _parser(topic), 0
     started = time.process_time()
     while seen < count:
@@ -167,12 +167,13 @@ def confluent_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> f
 
 
 def aiokafka_reads(bootstrap: str, topic: str, count: int, *, parse: bool) -> float:
-    from aiokafka import AIOKafkaConsumer, TopicPartition  # noqa: PLC0415
+    from aiokafka import AIOKafkaConsumer  # noqa: PLC0415
+    from aiokafka import TopicPartition as KafkaPartition  # noqa: PLC0415
 
     async def read() -> float:
         consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
         await consumer.start()
-        consumer.assign([TopicPartition(topic, 0)])
+        consumer.assign([KafkaPartition(topic, 0)])
         parsed, seen = _parser(topic), 0
         started = time.process_time()
         while seen < count:

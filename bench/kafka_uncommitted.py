@@ -22,14 +22,14 @@ import numpy as np
 from bench.kafka_pipeline import PIPELINE, STEPS_A_SECOND, make_topic, write_at
 from bench.row import Row, at_most
 from bench.timing import QUICK
-from ripple.cli.up.plan import Asked, coordinators_of, processes
-from ripple.cli.up.process import Process
-from ripple.observing import Observer, found_by
+from ripple.cli.cluster.starting.plan import Asked, coordinators_of, processes
+from ripple.cli.cluster.starting.process import Process
+from ripple.client.outputs import Observer, found_by
 from ripple.world import live_world
 from ripple.world.live_control import LiveControl
 
 if TYPE_CHECKING:
-    from ripple.observing import SeenOutput
+    from ripple.client.outputs import OutputSubscription
 
 RATE, STEP_NS = 10_000, 6_000_000
 SETTLE_S, LOAD_S, WITHIN_S = 3.0, 5.0 if QUICK else 30.0, 60.0
@@ -112,7 +112,7 @@ async def _observer(stack: AsyncExitStack, observer: Observer) -> Observer:
             await asyncio.sleep(0.2)
 
 
-async def _late_ms(seen: SeenOutput, given_s: list[float]) -> list[float]:
+async def _late_ms(seen: OutputSubscription, given_s: list[float]) -> list[float]:
     """Return how late each record was, once all is running."""
     ends_s = time.monotonic() + SETTLE_S + LOAD_S
     late_ms: list[float] = []

@@ -91,11 +91,11 @@ def _rows(count: int) -> pa.RecordBatch:
 
 
 def ripple_writes(bootstrap: str, topic: str, count: int) -> float:
-    from ripple import event_loop  # noqa: PLC0415
-    from ripple.kafka.broker import KafkaBroker  # noqa: PLC0415
-    from ripple.kafka.rows import Rows  # noqa: PLC0415
-    from ripple.kafka.settings import Security  # noqa: PLC0415
-    from ripple.world.broker import Place  # noqa: PLC0415
+    from ripple.connectors.kafka.broker import KafkaBroker  # noqa: PLC0415
+    from ripple.connectors.kafka.rows import Rows  # noqa: PLC0415
+    from ripple.connectors.kafka.settings import Security  # noqa: PLC0415
+    from ripple.control import event_loop  # noqa: PLC0415
+    from ripple.world.broker import TopicPartition  # noqa: PLC0415
 
     plan, batch = _plan(), _rows(AT_ONCE)
     rows = Rows(plan, plan.outputs[0], topic)
@@ -107,7 +107,7 @@ def ripple_writes(bootstrap: str, topic: str, count: int) -> float:
         began_s = time.process_time()
         for _ in range(count // AT_ONCE):
             producer.begin()
-            await producer.send(Place(topic, 0), rows.of(batch, 0))
+            await producer.send(TopicPartition(topic, 0), rows.of(batch, 0))
             await producer.commit()
         took_s = time.process_time() - began_s
         await broker.close()

@@ -19,7 +19,7 @@ LINES = 300 if QUICK else 2_000
 WARM_LINES = 100
 PAUSE_S = 0.001  # so that each line comes alone
 AIM_US = 1_000.0
-DEMO = "import sys; from ripple.cli.vwap_demo import main; sys.exit(main())"
+DEMO = "import sys; from ripple.cli.run.vwap_demo import main; sys.exit(main())"
 PLAIN = """
 import sys
 sums = {}

@@ -14,9 +14,9 @@ import pyarrow as pa
 from bench.row import Row, beside
 from bench.timing import QUICK
 from bench.trades import trades
-from ripple.connectors.csv.format import TRADE_SCHEMA
-from ripple.encoding.compression import Compression
-from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.connectors.files.csv.format import TRADE_SCHEMA
+from ripple.core.codec.compression import Compression
+from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 
 SYMBOLS = 2_000

@@ -14,7 +14,7 @@ import pyarrow as pa
 from bench.row import Row, at_most
 from bench.timing import QUICK
 from bench.trades import slices, trades, vwap_plan
-from ripple.engine import Engine
+from ripple.engine.machine import Engine
 
 KEYS = 200_000
 EVENTS = 400_000 if QUICK else 1_000_000

@@ -10,7 +10,12 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-CORE = ("ripple.graph.node", "ripple.graph.column", "ripple.aggregate.exact", "ripple.hashing")
+CORE = (
+    "ripple.engine.graph.node",
+    "ripple.engine.graph.column",
+    "ripple.model.aggregate.exact",
+    "ripple.core.hashing",
+)
 PACKAGES = ("numpy", "pyarrow", "polars", "duckdb")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bench.row import Row, at_most
 from bench.timing import QUICK
 from bench.trades import blocks, feed, slices, trades, vwap_plan
-from ripple.engine import Engine
+from ripple.engine.machine import Engine
 
 KEYS = (2_000, 10_000, 50_000, 200_000) if QUICK else (2_000, 10_000, 50_000, 200_000, 1_000_000)
 EVENTS = 10_000_000 if QUICK else 100_000_000

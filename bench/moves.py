@@ -37,10 +37,10 @@ from bench.running import (
     settled,
 )
 from bench.timing import QUICK
-from coordinator.commands import Command, Move
-from coordinator.messages import command_to_bytes
-from ripple.assignment import worker_of
-from ripple.rpc.methods import COMMAND
+from coordinator.decisions.commands import Command, Move
+from coordinator.service.messages import command_to_bytes
+from ripple.control.assignment import worker_of
+from ripple.control.rpc.methods import COMMAND
 from ripple.world.control import Channel, RefusedError
 from ripple.world.live_control import LiveControl
 

@@ -11,8 +11,8 @@ from statistics import fmean
 
 from bench.row import Row, at_most
 from bench.timing import QUICK
-from coordinator.placement import Owners, place
-from coordinator.ring import Ring
+from coordinator.decisions.placement import Owners, place
+from coordinator.decisions.ring import Ring
 
 PARTITIONS = 128
 CLUSTERS = 20 if QUICK else 100

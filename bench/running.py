@@ -19,11 +19,11 @@ from typing import Self
 import numpy as np
 
 from bench.trades import trades, vwap_plan
-from coordinator.status import Status
-from coordinator.status_messages import status_from_bytes
-from ripple.log import LogError, LogSettings, PartitionReader, Topic
-from ripple.log.router import TopicWriter
-from ripple.rpc.methods import STATUS
+from coordinator.decisions.status import Status
+from coordinator.service.status_messages import status_from_bytes
+from ripple.control.rpc.methods import STATUS
+from ripple.storage.log import LogError, LogSettings, PartitionReader, Topic
+from ripple.storage.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.control import Channel, ControlError
 

@@ -22,10 +22,9 @@ from bench.row import Row, at_least, beside
 from bench.spark_processes import least_s, say, used, used_since
 from bench.timing import QUICK
 from bench.trades import Trade, blocks, vwap_plan
-from ripple.engine.arrow_types import arrow_fields
-from ripple.keys.partitioner import partitioned
-from ripple.log import LogSettings, PartitionWriter, Topic
-from ripple.records import schema_of
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.keys.partitioner import partitioned
+from ripple.model.records import schema_of
 from ripple.spark import Replay
 from ripple.spark.draft import Desk
 from ripple.spark.fold import laid_out
@@ -34,6 +33,7 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.session import session
 from ripple.spark.shares import source_at
 from ripple.spark.work import pickled
+from ripple.storage.log import LogSettings, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 
 EVENTS = 1_000_000 if QUICK else 20_000_000

@@ -21,9 +21,9 @@ from bench.row import Row, at_least, beside
 from bench.spark_processes import least_s, say, used, used_since
 from bench.timing import QUICK
 from bench.trades import Trade, trades, vwap_plan
-from ripple.keys.partitioner import partitioned
-from ripple.log import LogSettings, PartitionWriter, Topic
-from ripple.records import schema_of
+from ripple.model.keys.partitioner import partitioned
+from ripple.model.records import schema_of
+from ripple.storage.log import LogSettings, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 
 EVENTS = 50_000 if QUICK else 200_000

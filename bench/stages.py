@@ -19,8 +19,8 @@ from bench.row import Row
 from bench.timing import QUICK
 from bench.trades import Trade, feed, slices, trades
 from bench.workloads import processor_seconds
-from ripple.engine.follower import Follower
-from ripple.keys.partitioner import partition_numbers
+from ripple.engine.machine.follower import Follower
+from ripple.model.keys.partitioner import partition_numbers
 
 EVENTS = 40_000 if QUICK else 400_000
 ROUNDS = 2 if QUICK else 5

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bench.trades import blocks
 from ripple.connectors.contract import NOWHERE
+from ripple.connectors.files.text.sink import TextSink
 from ripple.connectors.target import open_target
-from ripple.connectors.text.sink import TextSink
 
 SAMPLE = 5
 

@@ -1,4 +1,7 @@
-"""``ripple-coordinator``: one of the coordinators of a cluster. Exit codes: ``ripple.daemon``."""
+"""``ripple-coordinator``.
+
+One of the coordinators of a cluster. Exit codes: ``ripple.control.daemon``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.settings import SETTINGS, Settings, load
-from ripple.daemon import Daemon
-from ripple.process import leave
+from ripple.control.daemon import Daemon
+from ripple.control.process import leave
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,9 +27,9 @@ def main(given: Sequence[str] | None = None) -> int:
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: what went wrong before was said sooner.
     from coordinator.process import coordinate  # noqa: PLC0415
-    from ripple.observe.log import LogSettings  # noqa: PLC0415
-    from ripple.observe.process_log import log_of  # noqa: PLC0415
-    from ripple.store.opening import open_store  # noqa: PLC0415
+    from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
+    from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
+    from ripple.storage.store.opening import open_store  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 

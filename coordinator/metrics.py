@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from coordinator.views import Standing
-from ripple.observe.alerts import RULES
-from ripple.observe.samples import Samples
+from coordinator.decisions.views import HealthState
+from ripple.control.telemetry.alerts import RULES
+from ripple.control.telemetry.samples import Samples
 
 if TYPE_CHECKING:
-    from coordinator.shell import Shell
-    from coordinator.status import Status
+    from coordinator.decisions.status import Status
+    from coordinator.service.shell import Shell
 
-STANDINGS = (Standing.ACTIVE, Standing.SUSPECTED, Standing.DEAD)
+STANDINGS = (HealthState.ACTIVE, HealthState.SUSPECTED, HealthState.DEAD)
 
 
 def samples_of(shell: Shell) -> Samples:

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from coordinator.metrics import samples_of
-from ripple.observe.exposition import CONTENT_TYPE, exposition
-from ripple.observe.metrics import OF_COORDINATORS
-from ripple.probes import Page
+from ripple.control.probes import Page
+from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
+from ripple.control.telemetry.metrics import OF_COORDINATORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.shell import Shell
-    from ripple.validity import Validity
+    from coordinator.service.shell import Shell
+    from ripple.control.validity import Validity
 
 
 def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:

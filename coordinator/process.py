@@ -7,21 +7,21 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.belonging import Belonging
+from coordinator.dashboard.timeline import Timeline
 from coordinator.pages import metrics_of, probes_of
-from coordinator.service import Desk
-from coordinator.shell import Shell
-from coordinator.timeline import Timeline
-from ripple.probes import serve_pages
-from ripple.process_settings import listening
-from ripple.validity import validity_of, watch
+from coordinator.service.cluster_identity import ClusterIdentity
+from coordinator.service.handlers import Handlers
+from coordinator.service.shell import Shell
+from ripple.control.probes import serve_pages
+from ripple.control.process_settings import listening
+from ripple.control.validity import validity_of, watch
 from ripple.world.addresses import joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from coordinator.dashboard.server import DashboardServer
     from coordinator.settings import Settings
-    from coordinator.showing import Showing
     from ripple.world.ports import World
 
 GRACE_S = 1.0
@@ -49,8 +49,8 @@ async def coordinate(
         settings.roles.tell(told)
     shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
     validity = validity_of(settings.tls, world.clock)
-    cluster = Belonging(world, settings.cluster, say)
-    service = Desk(shell, settings.roles, cluster.credential).service
+    cluster = ClusterIdentity(world, settings.cluster, say)
+    service = Handlers(shell, settings.roles, cluster.credential).service
     host = settings.host
     async with AsyncExitStack() as stack:
         with listening("health_port", settings.origins):
@@ -93,7 +93,7 @@ async def coordinate(
         working.result()  # what has ended it
 
 
-async def _work(cluster: Belonging, shell: Shell) -> None:
+async def _work(cluster: ClusterIdentity, shell: Shell) -> None:
     await cluster.begin()
     shell.state.store = cluster.mark
     await shell.run()
@@ -106,12 +106,12 @@ async def show(
     timeline: Timeline,
     say: Callable[[str], None],
     *,
-    cluster: Belonging,
-) -> Showing:
+    cluster: ClusterIdentity,
+) -> DashboardServer:
     """Show the dashboard. Raises SettingsError for a port that is taken."""
-    from coordinator.showing import Showing  # noqa: PLC0415 - of an extra, and slow to import
+    from coordinator.dashboard.server import DashboardServer  # noqa: PLC0415 - of an extra, and slow to import
 
-    shown = Showing(world, settings, shell, timeline, say, credential=cluster.credential)
+    shown = DashboardServer(world, settings, shell, timeline, say, credential=cluster.credential)
     with listening("dashboard_port", settings.origins):
         await shown.start()
     return shown

@@ -9,10 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from coordinator.limits import Limits
-from ripple.errors import InputError, LimitError
-from ripple.log_place import LogPlace
-from ripple.process_settings import (
+from coordinator.decisions.limits import Limits
+from ripple.control.process_settings import (
     END_WITH_STDIN,
     LOG,
     ROLES,
@@ -29,7 +27,8 @@ from ripple.process_settings import (
     store,
     tls_of,
 )
-from ripple.settings import (
+from ripple.core.errors import InputError, LimitError
+from ripple.core.settings import (
     Alias,
     Arguments,
     InForce,
@@ -39,7 +38,8 @@ from ripple.settings import (
     in_force,
     missing,
 )
-from ripple.store.s3_settings import S3, S3Settings
+from ripple.storage.log_uri import LogUri
+from ripple.storage.store.s3_settings import S3, S3Settings
 from ripple.world.addresses import is_loopback, joined
 from ripple.world.tls import Tls
 
@@ -258,7 +258,7 @@ def _check_retry_source(given: InForce) -> None:
         return
     try:
         if not str(given.value).startswith(KAFKA):  # its command says what is wrong with that
-            LogPlace.whole(str(given.value))
+            LogUri.whole(str(given.value))
     except InputError as error:
         raise SettingsError(
             f"retry_source (from {given.origin}): {error}, or kafka:BROKERS/TOPIC"

@@ -12,11 +12,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.lazily import imported
+from ripple.core.lazy import imported
 
 if TYPE_CHECKING:
     from ripple import spark as spark
-    from ripple.aggregate import (
+    from ripple.core.errors import (
+        DeltaError,
+        GraphError,
+        InputError,
+        LimitError,
+        LostRecordsWarning,
+        NodeError,
+        OutputError,
+        PlanError,
+        RippleError,
+        SchemaError,
+    )
+    from ripple.engine.graph.cutoff import Cutoff
+    from ripple.engine.machine import Changes, Engine, Snapshot
+    from ripple.model.aggregate import (
         Accumulator,
         check_inverse,
         count,
@@ -37,31 +51,14 @@ if TYPE_CHECKING:
         variance_pop,
         vwap,
     )
-    from ripple.aggregate.custom import custom
-    from ripple.engine import Changes, Engine, Snapshot
-    from ripple.errors import (
-        DeltaError,
-        GraphError,
-        InputError,
-        LimitError,
-        LostRecordsWarning,
-        NodeError,
-        OutputError,
-        PlanError,
-        RippleError,
-        SchemaError,
-    )
-    from ripple.expression import Expr, col, greatest, least, lit, when
-    from ripple.graph.cutoff import Cutoff
-    from ripple.notebook.graph import Graph
-    from ripple.partition.report import Report
-    from ripple.pipeline.builder import Pipeline
-    from ripple.pipeline.plan import Plan
-    from ripple.records import schema_of
-    from ripple.records.record import Timestamp, field, record
-    from ripple.runner import run
-    from ripple.schema import Schema
-    from ripple.window import (
+    from ripple.model.aggregate.custom import custom
+    from ripple.model.expression import Expr, col, greatest, least, lit, when
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.records import schema_of
+    from ripple.model.records.record import Timestamp, field, record
+    from ripple.model.schema import Schema
+    from ripple.model.window import (
         OnCount,
         OnEveryElement,
         OnInterval,
@@ -70,6 +67,9 @@ if TYPE_CHECKING:
         Sliding,
         Tumbling,
     )
+    from ripple.notebook.graph import Graph
+    from ripple.task.report import Report
+    from ripple.task.run import run
 
 __version__ = "0.1.0.dev0"
 
@@ -136,7 +136,7 @@ __all__ = [
 # Where each of them lives: what type checkers read above, said to the interpreter.
 _NAMES_BY_HOME = {
     "ripple": ("spark",),  # not in __all__: a star must not hide a session of that name
-    "ripple.aggregate": (
+    "ripple.model.aggregate": (
         "Accumulator",
         "check_inverse",
         "count",
@@ -157,9 +157,9 @@ _NAMES_BY_HOME = {
         "variance_pop",
         "vwap",
     ),
-    "ripple.aggregate.custom": ("custom",),
-    "ripple.engine": ("Changes", "Engine", "Snapshot"),
-    "ripple.errors": (
+    "ripple.model.aggregate.custom": ("custom",),
+    "ripple.engine.machine": ("Changes", "Engine", "Snapshot"),
+    "ripple.core.errors": (
         "DeltaError",
         "GraphError",
         "InputError",
@@ -171,17 +171,17 @@ _NAMES_BY_HOME = {
         "RippleError",
         "SchemaError",
     ),
-    "ripple.expression": ("Expr", "col", "greatest", "least", "lit", "when"),
-    "ripple.graph.cutoff": ("Cutoff",),
+    "ripple.model.expression": ("Expr", "col", "greatest", "least", "lit", "when"),
+    "ripple.engine.graph.cutoff": ("Cutoff",),
     "ripple.notebook.graph": ("Graph",),
-    "ripple.partition.report": ("Report",),
-    "ripple.pipeline.builder": ("Pipeline",),
-    "ripple.pipeline.plan": ("Plan",),
-    "ripple.runner": ("run",),
-    "ripple.records": ("schema_of",),
-    "ripple.records.record": ("Timestamp", "field", "record"),
-    "ripple.schema": ("Schema",),
-    "ripple.window": (
+    "ripple.task.report": ("Report",),
+    "ripple.model.pipeline.builder": ("Pipeline",),
+    "ripple.model.pipeline.plan": ("Plan",),
+    "ripple.task.run": ("run",),
+    "ripple.model.records": ("schema_of",),
+    "ripple.model.records.record": ("Timestamp", "field", "record"),
+    "ripple.model.schema": ("Schema",),
+    "ripple.model.window": (
         "OnCount",
         "OnEveryElement",
         "OnInterval",
@@ -191,12 +191,14 @@ _NAMES_BY_HOME = {
         "Tumbling",
     ),
 }
+# Modules that users reach by attribute, as where a field declares its checks.
+_MODULES = {"errors": "ripple.core.errors", "schema": "ripple.model.schema"}
 _HOME_OF = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
-    __getattr__ = imported(__name__, _HOME_OF)
+    __getattr__ = imported(__name__, _HOME_OF, _MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    return sorted({*globals(), *_HOME_OF, *_MODULES})

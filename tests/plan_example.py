@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import ripple.aggregate as rpa
-from ripple.pipeline.builder import Pipeline
-from ripple.pipeline.plan import Plan
-from ripple.records import Timestamp, record
-from ripple.schema.types import Field, Float, Int64, Schema, String
+import ripple.model.aggregate as rpa
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.plan import Plan
+from ripple.model.records import Timestamp, record
+from ripple.model.schema.types import Field, Float, Int64, Schema, String
 
 TRADE = Schema(
     "trade",

@@ -1,4 +1,4 @@
-"""Random schemas, and random values of them in the form that ``ripple.schema.types`` describes."""
+"""Random schemas, and random values of them as ``ripple.model.schema.types`` describes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ripple.schema.types import (
+from ripple.model.schema.types import (
     Bool,
     Case,
     Field,

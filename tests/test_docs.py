@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from ripple.checkpoint import Checkpoints
-from ripple.cli.connector_template import files_of
+from ripple.cli.lib.connector_template import files_of
 from ripple.connectors.registry import OF_STREAMS, USES, UseName, own
-from ripple.store import DiskStore
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.store import DiskStore
 from ripple.world import live_world
-from tests.checkpoint.kit import fed_engine
 from tests.cli.processes import RIPPLE, run
+from tests.storage.checkpoint.kit import fed_engine
 
 ROOT = Path(__file__).resolve().parent.parent
 TRADES = "AAPL,150.0,100,1709000000000000000,XNAS\nAAPL,150.25,200,1709000001000000000,XNAS\n"
@@ -62,7 +62,7 @@ def test_sinks_document_continues_a_file(folder: Path) -> None:
     (pipeline,), (code, _) = _python("README.md"), _python("docs/sinks.md")
     before = """
 from ripple.connectors.contract import Commit
-from ripple.engine import Engine
+from ripple.engine.machine import Engine
 plan = pipeline.plan()
 reached = Commit({"trades": 0}, "d")
 changes = Engine(plan).stabilize().outputs["output"]

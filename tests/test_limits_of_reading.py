@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-import coordinator.archive
-import ripple.checkpoint.origin
-import ripple.connectors.text.cut_record
-import ripple.fenced.chain
-import ripple.fenced.journal
-from coordinator.views import Sighting, View
-from ripple.checkpoint.origin import Origin, begin, origin_in
+import coordinator.service.archive
+import ripple.connectors.files.text.cut_record
+import ripple.storage.checkpoint.origin
+import ripple.storage.fenced.chain
+import ripple.storage.fenced.journal
+from coordinator.decisions.views import Observation, View
 from ripple.connectors.contract import Commit
-from ripple.connectors.text.cut_record import CutRecord, Owner, read, write
-from ripple.errors import LimitError
-from ripple.fenced import Chain, Entry, Journal
-from ripple.store import MemoryStore
+from ripple.connectors.files.text.cut_record import CutRecord, Owner, read, write
+from ripple.core.errors import LimitError
+from ripple.storage.checkpoint.origin import Origin, begin, origin_in
+from ripple.storage.fenced import Chain, Entry, Journal
+from ripple.storage.store import MemoryStore
 from ripple.testing import sim_world
-from tests.fenced.test_chain import Text
+from tests.storage.fenced.test_chain import Text
 
 # 128 partitions, and two later stages of 8: the offsets by path are half a megabyte and more.
 CUT = {
@@ -68,8 +68,10 @@ def through_an_origin(size: int) -> None:
 
 def through_a_view(size: int) -> None:
     world = sim_world()
-    mine, theirs = (coordinator.archive.Archive(world.store, world.clock, who) for who in "ab")
-    seen = Sighting(0, was_heard=True)
+    mine, theirs = (
+        coordinator.service.archive.Archive(world.store, world.clock, who) for who in "ab"
+    )
+    seen = Observation(0, was_heard=True)
     view = View("a", 1, tuple(((f"w{n}", 1), seen) for n in range(100_000, 100_000 + size // 15)))
 
     async def story() -> None:
@@ -82,11 +84,11 @@ def through_a_view(size: int) -> None:
 @pytest.mark.parametrize(
     ("module", "limit", "through"),
     [
-        (ripple.fenced.chain, "BYTES_MAX", through_a_chain),
-        (ripple.fenced.journal, "OBJECT_BYTES_MAX", through_a_journal),
-        (ripple.connectors.text.cut_record, "RECORD_BYTES_MAX", through_a_cut_record),
-        (ripple.checkpoint.origin, "BYTES_MAX", through_an_origin),
-        (coordinator.archive, "VIEW_BYTES_MAX", through_a_view),
+        (ripple.storage.fenced.chain, "BYTES_MAX", through_a_chain),
+        (ripple.storage.fenced.journal, "OBJECT_BYTES_MAX", through_a_journal),
+        (ripple.connectors.files.text.cut_record, "RECORD_BYTES_MAX", through_a_cut_record),
+        (ripple.storage.checkpoint.origin, "BYTES_MAX", through_an_origin),
+        (coordinator.service.archive, "VIEW_BYTES_MAX", through_a_view),
     ],
 )
 def test_a_writer_refuses_exactly_what_its_reader_would(

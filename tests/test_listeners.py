@@ -14,24 +14,24 @@ LISTENS = re.compile(
 OPEN = "pages for everybody, which --pages-without-tls says: no record, no command"
 # What listens, and what says who may do what there.
 KNOWN = {
-    "coordinator/process.py": ("tests/dashboard/test_walk.py", OPEN),
-    "ripple/cli/spark_watch.py": ("tests/test_probes.py", OPEN),
-    "ripple/dashboard/listening.py": ("tests/dashboard/test_walk.py", "roles"),
-    "ripple/flight/process.py": ("tests/flight/test_ready.py", OPEN),
-    "ripple/flight/server.py": ("tests/flight/barrage/test_server.py", "roles"),
-    "ripple/probes.py": ("tests/test_probes.py", OPEN),
+    "coordinator/process.py": ("tests/client/dashboard/test_walk.py", OPEN),
+    "ripple/cli/spark/watch.py": ("tests/control/test_probes.py", OPEN),
+    "ripple/client/dashboard/listening.py": ("tests/client/dashboard/test_walk.py", "roles"),
+    "ripple/client/flight/process.py": ("tests/client/flight/test_ready.py", OPEN),
+    "ripple/client/flight/server.py": ("tests/client/flight/barrage/test_server.py", "roles"),
+    "ripple/control/probes.py": ("tests/control/test_probes.py", OPEN),
     "ripple/world/live_control_door.py": (
         "tests/world/test_live_control.py",
         "the others' connections",
     ),
-    "ripple/world/live_control_server.py": ("tests/dashboard/test_walk.py", "roles"),
+    "ripple/world/live_control_server.py": ("tests/client/dashboard/test_walk.py", "roles"),
     "ripple/world/live_listening.py": ("tests/world/test_seats.py", "the others' connections"),
     "ripple/world/live_network.py": ("tests/world/test_seats.py", "the others' connections"),
-    "worker/exchange.py": ("tests/exchange/test_walk.py", "credentials"),
+    "worker/engine/exchange.py": ("tests/exchange/test_walk.py", "credentials"),
     "worker/process.py": ("tests/worker/test_watch.py", OPEN),
 }
 # Simulated; of Spark's own network; tries whether a port is free.
-ASIDE = ("ripple/testing/", "ripple/spark/", "ripple/cli/up/plan.py")
+ASIDE = ("ripple/testing/", "ripple/spark/", "ripple/cli/cluster/starting/plan.py")
 
 
 def test_whoever_listens_is_walked() -> None:

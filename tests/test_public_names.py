@@ -66,6 +66,6 @@ def test_spark_is_there_when_it_is_first_used_and_no_sooner():
 def test_another_name_is_an_attribute_error_and_a_module_is_still_a_module():
     with pytest.raises(AttributeError, match="module 'ripple' has no attribute 'Pipelin'"):
         _ = ripple.Pipelin
-    from ripple import sexp
+    from ripple.core import sexp
 
     assert sexp.__name__ == "ripple.sexp"

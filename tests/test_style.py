@@ -16,368 +16,186 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What each part imports of the others: of those above it only, so that no two need each other, and
-# exactly these, so that an arrow which nobody uses any more goes. "*" is any part above.
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "access": {"errors"},
-    "credentials": {"access"},
-    "reread": {"errors"},
-    "arguments": {"errors"},
-    "frozen": set(),
-    "hashing": set(),
-    "sexp": {"errors"},
-    "schema": {"arguments", "errors", "frozen", "sexp"},
-    "batch": {"frozen", "schema"},
-    "keys": {"errors", "frozen", "hashing", "schema"},
-    "aggregate": {"arguments", "errors", "frozen", "keys", "schema"},
-    "encoding": {"errors"},
-    "extras": set(),
-    "lazily": set(),
-    "world": {"access", "errors", "extras", "frozen", "lazily"},
-    "fenced": {"encoding", "errors", "world"},
-    "assignment": {"errors", "fenced", "world"},
-    "causes": set(),
-    "cut": {"errors"},
-    "ops": set(),
-    "processors": set(),
-    "expression": {"arguments", "errors", "frozen", "schema", "sexp"},
-    "records": {"arguments", "errors", "expression", "frozen", "schema"},
-    "delta": {"errors", "keys", "ops", "records", "schema", "sexp"},
-    "graph": {"arguments", "errors", "frozen", "hashing", "keys", "sexp"},
-    "topology": {"errors", "expression", "sexp"},
-    "code": {"errors", "frozen", "sexp", "topology"},
-    "window": {"arguments", "errors", "frozen", "keys", "schema"},
-    "pipeline": {
-        "aggregate",
-        "arguments",
-        "code",
-        "errors",
-        "expression",
-        "frozen",
-        "ops",
-        "records",
-        "schema",
-        "sexp",
-        "topology",
-        "window",
+# What each wing imports of the others: of those above it only, so that no two need each other, and
+# exactly these, so that an arrow which nobody uses any more goes.
+WINGS: dict[str, set[str]] = {
+    "core": set(),
+    "world": {"core"},
+    "model": {"core"},
+    "engine": {"core", "model"},
+    "storage": {"core", "engine", "model", "world"},
+    "connectors": {"core", "model", "storage", "world"},
+    "exchange": {"core", "engine", "model", "world"},
+    "task": {"connectors", "core", "engine", "model", "storage", "world"},
+    "control": {"core", "storage", "world"},
+    "client": {
+        "connectors",
+        "control",
+        "core",
+        "engine",
+        "exchange",
+        "model",
+        "storage",
+        "task",
+        "world",
     },
-    "fold": {
-        "aggregate",
-        "errors",
-        "expression",
-        "graph",
-        "hashing",
-        "keys",
-        "ops",
-        "pipeline",
-        "schema",
-        "window",
+    "notebook": {"core", "engine", "model"},
+    "coordinator": {"client", "control", "core", "storage", "world"},
+    "worker": {
+        "client",
+        "connectors",
+        "control",
+        "core",
+        "engine",
+        "exchange",
+        "model",
+        "storage",
+        "task",
+        "world",
     },
-    "notebook": {
-        "aggregate",
-        "arguments",
-        "errors",
-        "expression",
-        "graph",
-        "keys",
-        "records",
-        "schema",
-        "sexp",
+    "testing": {
+        "connectors",
+        "control",
+        "coordinator",
+        "core",
+        "engine",
+        "exchange",
+        "model",
+        "storage",
+        "task",
+        "worker",
+        "world",
+    },
+    "spark": {"connectors", "core", "engine", "model", "storage", "task", "testing", "world"},
+    "cli": {
+        "client",
+        "connectors",
+        "control",
+        "coordinator",
+        "core",
+        "engine",
+        "model",
+        "spark",
+        "storage",
+        "task",
+        "world",
+    },
+}
+# The same of the rooms of a wing, which are its folders; its own modules are for all of them.
+ROOMS: dict[str, dict[str, set[str]]] = {
+    "core": {
+        "codec": set(),
+    },
+    "model": {
+        "code_fingerprint": set(),
+        "schema": set(),
+        "expression": {"schema"},
+        "keys": {"schema"},
+        "aggregate": {"keys", "schema"},
+        "records": {"expression", "schema"},
+        "window": {"keys", "schema"},
+        "pipeline": {"aggregate", "code_fingerprint", "expression", "records", "schema", "window"},
     },
     "engine": {
-        "aggregate",
-        "arguments",
-        "cut",
-        "delta",
-        "errors",
-        "expression",
-        "fold",
-        "frozen",
-        "graph",
-        "hashing",
-        "keys",
-        "ops",
-        "pipeline",
-        "schema",
-        "topology",
-        "window",
+        "changes": set(),
+        "graph": set(),
+        "kernels": {"graph"},
+        "snapshots": set(),
+        "operators": {"graph", "kernels", "snapshots"},
+        "edges": {"graph", "kernels", "operators", "snapshots"},
+        "machine": {"changes", "edges", "graph", "kernels", "operators", "snapshots"},
+        "migration": {"machine", "operators", "snapshots"},
     },
-    "change": {"engine", "errors", "pipeline", "schema", "sexp", "topology"},
-    "checkpoint": {"engine", "errors", "fenced", "world"},
-    "log_place": {"errors"},
-    "log": {"batch", "encoding", "errors", "keys", "log_place", "schema", "sexp", "world"},
+    "storage": {
+        "fenced": set(),
+        "checkpoint": {"fenced"},
+        "log": set(),
+        "store": set(),
+    },
     "connectors": {
-        "batch",
-        "causes",
-        "cut",
-        "encoding",
-        "errors",
-        "extras",
-        "frozen",
-        "log",
-        "log_place",
-        "ops",
-        "pipeline",
-        "processors",
-        "records",
-        "schema",
-        "world",
+        "files": set(),
+        "delta_lake": {"files"},
+        "formats": {"files"},
+        "log": {"files"},
+        "kafka": {"files", "formats", "log"},
+        "nats": {"files", "formats"},
+        "postgres": {"files", "formats"},
+        "redis": {"formats"},
+        "synthetic": {"files"},
+        "transforms": set(),
+        "websocket": {"formats"},
     },
-    "environment": set(),
-    "event_loop": set(),
-    "settings": {"errors", "sexp"},
-    "process": set(),
-    "secrets": set(),
-    "daemon": {"errors", "event_loop", "process", "secrets", "settings"},
-    "events": set(),
-    "telling": {"cut", "events"},
-    "traces": set(),
-    "observe": {
-        "assignment",
-        "causes",
-        "cut",
-        "daemon",
-        "events",
-        "extras",
-        "process",
-        "secrets",
-        "sexp",
-        "telling",
-        "traces",
-        "world",
-    },
-    "wire": {"delta", "encoding", "errors", "schema", "sexp", "traces"},
     "exchange": {
-        "access",
-        "credentials",
-        "cut",
-        "delta",
-        "encoding",
-        "engine",
-        "errors",
-        "ops",
-        "pipeline",
-        "schema",
-        "sexp",
-        "traces",
-        "wire",
-        "world",
+        "wire": set(),
     },
-    "rpc": {"assignment", "errors", "extras"},
-    "observing": {
-        "assignment",
-        "cut",
-        "delta",
-        "engine",
-        "errors",
-        "exchange",
-        "extras",
-        "frozen",
-        "lazily",
-        "rpc",
-        "wire",
-        "world",
+    "task": {
+        "dead_letters": set(),
+        "repartition": set(),
     },
-    "partition": {
-        "batch",
-        "causes",
-        "change",
-        "checkpoint",
-        "connectors",
-        "cut",
-        "encoding",
-        "engine",
-        "errors",
-        "events",
-        "fenced",
-        "frozen",
-        "hashing",
-        "keys",
-        "log",
-        "ops",
-        "pipeline",
-        "schema",
-        "traces",
-        "window",
-        "world",
+    "control": {
+        "assignment": set(),
+        "rpc": {"assignment"},
+        "telemetry": {"assignment"},
     },
-    "dashboard": {
-        "access",
-        "checkpoint",
-        "connectors",
-        "delta",
-        "errors",
-        "events",
-        "extras",
-        "fenced",
-        "observe",
-        "observing",
-        "ops",
-        "partition",
-        "pipeline",
-        "world",
+    "client": {
+        "outputs": set(),
+        "sql": {"outputs"},
+        "dashboard": {"outputs", "sql"},
+        "flight": {"outputs", "sql"},
     },
-    "probes": {"world"},
-    "validity": {"errors", "reread", "world"},
-    "process_settings": {"access", "reread", "settings", "world"},
-    "store": {"errors", "extras", "settings", "world"},
     "coordinator": {
-        "access",
-        "assignment",
-        "credentials",
-        "daemon",
-        "dashboard",
-        "errors",
-        "fenced",
-        "log_place",
-        "observe",
-        "observing",
-        "probes",
-        "process",
-        "process_settings",
-        "rpc",
-        "settings",
-        "store",
-        "validity",
-        "world",
-    },
-    "pipeline_file": {"errors", "pipeline"},
-    "runner": {"connectors", "engine", "errors", "partition", "pipeline"},
-    "repartition": {
-        "batch",
-        "connectors",
-        "cut",
-        "encoding",
-        "engine",
-        "errors",
-        "log",
-        "ops",
-        "partition",
-        "pipeline",
-        "schema",
-        "window",
-        "world",
+        "decisions": set(),
+        "service": {"decisions"},
+        "dashboard": {"decisions", "service"},
     },
     "worker": {
-        "assignment",
-        "change",
-        "checkpoint",
-        "connectors",
-        "credentials",
-        "cut",
-        "daemon",
-        "dashboard",
-        "engine",
-        "environment",
-        "errors",
-        "event_loop",
-        "events",
-        "exchange",
-        "fenced",
-        "observe",
-        "partition",
-        "pipeline",
-        "pipeline_file",
-        "probes",
-        "process",
-        "process_settings",
-        "processors",
-        "repartition",
-        "rpc",
-        "schema",
-        "settings",
-        "sexp",
-        "store",
-        "traces",
-        "validity",
-        "window",
-        "world",
+        "engine": set(),
+        "supervisor": set(),
     },
-    "values": {"batch", "connectors", "encoding", "errors", "extras", "schema", "world"},
-    "kafka": {
-        "batch",
-        "connectors",
-        "cut",
-        "encoding",
-        "errors",
-        "events",
-        "extras",
-        "fenced",
-        "hashing",
-        "keys",
-        "ops",
-        "partition",
-        "pipeline",
-        "schema",
-        "settings",
-        "traces",
-        "values",
-        "world",
+    "testing": {
+        "connectors": set(),
+        "reference": set(),
+        "sim": set(),
+        "crash": {"reference", "sim"},
+        "cluster": {"crash", "reference", "sim"},
     },
-    "testing": {"*"},
     "spark": {
-        "arguments",
-        "batch",
-        "causes",
-        "checkpoint",
-        "connectors",
-        "cut",
-        "engine",
-        "errors",
-        "events",
-        "extras",
-        "fenced",
-        "hashing",
-        "keys",
-        "lazily",
-        "log",
-        "log_place",
-        "ops",
-        "partition",
-        "pipeline",
-        "pipeline_file",
-        "store",
-        "testing",
-        "window",
-        "world",
+        "backfill": set(),
+        "streaming": set(),
     },
-    "flight": {
-        "access",
-        "daemon",
-        "delta",
-        "encoding",
-        "errors",
-        "extras",
-        "keys",
-        "log",
-        "log_place",
-        "observe",
-        "observing",
-        "ops",
-        "probes",
-        "process",
-        "process_settings",
-        "schema",
-        "settings",
-        "validity",
-        "world",
+    "cli": {
+        "lib": set(),
+        "checkpoint": {"lib"},
+        "cluster": {"lib"},
+        "log": {"lib"},
+        "run": {"cluster", "lib"},
+        "spark": {"lib"},
     },
-    "nats": {"batch", "connectors", "cut", "errors", "extras", "values", "wire", "world"},
-    "postgres": {"batch", "connectors", "cut", "errors", "extras", "schema", "values"},
-    "redis": {"batch", "connectors", "cut", "errors", "extras", "values", "world"},
-    "websocket": {"batch", "connectors", "errors", "extras", "values", "world"},
-    "cli": {"*"},
 }
-# Packages beside the library, each a part like those in it: none of them imports another.
+# Packages beside the library, each a wing like those in it: neither imports the other.
 PROCESSES = ("coordinator", "worker")
 # Kept light for whoever only imports ripple.
-SLOW_MODULES = ("pyspark", "grpc", "pyarrow.dataset", "pyarrow.parquet", "pandas", "ripple.wire")
+SLOW_MODULES = (
+    "pyspark",
+    "grpc",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "pandas",
+    "ripple.exchange.wire",
+)
 
 
-def _part(module: str) -> str:
+def _wing(module: str) -> str:
     first, _, rest = module.partition(".")
     return first if first in PROCESSES else rest.split(".")[0]
+
+
+def _room(module: str, root: Path) -> str:
+    """Return the folder of its wing that a module is in, "" for the wing itself."""
+    parts = module.split(".")
+    depth = 1 if parts[0] in PROCESSES else 2
+    is_folder = len(parts) > depth and root.joinpath(*parts[: depth + 1]).is_dir()
+    return parts[depth] if is_folder else ""
 
 
 def _imports(path: Path) -> set[str]:
@@ -414,41 +232,89 @@ def _all_imports(path: Path) -> set[str]:
     return found
 
 
-def _sources(*packages: str) -> list[Path]:
-    roots = [ROOT / package for package in packages or ("ripple", *PROCESSES)]
+def _sources(*packages: str, root: Path = ROOT) -> list[Path]:
+    roots = [root / package for package in packages or ("ripple", *PROCESSES)]
     return sorted(p for root in roots for s in ("*.py", "*.pyx", "*.pxd") for p in root.rglob(s))
 
 
 @cache
-def _used() -> dict[str, dict[str, str]]:
-    """Return by part which parts it imports, and one of the modules that does so."""
-    used: dict[str, dict[str, str]] = {}
-    for path in _sources():
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        if module != "ripple.__init__":
-            of_part = used.setdefault(_part(module), {})
-            of_part.update((_part(imported), module) for imported in _imports(path))
-            of_part.pop(_part(module), None)
-    return used
+def _arrows(root: Path) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, dict[str, str]]]]:
+    """Return the arrows between wings, and by wing between its rooms, each with one who uses it."""
+    wings: dict[str, dict[str, str]] = {}
+    rooms: dict[str, dict[str, dict[str, str]]] = {}
+    for path in _sources(root=root):
+        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        if module == "ripple":
+            continue
+        wing, room = _wing(module), _room(module, root)
+        of_wing = wings.setdefault(wing, {})
+        for imported in _imports(path):
+            other = _wing(imported)
+            if other != wing:
+                of_wing[other] = module
+            elif room and _room(imported, root) not in ("", room):
+                rooms.setdefault(wing, {}).setdefault(room, {})[_room(imported, root)] = module
+    return wings, rooms
 
 
-def test_imports_point_one_way() -> None:
+def _broken(used: dict[str, dict[str, str]], allowed: dict[str, set[str]]) -> list[str]:
+    """Return what is wrong with a table, or with the imports that it speaks of."""
+    problems: list[str] = []
     above: set[str] = set()
-    for part, allowed in MAY_IMPORT.items():
-        assert allowed - {"*"} <= above, (
-            f"{part} may import {allowed - above}, which is not above it"
-        )
+    for part, its in allowed.items():
+        problems += [f"{part} may import {one}, which is not above it" for one in its - above]
         above.add(part)
-    assert _used().keys() <= above, "a part has no place in the picture of imports"
+    for part, arrows in used.items():
+        may = allowed.get(part, set())
+        problems += [
+            f"{who} imports {one}: {part} may not" for one, who in arrows.items() if one not in may
+        ]
+    for part, its in allowed.items():
+        problems += [f"{part} imports nothing of {one}" for one in its - used.get(part, {}).keys()]
+    return problems
 
 
-@pytest.mark.parametrize("part", MAY_IMPORT)
-def test_a_part_imports_what_the_picture_says(part: str) -> None:
-    used, above = _used()[part], list(MAY_IMPORT)[: list(MAY_IMPORT).index(part)]
-    allowed = set(above) if "*" in MAY_IMPORT[part] else MAY_IMPORT[part]
-    assert used.keys() <= allowed, {used[other]: other for other in used.keys() - allowed}
-    if "*" not in MAY_IMPORT[part]:
-        assert not allowed - used.keys(), "nothing uses this arrow any more"
+def test_wings_import_those_above_them() -> None:
+    wings, _ = _arrows(ROOT)
+    assert wings.keys() == WINGS.keys()
+    assert not _broken(wings, WINGS)
+
+
+def test_rooms_of_a_wing_import_those_above_them() -> None:
+    _, rooms = _arrows(ROOT)
+    assert rooms.keys() <= ROOMS.keys()
+    for wing, table in ROOMS.items():
+        assert not _broken(rooms.get(wing, {}), table), wing
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("ripple/core/planted.py", "ripple.core.planted imports engine: core may not"),
+        ("ripple/storage/log/planted.py", "ripple.storage.log.planted imports engine: storage may"),
+        ("coordinator/planted.py", "coordinator.planted imports engine: coordinator may not"),
+    ],
+)
+def test_an_import_that_points_upward_is_found(where: str, said: str, tmp_path: Path) -> None:
+    planted = tmp_path / where
+    planted.parent.mkdir(parents=True)
+    planted.write_text("from ripple.engine.machine import Engine\n")
+    wings, _ = _arrows(tmp_path)
+    table = {
+        wing: its - {"engine"} if where.startswith("ripple/st") else its
+        for wing, its in WINGS.items()
+    }
+    assert any(said in problem for problem in _broken(wings, table))
+
+
+def test_a_room_that_imports_one_below_it_is_found(tmp_path: Path) -> None:
+    for room in ("graph", "machine"):
+        (tmp_path / "ripple/engine" / room).mkdir(parents=True)
+    planted = tmp_path / "ripple/engine/graph/planted.py"
+    planted.write_text("from ripple.engine.machine import engine\n")
+    _, rooms = _arrows(tmp_path)
+    problems = _broken(rooms["engine"], ROOMS["engine"])
+    assert "ripple.engine.graph.planted imports machine: graph may not" in problems
 
 
 def test_nothing_is_looked_up_in_a_range() -> None:
@@ -487,68 +353,68 @@ def test_only_the_spark_part_imports_pyspark() -> None:
 
 # Modules that say what they need, or do without it, and the extra that brings it.
 OF_EXTRA = {
-    "ripple/observe/exposition.py": ("cluster", {"prometheus_client"}),
-    "ripple/observe/log.py": ("cluster", {"structlog"}),
-    "ripple/observe/tracing.py": ("tracing", {"opentelemetry", "requests"}),
-    "ripple/dashboard/entrance.py": ("dashboard", {"aiohttp"}),
-    "ripple/dashboard/listening.py": ("dashboard", {"aiohttp"}),
-    "ripple/dashboard/viewers.py": ("dashboard", {"aiohttp"}),
-    "ripple/dashboard/web.py": ("dashboard", {"aiohttp"}),
-    "ripple/event_loop.py": ("cluster", {"uvloop"}),
-    "ripple/kafka/client.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/consumer.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/private.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/private_connecting.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/private_topics.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/private_writing.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/producer.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/refusals.py": ("kafka", {"aiokafka"}),
-    "ripple/kafka/broker.py": ("kafka", {"aiokafka"}),
-    "ripple/observing/mentioned.py": ("query", {"duckdb"}),
-    "ripple/observing/sql.py": ("query", {"duckdb"}),
-    "ripple/values/avro.py": ("avro", {"fastavro"}),
-    "ripple/values/msgpack.py": ("msgpack", {"msgspec"}),
-    "ripple/values/protobuf.py": ("protobuf", {"google"}),
-    "ripple/nats/inputs.py": ("nats", {"nats"}),
-    "ripple/nats/liftbridge.py": ("nats", {"nats"}),
-    "ripple/nats/places.py": ("nats", {"nats"}),
-    "ripple/nats/session.py": ("nats", {"nats", "nkeys"}),
-    "ripple/nats/sink.py": ("nats", {"nats"}),
-    "ripple/nats/subject.py": ("nats", {"nats"}),
-    "ripple/postgres/inputs.py": ("postgres", {"psycopg"}),
-    "ripple/postgres/places.py": ("postgres", {"psycopg"}),
-    "ripple/postgres/slot.py": ("postgres", {"psycopg"}),
-    "ripple/postgres/stream.py": ("postgres", {"psycopg"}),
-    "ripple/redis/page.py": ("redis", {"redis"}),
-    "ripple/redis/session.py": ("redis", {"redis"}),
-    "ripple/redis/inputs.py": ("redis", {"redis"}),
-    "ripple/redis/places.py": ("redis", {"redis"}),
+    "ripple/control/telemetry/exposition.py": ("cluster", {"prometheus_client"}),
+    "ripple/control/telemetry/log.py": ("cluster", {"structlog"}),
+    "ripple/control/telemetry/tracing.py": ("tracing", {"opentelemetry", "requests"}),
+    "ripple/client/dashboard/entrance.py": ("dashboard", {"aiohttp"}),
+    "ripple/client/dashboard/listening.py": ("dashboard", {"aiohttp"}),
+    "ripple/client/dashboard/viewers.py": ("dashboard", {"aiohttp"}),
+    "ripple/client/dashboard/web.py": ("dashboard", {"aiohttp"}),
+    "ripple/control/event_loop.py": ("cluster", {"uvloop"}),
+    "ripple/connectors/kafka/client.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/consumer.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/private.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/private_connecting.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/private_topics.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/private_writing.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/producer.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/error_mapping.py": ("kafka", {"aiokafka"}),
+    "ripple/connectors/kafka/broker.py": ("kafka", {"aiokafka"}),
+    "ripple/client/sql/tables_read.py": ("query", {"duckdb"}),
+    "ripple/client/sql/query.py": ("query", {"duckdb"}),
+    "ripple/connectors/formats/avro.py": ("avro", {"fastavro"}),
+    "ripple/connectors/formats/msgpack.py": ("msgpack", {"msgspec"}),
+    "ripple/connectors/formats/protobuf.py": ("protobuf", {"google"}),
+    "ripple/connectors/nats/inputs.py": ("nats", {"nats"}),
+    "ripple/connectors/nats/liftbridge.py": ("nats", {"nats"}),
+    "ripple/connectors/nats/opening.py": ("nats", {"nats"}),
+    "ripple/connectors/nats/session.py": ("nats", {"nats", "nkeys"}),
+    "ripple/connectors/nats/sink.py": ("nats", {"nats"}),
+    "ripple/connectors/nats/subject.py": ("nats", {"nats"}),
+    "ripple/connectors/postgres/inputs.py": ("postgres", {"psycopg"}),
+    "ripple/connectors/postgres/source_opening.py": ("postgres", {"psycopg"}),
+    "ripple/connectors/postgres/slot.py": ("postgres", {"psycopg"}),
+    "ripple/connectors/postgres/stream.py": ("postgres", {"psycopg"}),
+    "ripple/connectors/redis/page.py": ("redis", {"redis"}),
+    "ripple/connectors/redis/session.py": ("redis", {"redis"}),
+    "ripple/connectors/redis/inputs.py": ("redis", {"redis"}),
+    "ripple/connectors/redis/opening.py": ("redis", {"redis"}),
     "ripple/connectors/delta_lake/table.py": ("delta", {"deltalake"}),
     "ripple/connectors/postgres/record.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/answers.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/session.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/sink.py": ("postgres", {"psycopg"}),
     "ripple/connectors/postgres/table.py": ("postgres", {"psycopg"}),
-    "ripple/connectors/postgres/places.py": ("postgres", {"psycopg"}),
-    "ripple/flight/barrage/__init__.py": ("barrage", {"flatbuffers"}),
-    "ripple/flight/barrage/batches.py": ("barrage", {"flatbuffers"}),
-    "ripple/flight/barrage/deephaven_pb2.py": ("cluster", {"google"}),
-    "ripple/flight/barrage/exchange.py": ("cluster", {"google"}),
-    "ripple/flight/barrage/messages.py": ("barrage", {"flatbuffers"}),
-    "ripple/flight/barrage/server.py": ("cluster", {"grpc"}),
-    "ripple/flight/barrage/service.py": ("cluster", {"google"}),
-    "ripple/flight/messages/__init__.py": ("cluster", {"google"}),
-    "ripple/flight/messages/flight_pb2.py": ("cluster", {"google"}),
-    "ripple/flight/messages/flight_sql_pb2.py": ("cluster", {"google"}),
-    "ripple/flight/sql.py": ("cluster", {"google"}),
-    "ripple/flight/sql_catalogue.py": ("cluster", {"google"}),
-    "ripple/flight/server.py": ("cluster", {"grpc"}),
-    "ripple/flight/service.py": ("cluster", {"google"}),
-    "ripple/rpc/__init__.py": ("cluster", {"google"}),
-    "ripple/rpc/cluster_pb2.py": ("cluster", {"google"}),
-    "ripple/rpc/coordinator_pb2.py": ("cluster", {"google"}),
-    "ripple/rpc/reading.py": ("cluster", {"google"}),
-    "ripple/rpc/worker_pb2.py": ("cluster", {"google"}),
+    "ripple/connectors/postgres/sink_opening.py": ("postgres", {"psycopg"}),
+    "ripple/client/flight/barrage/__init__.py": ("barrage", {"flatbuffers"}),
+    "ripple/client/flight/barrage/batches.py": ("barrage", {"flatbuffers"}),
+    "ripple/client/flight/barrage/deephaven_pb2.py": ("cluster", {"google"}),
+    "ripple/client/flight/barrage/exchange.py": ("cluster", {"google"}),
+    "ripple/client/flight/barrage/messages.py": ("barrage", {"flatbuffers"}),
+    "ripple/client/flight/barrage/server.py": ("cluster", {"grpc"}),
+    "ripple/client/flight/barrage/service.py": ("cluster", {"google"}),
+    "ripple/client/flight/messages/__init__.py": ("cluster", {"google"}),
+    "ripple/client/flight/messages/flight_pb2.py": ("cluster", {"google"}),
+    "ripple/client/flight/messages/flight_sql_pb2.py": ("cluster", {"google"}),
+    "ripple/client/flight/sql.py": ("cluster", {"google"}),
+    "ripple/client/flight/sql_catalogue.py": ("cluster", {"google"}),
+    "ripple/client/flight/server.py": ("cluster", {"grpc"}),
+    "ripple/client/flight/service.py": ("cluster", {"google"}),
+    "ripple/control/rpc/__init__.py": ("cluster", {"google"}),
+    "ripple/control/rpc/cluster_pb2.py": ("cluster", {"google"}),
+    "ripple/control/rpc/coordinator_pb2.py": ("cluster", {"google"}),
+    "ripple/control/rpc/reading.py": ("cluster", {"google"}),
+    "ripple/control/rpc/worker_pb2.py": ("cluster", {"google"}),
     "ripple/spark/backfill/backfilling.py": ("spark", {"pyspark"}),
     "ripple/spark/jvm.py": ("spark", {"pyspark"}),
     "ripple/spark/replaying.py": ("spark", {"pyspark"}),
@@ -558,9 +424,9 @@ OF_EXTRA = {
     "ripple/spark/streaming/source.py": ("spark", {"pyspark"}),
     "ripple/spark/validating.py": ("spark", {"pyspark"}),
     "ripple/spark/work.py": ("spark", {"pyspark"}),
-    "ripple/store/s3.py": ("s3", {"aiobotocore", "botocore"}),
-    "ripple/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
-    "ripple/websocket/source.py": ("websocket", {"websockets"}),
+    "ripple/storage/store/s3.py": ("s3", {"aiobotocore", "botocore"}),
+    "ripple/storage/store/s3_errors.py": ("s3", {"aiohttp", "botocore"}),
+    "ripple/connectors/websocket/source.py": ("websocket", {"websockets"}),
     "ripple/world/live_control.py": ("cluster", {"grpc"}),
     "ripple/world/live_control_server.py": ("cluster", {"grpc", "grpc_health", "grpc_reflection"}),
 }

@@ -39,53 +39,53 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "progress shows",
         ("os.*", "open", "signal", "subprocess", "time", "pathlib.Path"),
     ),
-    "ripple/cli/silence.py": ("knows what networks raise", ("socket", "ssl")),
-    "ripple/store/s3_errors.py": ("knows what certificates raise", ("ssl",)),
-    "ripple/observing/sql.py": ("interrupts a question that takes too long", ("threading",)),
-    "ripple/cli/spark_session.py": ("gives jobs up when a signal comes", ("threading",)),
-    "ripple/cli/spark_watch.py": ("shows metrics while Spark is waited for", ("threading",)),
-    "ripple/cli/up/plan.py": ("looks which ports are free", ("socket",)),
-    "ripple/dashboard/assets.py": (
+    "ripple/cli/lib/silence.py": ("knows what networks raise", ("socket", "ssl")),
+    "ripple/storage/store/s3_errors.py": ("knows what certificates raise", ("ssl",)),
+    "ripple/client/sql/query.py": ("interrupts a question that takes too long", ("threading",)),
+    "ripple/cli/spark/session.py": ("gives jobs up when a signal comes", ("threading",)),
+    "ripple/cli/spark/watch.py": ("shows metrics while Spark is waited for", ("threading",)),
+    "ripple/cli/cluster/starting/plan.py": ("looks which ports are free", ("socket",)),
+    "ripple/client/dashboard/assets.py": (
         "a command, and a step of the build, that gets files with npm",
         ("subprocess", "shutil", "tempfile", "pathlib.Path"),
     ),
-    "ripple/observing/apart.py": ("asks how much memory this process has", ("open",)),
-    "ripple/observing/children.py": (
+    "ripple/client/sql/isolated.py": ("asks how much memory this process has", ("open",)),
+    "ripple/client/outputs/subprocesses.py": (
         "starts processes, which find the modules that we have found",
         ("os.environ", "os.pathsep.join"),
     ),
-    "ripple/process_settings.py": (
+    "ripple/control/process_settings.py": (
         "the file of roles is a setting, and says whose it is",
         ("os.stat", "open"),
     ),
-    "ripple/reread.py": ("files of settings that may be replaced", ("os.stat",)),
-    "ripple/process.py": (
+    "ripple/control/reread.py": ("files of settings that may be replaced", ("os.stat",)),
+    "ripple/control/process.py": (
         "a process owns its streams, its limits, the lines that it says, and its end",
         ("os.*", "open", "select", "threading"),
     ),
-    "ripple/daemon.py": (
+    "ripple/control/daemon.py": (
         "a process owns its environment, its signals and its file of settings",
         ("os.*", "open", "signal"),
     ),
     "worker/pipe.py": ("names the signal by which a child says where it is", ("signal",)),
-    "worker/child.py": (
+    "worker/engine/child.py": (
         "a process owns its signals, its log and its pipe, and measures its own load",
         ("os.*", "signal", "socket", "time"),
     ),
-    "worker/spawning.py": (
+    "worker/supervisor/spawning.py": (
         "starts and ends processes, with a pipe to each",
         ("os.*", "signal", "socket"),
     ),
-    "ripple/observe/memory.py": ("asks how much memory this process has", ("os.*",)),
-    "ripple/secrets.py": (
+    "ripple/control/telemetry/memory.py": ("asks how much memory this process has", ("os.*",)),
+    "ripple/control/secrets.py": (
         "knows the secrets of this process's environment, to hide them",
         ("os.environ",),
     ),
-    "ripple/observe/process_log.py": (
+    "ripple/control/telemetry/process_log.py": (
         "knows the secrets of this process's environment, to hide them",
         ("os.environ",),
     ),
-    "ripple/processors.py": ("asks how many there are", ("os.*",)),
+    "ripple/world/processors.py": ("asks how many there are", ("os.*",)),
     "ripple/connectors/raw_input.py": (
         "raw bytes from files, pipes and standard input, in whatever order they arrive",
         ("os.*", "select"),
@@ -95,22 +95,28 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("os.*",),
     ),
     "ripple/connectors/registry.py": ("tells files from pipes and devices", ("os.stat",)),
-    "ripple/connectors/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
-    "ripple/connectors/parquet/looking.py": ("asks whether a file can be read", ("os.stat",)),
+    "ripple/connectors/files/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
+    "ripple/connectors/files/parquet/discovery.py": (
+        "asks whether a file can be read",
+        ("os.stat",),
+    ),
     "ripple/connectors/prefetch.py": (
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),
     ),
-    "ripple/redis/place.py": ("its settings come from the environment", ("os.environ",)),
-    "ripple/nats/place.py": ("its settings come from the environment", ("os.environ",)),
-    "ripple/connectors/through/places.py": ("reads the file that it names", ("pathlib.Path",)),
-    "ripple/websocket/place.py": ("its settings come from the environment", ("os.environ",)),
-    "ripple/websocket/source.py": (
+    "ripple/connectors/redis/uri.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/connectors/nats/uri.py": ("its settings come from the environment", ("os.environ",)),
+    "ripple/connectors/transforms/opening.py": ("reads the file that it names", ("pathlib.Path",)),
+    "ripple/connectors/websocket/uri.py": (
+        "its settings come from the environment",
+        ("os.environ",),
+    ),
+    "ripple/connectors/websocket/source.py": (
         "waits for a server that is away, in a thread where nothing else is done; certificates",
         ("time", "ssl"),
     ),
     "ripple/connectors/client_tls.py": ("certificates of a server", ("ssl",)),
-    "ripple/connectors/postgres/place.py": (
+    "ripple/connectors/postgres/uri.py": (
         "knows the variables in which PostgreSQL's programs look for a server",
         ("os.environ", "os.environ.get"),
     ),
@@ -122,11 +128,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "waits for a server that is away, in a thread where nothing else is done",
         ("time",),
     ),
-    "ripple/kafka/settings.py": (
+    "ripple/connectors/kafka/settings.py": (
         "passwords and certificates come from the environment and files, before there is a world",
         ("os.environ", "pathlib.Path", "ssl"),
     ),
-    "ripple/values/protobuf.py": (
+    "ripple/connectors/formats/protobuf.py": (
         "what messages look like is in a file, before there is a world",
         ("open",),
     ),
@@ -134,12 +140,12 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "sinks and places are opened outside of an event loop, and aiokafka needs one",
         ("threading",),
     ),
-    "ripple/kafka/writing_places.py": ("followers look in threads", ("threading",)),
-    "ripple/kafka/tokens.py": (
+    "ripple/connectors/kafka/sink_opening.py": ("followers look in threads", ("threading",)),
+    "ripple/connectors/kafka/tokens.py": (
         "gets tokens for connections, which are aiokafka's, in a thread",
         ("urllib.request", "time", "pathlib.Path", "threading"),
     ),
-    "ripple/values/registry.py": (
+    "ripple/connectors/formats/registry.py": (
         "asks a registry of schemas from wherever values are decoded, which is in a thread",
         ("urllib.request", "time", "threading"),
     ),
@@ -147,14 +153,14 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks by HTTP for those two, in their threads, and breaks off what takes too long",
         ("http.client", "socket", "threading", "urllib.request"),
     ),
-    "ripple/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
+    "ripple/storage/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
     "ripple/connectors/identity.py": ("real paths tell folders apart", ("os.path.realpath",)),
     "worker/process.py": ("the same of lanes", ("os.path.realpath",)),
     "worker/places_given.py": (
         "the same of a cache",
         ("os.path.realpath", "os.path.commonpath"),
     ),
-    "ripple/pipeline_file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
+    "ripple/model/pipeline/file.py": ("imports the user's file", ("os.*", "pathlib.Path")),
     "ripple/spark/backfill/fingerprint.py": ("knows files by size and time", ("pathlib.Path",)),
     "ripple/spark/crashes.py": ("chance from a seed", ("random",)),
     "ripple/spark/draft.py": (
@@ -189,22 +195,22 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("secrets", "threading"),
     ),
     "ripple/spark/streaming/resident.py": ("an event loop beside Spark's thread", ("threading",)),
-    "ripple/store/opening.py": (
+    "ripple/storage/store/opening.py": (
         "looks whether a folder is there; settings of S3 are the environment's",
         ("os.environ", "pathlib.Path"),
     ),
-    "ripple/testing/sim_chance.py": ("chance from a seed", ("random",)),
-    "ripple/testing/sim_jobs.py": ("spreads seeds over processes", ("multiprocessing",)),
-    "ripple/testing/connector_outside.py": (
+    "ripple/testing/sim/chance.py": ("chance from a seed", ("random",)),
+    "ripple/testing/sim/jobs.py": ("spreads seeds over processes", ("multiprocessing",)),
+    "ripple/testing/connectors/outside.py": (
         "looks for files and threads that a connector has left, and kills a process of its own",
         ("os.*", "signal", "threading", "time"),
     ),
     "ripple/testing/__main__.py": ("a command that says how fast it was", ("time",)),
     # Sets whose order does not matter, where the check cannot see it.
-    "ripple/checkpoint/seal.py": ("takes the only element", ("set order",)),
-    "ripple/testing/aggregates.py": ("takes the only element", ("set order",)),
-    "ripple/testing/reference.py": ("drops every element from a dict", ("set order",)),
-    "ripple/graph/invariants.py": ("asserts the same of every element", ("set order",)),
+    "ripple/storage/checkpoint/seal.py": ("takes the only element", ("set order",)),
+    "ripple/testing/reference/aggregates.py": ("takes the only element", ("set order",)),
+    "ripple/testing/reference/interpreter.py": ("drops every element from a dict", ("set order",)),
+    "ripple/engine/graph/invariants.py": ("asserts the same of every element", ("set order",)),
 }
 
 

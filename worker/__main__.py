@@ -1,6 +1,6 @@
 """``ripple-worker``: owns partitions of a pipeline, for as long as the cluster says so.
 
-Exit codes: ``ripple.daemon``. After a second signal others recover what it had.
+Exit codes: ``ripple.control.daemon``. After a second signal others recover what it had.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ripple.daemon import Daemon
-from ripple.process import leave
+from ripple.control.daemon import Daemon
+from ripple.control.process import leave
 from worker.settings import SETTINGS, Settings, flags_of, load
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Sequence
 
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -28,15 +28,15 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
     """Load the pipeline, whose code may take its time, and run a loop of its own."""
-    from ripple.pipeline_file import load_plan  # noqa: PLC0415 - slow
+    from ripple.model.pipeline.file import load_plan  # noqa: PLC0415 - slow
 
     return partial(_work, settings, load_plan(settings.pipeline))
 
 
 async def _work(settings: Settings, plan: Plan, ending: asyncio.Event) -> None:
     # What went wrong before was said sooner.
-    from ripple.observe.log import LogSettings  # noqa: PLC0415
-    from ripple.observe.process_log import log_of  # noqa: PLC0415
+    from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
+    from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from worker.process import work  # noqa: PLC0415
 
     form = LogSettings(settings.log_format, settings.log_level)

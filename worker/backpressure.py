@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ripple.assignment import Backpressure, Level
-from ripple.errors import LimitError
+from ripple.control.assignment import Backpressure, Level
+from ripple.core.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -180,7 +180,7 @@ class Intake:
 
 
 class Gate:
-    """Where one partition asks; see ``ripple.partition.live.Intake``."""
+    """Where one partition asks; see ``ripple.task.loop.IntakeGate``."""
 
     def __init__(self, intake: Intake, clock: Clock) -> None:
         self._intake = intake

@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ripple.assignment import since_of
-from ripple.checkpoint.checkpoints import newest_epoch
 from ripple.connectors.locate import newest_owner_at
-from ripple.errors import RippleError
-from ripple.partition.place import newest_keeper
-from ripple.repartition.topics import newest_owner
+from ripple.control.assignment import since_of
+from ripple.core.errors import RippleError
+from ripple.storage.checkpoint.checkpoints import newest_epoch
+from ripple.task.dead_letters.hint_store import newest_keeper
+from ripple.task.repartition.topics import newest_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ripple.assignment import AssignmentChain
     from ripple.connectors.connector import LaneHome
-    from ripple.pipeline.plan import Plan
+    from ripple.control.assignment import AssignmentChain
+    from ripple.model.pipeline.plan import Plan
     from ripple.world.ports import ObjectStore, World
 
 PAUSE_S = 2.0

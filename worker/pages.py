@@ -6,21 +6,21 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ripple.dashboard.drawing import drawing
-from ripple.observe.alerts import RULES
-from ripple.observe.exposition import CONTENT_TYPE, exposition
-from ripple.observe.metrics import OF_WORKERS
-from ripple.observe.samples import Samples
-from ripple.probes import Page
-from worker.state import State
+from ripple.client.dashboard.drawing import drawing
+from ripple.control.probes import Page
+from ripple.control.telemetry.alerts import RULES
+from ripple.control.telemetry.exposition import CONTENT_TYPE, exposition
+from ripple.control.telemetry.metrics import OF_WORKERS
+from ripple.control.telemetry.samples import Samples
+from worker.supervisor.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ripple.pipeline.plan import Plan
-    from ripple.probes import Shows
-    from worker.slot import Slot
-    from worker.supervisor import Supervisor
+    from ripple.control.probes import Shows
+    from ripple.model.pipeline.plan import Plan
+    from worker.supervisor.slot import Slot
+    from worker.supervisor.supervisor import Supervisor
 
 
 def probes_of(

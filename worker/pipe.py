@@ -9,7 +9,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ripple.errors import RippleError
+from ripple.core.errors import RippleError
 
 if TYPE_CHECKING:
     import socket

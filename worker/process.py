@@ -8,47 +8,46 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ripple import processors
-from ripple.assignment import AssignmentChain, Candidate
-from ripple.assignment.founding import founded
 from ripple.connectors.locate import sinks_by_output
-from ripple.errors import RippleError
-from ripple.events import CoordinatorAnswered, Evicted
-from ripple.observe.levels import Level
-from ripple.observe.memory import resident_bytes
-from ripple.observe.samples import Samples
-from ripple.partition.grouping import commit_interval_ns
-from ripple.probes import serve_pages
-from ripple.process_settings import listening
-from ripple.settings import SettingsError
-from ripple.store import RetryingStore
-from ripple.store.opening import open_store
-from ripple.validity import validity_of
-from ripple.world import live_world
+from ripple.control.assignment import AssignmentChain, Candidate
+from ripple.control.assignment.founding import founded
+from ripple.control.probes import serve_pages
+from ripple.control.process_settings import listening
+from ripple.control.telemetry.levels import Level
+from ripple.control.telemetry.memory import resident_bytes
+from ripple.control.telemetry.samples import Samples
+from ripple.control.validity import validity_of
+from ripple.core.errors import RippleError
+from ripple.core.events import CoordinatorAnswered, Evicted
+from ripple.core.settings import SettingsError
+from ripple.storage.store import RetryingStore
+from ripple.storage.store.opening import open_store
+from ripple.task.grouping import commit_interval_ns
+from ripple.world import live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.beginning import begin_above
-from worker.ends import Places
-from worker.exchange import become_free
-from worker.identity import about, check_code, code_of, delta_addresses, ends_of
-from worker.lane_home import lane_home
-from worker.membership import Membership
+from worker.engine.endpoints import EndpointUris
+from worker.engine.exchange import become_free
+from worker.engine.identity import about, check_code, code_of, delta_addresses, ends_of
+from worker.engine.lane_home import lane_home
+from worker.engine.stages import has_lanes, has_state_edge
 from worker.pages import metrics_of, probes_of, samples_of
-from worker.spawning import Spawner
-from worker.stages import has_lanes, has_state_edge
-from worker.supervisor import Supervisor
-from worker.watch import Watch
+from worker.supervisor.membership import Membership
+from worker.supervisor.spawning import Spawner
+from worker.supervisor.supervisor import Supervisor
+from worker.supervisor.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ripple.assignment import Code
     from ripple.connectors.connector import LaneHome
-    from ripple.events import Event
-    from ripple.observe.log import Log
-    from ripple.pipeline.plan import Plan
-    from ripple.probes import Shows
+    from ripple.control.assignment import Code
+    from ripple.control.probes import Shows
+    from ripple.control.telemetry.log import Log
+    from ripple.core.events import Event
+    from ripple.model.pipeline.plan import Plan
     from ripple.world.ports import Listener, ObjectStore, World
     from worker.settings import Settings
 
@@ -75,7 +74,7 @@ def _beginning(
     traces = None
     if settings.trace_endpoint:
         # So that what is missing is said here, before anybody hears of the worker.
-        from ripple.observe import tracing  # noqa: F401, PLC0415
+        from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
 
         traces = {"endpoint": settings.trace_endpoint, "target_per_s": settings.traces_per_s}
 
@@ -121,7 +120,7 @@ async def _work(
 ) -> None:
     sinks = sinks_by_output(plan, list(settings.sinks))
     world = live_world(settings.root or ".", store=store, control=LiveControl())
-    ends = Places(
+    ends = EndpointUris(
         plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
     )
     processes = settings.processes or processors.usable()

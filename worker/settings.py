@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from ripple.assignment.member import check_id
-from ripple.errors import LimitError, RippleError
-from ripple.observe.alerts import AlertThresholds
-from ripple.process_settings import (
+from ripple.control.assignment.member import check_id
+from ripple.control.process_settings import (
     END_WITH_STDIN,
     LOG,
     PAGES_WITHOUT_TLS,
@@ -29,7 +27,9 @@ from ripple.process_settings import (
     store,
     tls_of,
 )
-from ripple.settings import (
+from ripple.control.telemetry.alerts import AlertThresholds
+from ripple.core.errors import LimitError, RippleError
+from ripple.core.settings import (
     Alias,
     Arguments,
     InForce,
@@ -39,7 +39,7 @@ from ripple.settings import (
     in_force,
     missing,
 )
-from ripple.store.s3_settings import S3, S3Settings, is_s3
+from ripple.storage.store.s3_settings import S3, S3Settings, is_s3
 from ripple.world import addresses
 from ripple.world.tls import Tls
 from worker.backpressure import DEFAULT, Thresholds

@@ -30,7 +30,7 @@ NAV = {
     "How to": "pipelines sources sinks connectors kafka kafka-reading clients spark testing "
     "changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
-    "Reference": "commands reference reference-testing schemas log delta wire",
+    "Reference": "commands reference reference-testing schemas log delta wire glossary",
     "Explanation": "architecture engine stages exchange repartition seals simulation bench "
     "compared",
 }

@@ -9,8 +9,8 @@ import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ripple.cli.places import a_place
-from ripple.errors import InputError, OutputError
+from ripple.cli.lib.path_options import a_place
+from ripple.core.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     import argparse

@@ -11,11 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli import config_context
-from ripple.cli.forms import add_format, write, write_table
-from ripple.cli.places import a_place
-from ripple.errors import InputError
-from ripple.settings import CONFIG_VARIABLE, SettingsError, arguments, in_force, read_file
+from ripple.cli.lib import config_context
+from ripple.cli.lib.output_forms import add_format, write, write_table
+from ripple.cli.lib.path_options import a_place
+from ripple.core.errors import InputError
+from ripple.core.settings import CONFIG_VARIABLE, SettingsError, arguments, in_force, read_file
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """Show them, or keep contexts; return the exit code."""
     if options.action == "context":
         return config_context.run(options)
-    from ripple.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
+    from ripple.control.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
 
     module = import_module(f"{options.process}.settings")
     environment = dict(os.environ)

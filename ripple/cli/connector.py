@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.cli.connector_template import files_of
-from ripple.cli.forms import add_format, many, write
-from ripple.cli.places import a_place
+from ripple.cli.lib.connector_template import files_of
+from ripple.cli.lib.output_forms import add_format, many, write
+from ripple.cli.lib.path_options import a_place
 from ripple.connectors.installed import load
 from ripple.connectors.registry import USES, is_stream, of_scheme, schemes
 from ripple.connectors.settings import schema_of_settings
-from ripple.errors import ConnectorError, InputError, OutputError
+from ripple.core.errors import ConnectorError, InputError, OutputError
 
 if TYPE_CHECKING:
     import argparse

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 import ripple
-from ripple.cli.forms import add_format, write
+from ripple.cli.lib.output_forms import add_format, write
 from ripple.connectors.registry import USES, of_scheme, schemes
-from ripple.errors import ConnectorError
-from ripple.graph import column, node
+from ripple.core.errors import ConnectorError
+from ripple.engine.graph import column, node
 
 if TYPE_CHECKING:
     import argparse

@@ -8,15 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import ripple
-from ripple.cli.exits import Parser, exit_code
+from ripple.cli.lib.exits import Parser, exit_code
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 PROGRAM = "ripple"
 
-# Each is a module of this package with ``configure(parser)`` and ``run(options) -> int``, imported
-# only when it is wanted.
+# Each is a module with ``configure(parser)`` and ``run(options) -> int``, imported only when it is
+# wanted; FOLDERS says where it is.
 SUBCOMMANDS = {
     "new": "begin a pipeline: one that works, its test and some records",
     "run": "run a pipeline over a source, here and now",
@@ -39,6 +39,16 @@ SUBCOMMANDS = {
     "cert": "make the certificates of a cluster for development",
     "complete": "print what lets a shell complete commands",
     "info": "show version and build",
+}
+FOLDERS = {
+    "run": ("new", "run", "plan", "dead-letter"),
+    "cluster": (
+        *("status", "inspect", "query", "debug", "top"),
+        *("move", "drain", "undrain", "cluster"),
+    ),
+    "checkpoint": ("checkpoint",),
+    "log": ("log",),
+    "spark": ("spark",),
 }
 
 
@@ -65,7 +75,8 @@ def _run(arguments: list[str]) -> int:
 
 def parser_of(name: str) -> tuple[ModuleType, Parser]:
     """Return the module of a subcommand, and the parser of what is behind it."""
-    module = import_module(f"ripple.cli.{name.replace('-', '_')}")
+    folder = next((f"{folder}." for folder, names in FOLDERS.items() if name in names), "")
+    module = import_module(f"ripple.cli.{folder}{name.replace('-', '_')}")
     examples = "\n".join(f"  {one}" for one in getattr(module, "EXAMPLES", ()))
     parser = Parser(
         prog=f"{PROGRAM} {name}",

@@ -7,7 +7,7 @@ import signal
 from importlib import import_module
 from typing import NoReturn
 
-from ripple.environment import ENVIRONMENT
+from ripple.control.environment import ENVIRONMENT
 
 
 def ripple() -> NoReturn:
@@ -17,7 +17,7 @@ def ripple() -> NoReturn:
 
 def vwap_demo() -> NoReturn:
     """Run ``ripple-vwap-demo`` to its end."""
-    _run("ripple.cli.vwap_demo")
+    _run("ripple.cli.run.vwap_demo")
 
 
 def coordinator() -> NoReturn:
@@ -32,7 +32,7 @@ def worker() -> NoReturn:
 
 def gateway() -> NoReturn:
     """Run ``ripple-gateway`` to its end."""
-    _run("ripple.flight.__main__")
+    _run("ripple.client.flight.__main__")
 
 
 def _run(module: str) -> NoReturn:
@@ -42,7 +42,7 @@ def _run(module: str) -> NoReturn:
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children
         signal.signal(signal.SIGINT, _leave)
     main = import_module(module).main
-    from ripple.process import leave  # noqa: PLC0415 - not before a signal is heeded
+    from ripple.control.process import leave  # noqa: PLC0415 - not before a signal is heeded
 
     signal.signal(signal.SIGINT, before)
     leave(main())

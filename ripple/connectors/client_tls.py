@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 
 
 def client_context(

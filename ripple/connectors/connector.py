@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ripple.frozen import frozen
+from ripple.core.frozen import frozen
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.connectors.record_shape import RecordShape
-    from ripple.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.plan import Output, Plan
     from ripple.world.broker import Broker
     from ripple.world.ports import Executor
 

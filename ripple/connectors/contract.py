@@ -15,7 +15,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ripple.batch import Batch, Marker
+    from ripple.model.batch import Batch, Marker
 
 
 class Source(Protocol):
@@ -128,7 +128,8 @@ class Sink(Protocol):
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Take one output's changes since the last write, in order, and what they reach.
 
-        The columns are the key, ``op`` (int8, see ripple.ops: Set, Patch or Remove) and the values,
+        The columns are the key, ``op`` (int8, see ripple.core.row_ops: Set, Patch or Remove) and
+        the values,
         null in a Remove; without ``op`` all rows are Set. Where the sink records its cut, the same
         call may be repeated after an error. Raises OutputError, which names the target, and
         OSError.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.batch import Batch
-from ripple.errors import InputError
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

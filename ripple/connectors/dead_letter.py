@@ -6,8 +6,8 @@ import codecs
 import json
 from typing import TYPE_CHECKING
 
-from ripple.batch import RAW_BYTES_MAX, Rejected
-from ripple.causes import Causes
+from ripple.core.causes import Causes
+from ripple.model.batch import RAW_BYTES_MAX, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

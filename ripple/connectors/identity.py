@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.installed import load
 from ripple.connectors.registry import find
-from ripple.errors import OutputError
+from ripple.core.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from ripple.connectors.contract import has
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.batch import Batch, Marker
-    from ripple.cut import Cut
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
 
 
 class Signal(Enum):

@@ -10,8 +10,8 @@ from ripple.connectors.inputs import Signal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Inputs
+    from ripple.model.batch import Batch, Marker
 
 
 class InputsSource:

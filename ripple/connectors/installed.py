@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.connector import Connector
-from ripple.errors import ConnectorError
+from ripple.core.errors import ConnectorError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints

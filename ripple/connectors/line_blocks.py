@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from ripple.connectors.inputs import is_inputs
 from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find, forms
-from ripple.errors import InputError, OutputError
+from ripple.core.errors import InputError, OutputError
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit, MarkedSource, Sink
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
-    from ripple.pipeline.plan import Plan
-    from ripple.schema.checks import Checks
-    from ripple.schema.types import Schema
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.checks import Checks
+    from ripple.model.schema.types import Schema
     from ripple.world.ports import Executor
 
 SOURCE_OBJECTS = (

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.connectors.conforming import check_absent, check_columns, is_text
+from ripple.connectors.coercion import check_absent, check_columns, is_text
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.cutting import recut
 from ripple.connectors.python_values import column_of
 from ripple.connectors.raw_record import raw_of_values
 from ripple.connectors.record_shape import arrow_schema_of
-from ripple.connectors.screening import screened
-from ripple.errors import InputError, SchemaError
-from ripple.records.members import field_names, is_record_class
+from ripple.connectors.validation import screened
+from ripple.core.errors import InputError, SchemaError
+from ripple.model.records.members import field_names, is_record_class
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from ripple.batch import Batch
     from ripple.connectors.contract import Commit
     from ripple.connectors.record_shape import RecordShape
-    from ripple.connectors.screening import Shown
+    from ripple.connectors.validation import Shown
+    from ripple.model.batch import Batch
 
 ROWS_AT_ONCE = 1000  # of an iterator, that are brought to their types together
 

@@ -8,8 +8,8 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ripple import processors
-from ripple.frozen import frozen
+from ripple.core.frozen import frozen
+from ripple.world import processors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

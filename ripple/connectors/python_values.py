@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.connectors.conforming import BEYOND_INT64, MORE_DIGITS, NOT_UTF8
+from ripple.connectors.coercion import BEYOND_INT64, MORE_DIGITS, NOT_UTF8
 from ripple.connectors.record_shape import TYPE_WORDS
-from ripple.errors import SchemaError
+from ripple.core.errors import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

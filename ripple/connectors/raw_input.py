@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ripple.connectors.standard import descriptor_of
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 
 STANDARD_INPUT = "-"
 

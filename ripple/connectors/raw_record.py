@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.batch import RAW_BYTES_MAX
-from ripple.connectors.conforming import is_text
-from ripple.connectors.json import text as json_text
-from ripple.schema.columns import decoded
+from ripple.connectors.coercion import is_text
+from ripple.connectors.files.json import text as json_text
+from ripple.model.batch import RAW_BYTES_MAX
+from ripple.model.schema.columns import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

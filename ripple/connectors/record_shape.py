@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.errors import SchemaError
-from ripple.frozen import frozen
-from ripple.schema.failing import Judge
-from ripple.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+from ripple.model.schema.failing import Judge
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.schema.checks import Checks
+    from ripple.model.schema.checks import Checks
 
 TIMESTAMP_NS_END = 1 << 62
 

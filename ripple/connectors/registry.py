@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ripple.connectors import installed
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.standard import descriptor_of
-from ripple.errors import ConnectorError, InputError, OutputError
+from ripple.core.errors import ConnectorError, InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ripple.connectors.connector import Reading, Writing
-    from ripple.errors import RippleError
+    from ripple.core.errors import RippleError
 
 OWN = (
-    "ripple.connectors.csv.connector",
-    "ripple.connectors.json.connector",
-    "ripple.connectors.parquet.connector",
+    "ripple.connectors.files.csv.connector",
+    "ripple.connectors.files.json.connector",
+    "ripple.connectors.files.parquet.connector",
     "ripple.connectors.log.connector",
-    "ripple.connectors.kafka",
-    "ripple.connectors.nats",
-    "ripple.connectors.nats_subject",
-    "ripple.connectors.liftbridge",
-    "ripple.connectors.redis",
+    "ripple.connectors.kafka.connector",
+    "ripple.connectors.nats.connector",
+    "ripple.connectors.nats.subject_connector",
+    "ripple.connectors.nats.liftbridge_connector",
+    "ripple.connectors.redis.connector",
     "ripple.connectors.postgres.connector",
     "ripple.connectors.delta_lake.connector",
-    "ripple.connectors.ws",
-    "ripple.connectors.wss",
+    "ripple.connectors.websocket.connector",
+    "ripple.connectors.websocket.secure_connector",
     "ripple.connectors.synthetic.connector",
-    "ripple.connectors.through.connector",
+    "ripple.connectors.transforms.connector",
 )
 """Modules with a CONNECTOR each, in the order of `ripple connector list`."""
 OF_STREAMS = "csv"
@@ -61,7 +61,7 @@ _REFUSALS: dict[UseName, tuple[type[RippleError], str]] = {
 }
 
 
-class Place(NamedTuple):
+class Uri(NamedTuple):
     """What a user's text names: a connector, how it is used, and the text that it is given."""
 
     connector: Connector
@@ -80,7 +80,7 @@ class Place(NamedTuple):
         return opened
 
 
-def find(text: str, use: UseName) -> Place:
+def find(text: str, use: UseName) -> Uri:
     """Return the place that ``text`` names.
 
     A scheme counts before all else, so that a path with a colon begins with ``./`` or ``/``; only
@@ -102,7 +102,7 @@ def find(text: str, use: UseName) -> Place:
         raise error(refusal.format(text, forms(use)))
     if way.suffixes and not way.on_stream and is_stream(path):
         raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
-    return Place(found, way, path)
+    return Uri(found, way, path)
 
 
 def forms(use: UseName) -> str:

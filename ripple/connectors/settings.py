@@ -23,7 +23,7 @@ from typing import (
     get_type_hints,
 )
 
-from ripple.errors import ConnectorError
+from ripple.core.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.batch import Batch
 from ripple.connectors.inputs import Signal
+from ripple.model.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.batch import Marker
     from ripple.connectors.contract import MarkedSource
-    from ripple.cut import Cut
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Marker
 
 
 class SourceInputs:

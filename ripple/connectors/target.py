@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Protocol
 
-from ripple.errors import OutputError
+from ripple.core.errors import OutputError
 
 STANDARD_OUTPUT = "-"
 WHOLE = "appears whole or not at all"

@@ -1,32 +1,9 @@
-"""The engine: one partition of a pipeline as a deterministic state machine.
+"""Engine: a pipeline's state for one partition. No I/O, no clock, no randomness.
 
-engine        reads events; partition: what stands above, whatever feeds it; follower: a later stage
-admission     which rows count; rows: on their way through steps; router, division: by which key
-event_fold    by key, windowed_fold by window, table_fold over rows of another fold, in groups
-remote_*      what other partitions have; outgoing: what the next stage gets; senders
-snapshot      the state at a cut; ledger: what changed since which; increment; fitting: whose it is
-changes       what is shown; deltas, showing: as those see it who follow; uncomputable; inspecting
+graph, kernels    incremental cells and columns; compiled loops over batches
+operators         folds, windows, row steps
+changes           deltas of rows, and tables that are changed by them
+snapshots, edges  state at a cut; what goes to the next stage and comes from the one before
+machine           Engine, Follower and Partition: the state machine that all of it makes up
+migration         state of other code, carried over
 """
-
-from __future__ import annotations
-
-from ripple.engine.changes import Changes
-from ripple.engine.counters import Counters
-from ripple.engine.engine import Engine
-from ripple.engine.rows import RejectedRow
-from ripple.engine.snapshot import Snapshot, SnapshotError
-from ripple.engine.uncomputable import Uncomputable, UncomputableRow
-from ripple.ops import OP_REMOVE, OP_SET
-
-__all__ = [
-    "OP_REMOVE",
-    "OP_SET",
-    "Changes",
-    "Counters",
-    "Engine",
-    "RejectedRow",
-    "Snapshot",
-    "SnapshotError",
-    "Uncomputable",
-    "UncomputableRow",
-]

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.engine.outgoing import edge_schema
-from ripple.engine.showing import shown_schema
-from ripple.pipeline.stages import stage_of_output, stages_of
-from ripple.schema.compat import (
+from ripple.engine.edges.outgoing import edge_schema
+from ripple.engine.machine.output_stream import shown_schema
+from ripple.model.pipeline.topology import stage_of_output, stages_of
+from ripple.model.schema.compat import (
     Compatible,
     Incompatibility,
     IncompatibilityKind,
     Incompatible,
 )
-from ripple.schema.types import Field, Opaque, Schema
+from ripple.model.schema.types import Field, Opaque, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from ripple.engine.edge_changes import EdgeChanges
-    from ripple.pipeline.plan import Plan
-    from ripple.schema.compat import Compatibility
+    from ripple.engine.edges.edge_changes import EdgeChanges
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.compat import Compatibility
 
 
 _PREFIXES = {False: "shown/", True: "uncommitted/"}  # by whether it is sent ahead of its commit

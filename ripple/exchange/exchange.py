@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 from ripple.exchange.edges import Stream, edge_name, edges_of, shown_of
-from ripple.exchange.following import Following
 from ripple.exchange.limits import ExchangeLimits
-from ripple.exchange.sending import Sending
-from ripple.exchange.sendings import Sendings
+from ripple.exchange.publication import Publication
+from ripple.exchange.publications import Publications
 from ripple.exchange.session import Session, Traffic
 from ripple.exchange.singles import Singles, singles_of
-from ripple.pipeline.stages import stages_of
-from ripple.wire.edge_messages import Follow, Release, Unfollow
-from ripple.wire.errors import RemoteProtocolError
-from ripple.wire.messages import Reason
+from ripple.exchange.subscription import Subscription
+from ripple.exchange.wire.edge_messages import Follow, Release, Unfollow
+from ripple.exchange.wire.errors import RemoteProtocolError
+from ripple.exchange.wire.messages import Reason
+from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from ripple.credentials import Proven
-    from ripple.engine.edge_changes import EdgeChanges
+    from ripple.core.credentials import Proven
+    from ripple.engine.edges.edge_changes import EdgeChanges
     from ripple.exchange.edges import Edge
-    from ripple.exchange.following import Receipt
+    from ripple.exchange.peer_channel import PeerChannel
     from ripple.exchange.singles import SinglePeer
-    from ripple.exchange.way import Way
-    from ripple.pipeline.plan import Plan
+    from ripple.exchange.subscription import CreditReceipt
+    from ripple.model.pipeline.plan import Plan
 
 
 class Route(NamedTuple):
@@ -45,7 +45,7 @@ class Route(NamedTuple):
 class _Asked:
     """A Follow of a partition that is not here, or not yet."""
 
-    way: Way
+    way: PeerChannel
     follow: Follow
 
 
@@ -86,8 +86,8 @@ class Exchange:
         self._shown_limits = replace(self.limits, absent_offers=1)
         self._stages = stages_of(plan)
         self._turn = 0
-        self._sendings: dict[tuple[str, int], Sending] = {}
-        self._followings: dict[tuple[str, int], Following] = {}
+        self._sendings: dict[tuple[str, int], Publication] = {}
+        self._followings: dict[tuple[str, int], Subscription] = {}
         self._sessions: dict[str, Session] = {}
         self._observers: dict[Session, None] = {}
         self._asked: dict[Stream, list[_Asked]] = {}
@@ -102,29 +102,29 @@ class Exchange:
         epoch: int,
         wake: Callable[[], None],
         shows: Collection[str] = (),
-    ) -> Sendings | None:
+    ) -> Publications | None:
         """Let a partition be followed; None where there is nothing to follow.
 
-        wake: called when ``Sendings.is_wanted``. shows: outputs that those outside may follow.
+        wake: called when ``Publications.is_wanted``. shows: outputs that those outside may follow.
         """
         edge = self._edges.get(edge_name(self._plan, stage + 1))
         shown = [one for one in self._shown.values() if one.output in shows]
         if edge is None and not shown:
             return None
-        sendings = Sendings(
+        sendings = Publications(
             None if edge is None else self._send(edge, number, epoch, wake),
             [self._send(one, number, epoch, wake) for one in shown],
         )
         self._changed()
         return sendings
 
-    def _send(self, edge: Edge, number: int, epoch: int, wake: Callable[[], None]) -> Sending:
+    def _send(self, edge: Edge, number: int, epoch: int, wake: Callable[[], None]) -> Publication:
         before = self._sendings.get((edge.name, number))
         if before is not None:  # of a life that has not ended yet
             self._stop(before)
         limits = self.limits if edge.output is None else self._shown_limits
         targets = self._targets(edge)
-        sending = Sending(edge, number, epoch, targets=targets, limits=limits, wake=wake)
+        sending = Publication(edge, number, epoch, targets=targets, limits=limits, wake=wake)
         self._sendings[edge.name, number] = sending
         for target in range(targets):
             for one in self._asked.pop(sending.stream(target), []):
@@ -136,12 +136,12 @@ class Exchange:
             return 1
         return self._stages[edge.stage].partitions or 0
 
-    def stop_sending(self, sendings: Sendings) -> None:
+    def stop_sending(self, sendings: Publications) -> None:
         """Let a partition be followed no more from here."""
         for sending in sendings:
             self._stop(sending)
 
-    def _stop(self, sending: Sending) -> None:
+    def _stop(self, sending: Publication) -> None:
         key = sending.edge.name, sending.number
         if self._sendings.get(key) is sending:
             del self._sendings[key]
@@ -149,7 +149,7 @@ class Exchange:
                 self._note(way, follow)
             self._changed()
 
-    def follow(self, stage: int, number: int, wake: Callable[[], None]) -> Following:
+    def follow(self, stage: int, number: int, wake: Callable[[], None]) -> Subscription:
         """Return what a partition of a later stage follows the one before with.
 
         Nothing is followed before its ``start``. wake: called when something has arrived.
@@ -161,7 +161,7 @@ class Exchange:
         if before is not None:  # of a life that has not ended yet
             self.stop_following(before)
         senders = self._partitions(stage - 1)
-        following = Following(
+        following = Subscription(
             edge,
             number,
             senders,
@@ -174,7 +174,7 @@ class Exchange:
         self._changed()
         return following
 
-    def stop_following(self, following: Following) -> None:
+    def stop_following(self, following: Subscription) -> None:
         """Let a partition follow nobody any more."""
         key = following.edge.name, following.target
         following.end()
@@ -189,7 +189,7 @@ class Exchange:
                 self._route(following, sender)
         self._let_go()
 
-    def _route(self, following: Following, sender: int) -> None:
+    def _route(self, following: Subscription, sender: int) -> None:
         route = self._routes(following.edge.stage - 1, sender)
         if route is None:
             following.route(sender, None, 0)
@@ -321,7 +321,7 @@ class Exchange:
         for sending in self._sendings.values():
             sending.room()
 
-    def heard(self, way: Way, message: Follow | Unfollow | Release) -> None:
+    def heard(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
         """Take what a receiver says. Raises RemoteProtocolError."""
         edge = self._edge(message.edge)
         if edge is None or message.target >= self._targets(edge):
@@ -339,13 +339,13 @@ class Exchange:
     def _edge(self, name: str) -> Edge | None:
         return self._edges.get(name) or self._shown.get(name)
 
-    def _heard_for_later(self, way: Way, message: Follow | Unfollow | Release) -> None:
+    def _heard_for_later(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
         if isinstance(message, Follow):
             self._note(way, message)
         elif isinstance(message, Unfollow):
             self._forget(way, Stream(message.edge, message.sender, message.target))
 
-    def _note(self, way: Way, follow: Follow) -> None:
+    def _note(self, way: PeerChannel, follow: Follow) -> None:
         """Keep what was asked of a partition that may come."""
         stream = Stream(follow.edge, follow.sender, follow.target)
         self._forget(way, stream)
@@ -358,20 +358,21 @@ class Exchange:
             raise RemoteProtocolError(f"more streams than streams_max={self.limits.streams_max}")
         self._asked.setdefault(stream, []).append(_Asked(way, follow))
 
-    def _forget(self, way: Way, stream: Stream) -> None:
+    def _forget(self, way: PeerChannel, stream: Stream) -> None:
         asked = [one for one in self._asked.pop(stream, []) if one.way is not way]
         if asked:
             self._asked[stream] = asked
 
-    def granted(self, way: Way, stream: Stream, turn: int, rows: int) -> None:
+    def granted(self, way: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
         """Take credit back."""
         sending = self._sendings.get((stream.edge, stream.sender))
         if sending is not None and stream.target < sending.targets:
             sending.granted(way, stream.target, turn, rows)
 
     def arrived(
-        self, way: Way, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *, start: int,
-        more: bool, receipt: Receipt | None,
+        self, way: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
+        start: int,
+        more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
         """Take what a sender has sent. Raises RemoteProtocolError."""
         following = self._followings.get((stream.edge, stream.target))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from ripple.errors import LimitError
-from ripple.wire.link_limits import LinkLimits
+from ripple.core.errors import LimitError
+from ripple.exchange.wire.link_limits import LinkLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from ripple.access import AccessError, Role
-from ripple.encoding import arrow
-from ripple.encoding.errors import EncodingError
-from ripple.engine.edge_changes import EdgeChanges
+from ripple.core.access import AccessError, Role
+from ripple.core.codec import arrow
+from ripple.core.codec.errors import EncodingError
+from ripple.engine.edges.edge_changes import EdgeChanges
 from ripple.exchange.edges import Edge, Stream, cost_of, fits, offered
 from ripple.exchange.singles import SinglePeer
-from ripple.schema.compat import Incompatible, check_backward
-from ripple.wire.edge_messages import (
+from ripple.exchange.wire.edge_messages import (
     SECTIONS_MAX,
     STREAMS_MAX,
     Bundle,
@@ -27,9 +26,9 @@ from ripple.wire.edge_messages import (
     Trace,
     Unfollow,
 )
-from ripple.wire.errors import LocalProtocolError, RemoteProtocolError
-from ripple.wire.link import CHANGES, EDGES, TRACES, Link
-from ripple.wire.link_events import (
+from ripple.exchange.wire.errors import LocalProtocolError, RemoteProtocolError
+from ripple.exchange.wire.link import CHANGES, EDGES, TRACES, Link
+from ripple.exchange.wire.link_events import (
     Ended,
     PeerAccepted,
     PeerLeft,
@@ -37,18 +36,25 @@ from ripple.wire.link_events import (
     Refused,
     Told,
 )
-from ripple.wire.messages import CheckpointAck, CheckpointRequest, Heartbeat, Reason, cut_of
+from ripple.exchange.wire.messages import (
+    CheckpointAck,
+    CheckpointRequest,
+    Heartbeat,
+    Reason,
+    cut_of,
+)
+from ripple.model.schema.compat import Incompatible, check_backward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ripple.credentials import Proven
-    from ripple.exchange.following import Receipt
+    from ripple.core.credentials import Proven
     from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.peer_channel import PeerChannel
     from ripple.exchange.singles import Single, Singles
-    from ripple.exchange.way import Way
-    from ripple.wire.link_events import Event
-    from ripple.wire.messages import Delta, Handshake
+    from ripple.exchange.subscription import CreditReceipt
+    from ripple.exchange.wire.link_events import Event
+    from ripple.exchange.wire.messages import Delta, Handshake
 
 CAPABILITIES = frozenset({CHANGES, EDGES, TRACES})
 # What a section takes of the window beside its rows, about.
@@ -72,15 +78,16 @@ class Hub(Protocol):
     def room(self) -> None:
         """Take notice that more may be taken for a peer."""
 
-    def heard(self, way: Way, message: Follow | Unfollow | Release) -> None:
+    def heard(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
         """Take what a receiver says. Raises RemoteProtocolError."""
 
-    def granted(self, way: Way, stream: Stream, turn: int, rows: int) -> None:
+    def granted(self, way: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
         """Take credit back."""
 
     def arrived(
-        self, way: Way, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *, start: int,
-        more: bool, receipt: Receipt | None,
+        self, way: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
+        start: int,
+        more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
         """Take what a sender has sent. Raises RemoteProtocolError."""
 

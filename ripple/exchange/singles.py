@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ripple import sexp
-from ripple.delta.rows import Remove, Set
-from ripple.ops import OP, OP_FINAL, OP_REMOVE
-from ripple.schema.arrow import variant_columns
-from ripple.schema.types import List, Opaque, Option, Record, Schema, Variant
-from ripple.wire.bin_prot import codec_for
-from ripple.wire.errors import RemoteProtocolError
-from ripple.wire.messages import Delta
-from ripple.wire.records import delta_of
+from ripple.core import sexp
+from ripple.core.row_ops import OP, OP_FINAL, OP_REMOVE
+from ripple.engine.changes.rows import Remove, Set
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.errors import RemoteProtocolError
+from ripple.exchange.wire.messages import Delta
+from ripple.exchange.wire.records import delta_of
+from ripple.model.schema.arrow import variant_columns
+from ripple.model.schema.types import List, Opaque, Option, Record, Schema, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ripple.engine.edge_changes import EdgeChanges
+    from ripple.engine.edges.edge_changes import EdgeChanges
     from ripple.exchange.edges import Edge, Stream
-    from ripple.pipeline.plan import Plan
-    from ripple.schema.types import Field, FieldType
-    from ripple.wire.codec import Codec
+    from ripple.exchange.wire.codec import Codec
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.types import Field, FieldType
 
 _ROWS = 256  # that are Python's at once
 _UNIT = b"\0"  # the key of an output that has one row

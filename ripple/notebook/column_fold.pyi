@@ -1,11 +1,11 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ripple.graph.cell import Cell
-from ripple.graph.cutoff import Cutoff
+from ripple.core.sexp import Sexp
+from ripple.engine.graph.cell import Cell
+from ripple.engine.graph.cutoff import Cutoff
 from ripple.notebook.folds import BoundAggregate
 from ripple.notebook.keyed import KeyedColumn
-from ripple.sexp import Sexp
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -7,13 +7,13 @@ from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
-from ripple.aggregate.exact cimport ExactSums
-from ripple.aggregate.integers cimport i128
-from ripple.graph.cell cimport PHYSICAL, Cell
-from ripple.graph.column cimport Column, Field, saved_at, seen
+from ripple.model.aggregate.exact cimport ExactSums
+from ripple.model.aggregate.integers cimport i128
+from ripple.engine.graph.cell cimport PHYSICAL, Cell
+from ripple.engine.graph.column cimport Column, Field, saved_at, seen
 from ripple.notebook.keyed cimport KeyedColumn
-from ripple.graph.node cimport Graph, Node
-from ripple.keys.slots cimport SlotSet
+from ripple.engine.graph.node cimport Graph, Node
+from ripple.model.keys.slots cimport SlotSet
 
 cdef extern from "integers.h" nogil:
     void integer_add(i128* sum, int64_t value, int64_t direction)
@@ -254,7 +254,7 @@ cdef object integer_of(const i128* sum):
 
 
 cdef class AggregateFold(ColumnFold):
-    """Any aggregate of ``ripple.aggregate`` over the rows."""
+    """Any aggregate of ``ripple.model.aggregate`` over the rows."""
 
     cdef object aggregate       # ripple.notebook.folds.BoundAggregate
     cdef object state

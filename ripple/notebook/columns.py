@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ripple.arguments import need_function, shown
-from ripple.errors import GraphError, SchemaError
-from ripple.expression.bound import Values
-from ripple.expression.expr import Expr
-from ripple.expression.typed import Kind, kind_of
-from ripple.graph.cell import Cell
-from ripple.keys.space import KEY_TYPES, key_space
+from ripple.core.arguments import need_function, shown
+from ripple.core.errors import GraphError, SchemaError
+from ripple.engine.graph.cell import Cell
+from ripple.model.expression.bound import Values
+from ripple.model.expression.expr import Expr
+from ripple.model.expression.typed import Kind, kind_of
+from ripple.model.keys.space import KEY_TYPES, key_space
+from ripple.model.schema.columns import called, objects
+from ripple.model.schema.types import Bool, Field, FieldType, Float, Int64, String
+from ripple.model.schema.values import value_of
 from ripple.notebook.directory import Directory
 from ripple.notebook.keyed import KeyedColumn, LeafColumn
 from ripple.notebook.map_column import MapColumn
 from ripple.notebook.rows import KINDS, Array, Gathered, RowType, fields_of, row_type, type_of
-from ripple.schema.columns import called, objects
-from ripple.schema.types import Bool, Field, FieldType, Float, Int64, String
-from ripple.schema.values import value_of
 
 if TYPE_CHECKING:
-    from ripple.graph.node import Graph, Node
+    from ripple.engine.graph.node import Graph, Node
     from ripple.notebook.rows import SchemaLike
 
 # (per parent column its gathered fields, values of the cells, rows) to (values, valid per field).

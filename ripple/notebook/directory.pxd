@@ -1,9 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from ripple.keys.index cimport KeyIndex
-from ripple.graph.node cimport Graph
-from ripple.keys.slots cimport SlotSet
+from ripple.model.keys.index cimport KeyIndex
+from ripple.engine.graph.node cimport Graph
+from ripple.model.keys.slots cimport SlotSet
 
 
 cdef enum Shape:
@@ -14,7 +14,7 @@ cdef enum Shape:
 
 @cython.final
 cdef class Directory:
-    cdef readonly object space          # ripple.keys.space.KeySpace
+    cdef readonly object space          # ripple.model.keys.space.KeySpace
     cdef KeyIndex index                 # of the whole key
     cdef Directory left                 # of all parts but the last; None for a key of one part
     cdef KeyIndex right                 # of the last part, if that is text and left is not None

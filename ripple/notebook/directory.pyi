@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ripple.graph.column import Column
-from ripple.keys.space import KeySpace
+from ripple.engine.graph.column import Column
+from ripple.model.keys.space import KeySpace
 
 Slots = npt.NDArray[np.int64]
 

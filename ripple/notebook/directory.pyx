@@ -14,17 +14,17 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from ripple.graph.column cimport Column
-from ripple.keys.index cimport KeyIndex
-from ripple.graph.node cimport Graph
-from ripple.keys.slots cimport SlotSet
+from ripple.engine.graph.column cimport Column
+from ripple.model.keys.index cimport KeyIndex
+from ripple.engine.graph.node cimport Graph
+from ripple.model.keys.slots cimport SlotSet
 
-from ripple.errors import SchemaError
-from ripple.keys.space import PairKeys
-from ripple.schema.columns import fitted
-from ripple.schema.types import Bool, Int64, String
-from ripple.arguments import shown
-from ripple.schema.values import value_of
+from ripple.core.errors import SchemaError
+from ripple.model.keys.space import PairKeys
+from ripple.model.schema.columns import fitted
+from ripple.model.schema.types import Bool, Int64, String
+from ripple.core.arguments import shown
+from ripple.model.schema.values import value_of
 
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)

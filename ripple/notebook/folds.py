@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple import aggregate as aggregates
-from ripple.aggregate.contract import Aggregate, is_float, is_integer
-from ripple.arguments import need_bool, need_function, shown
-from ripple.errors import GraphError, PlanError
-from ripple.expression import as_column
-from ripple.expression.bound import Values
-from ripple.expression.typed import unknown_field
-from ripple.graph.arguments import Options, cell_options
+from ripple.core.arguments import need_bool, need_function, shown
+from ripple.core.errors import GraphError, PlanError
+from ripple.engine.graph.arguments import Options, cell_options
+from ripple.model import aggregate as aggregates
+from ripple.model.aggregate.contract import Aggregate, is_float, is_integer
+from ripple.model.expression import as_column
+from ripple.model.expression.bound import Values
+from ripple.model.expression.typed import unknown_field
+from ripple.model.schema.types import Option, String
 from ripple.notebook.column_fold import AggregateFold, FloatSum, FunctionFold, IntSum, RowCount
-from ripple.schema.types import Option, String
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from ripple.aggregate.contract import Bound, State
-    from ripple.expression.bound import Bound as BoundExpr
-    from ripple.graph.cell import Cell
+    from ripple.engine.graph.cell import Cell
+    from ripple.model.aggregate.contract import Bound, State
+    from ripple.model.expression.bound import Bound as BoundExpr
+    from ripple.model.schema.types import FieldType
     from ripple.notebook.keyed import KeyedColumn
     from ripple.notebook.rows import Gathered, RowType
-    from ripple.schema.types import FieldType
 
 _ZERO = np.zeros(1, np.int64)
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-from ripple.arguments import need_bool, need_function
-from ripple.errors import GraphError
-from ripple.graph import node
-from ripple.graph.arguments import cell_options, need_cell, need_cells, need_name
-from ripple.graph.bind import Bind
-from ripple.graph.cell import Cell, Fold, IncrFold, Leaf, Map, Map2, MapN
-from ripple.graph.cutoff import Cutoff
+from ripple.core.arguments import need_bool, need_function
+from ripple.core.errors import GraphError
+from ripple.engine.graph import node
+from ripple.engine.graph.arguments import cell_options, need_cell, need_cells, need_name
+from ripple.engine.graph.bind import Bind
+from ripple.engine.graph.cell import Cell, Fold, IncrFold, Leaf, Map, Map2, MapN
+from ripple.engine.graph.cutoff import Cutoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import UnionType
 
-    from ripple.expression.expr import Expr
+    from ripple.core.sexp import Sexp
+    from ripple.model.expression.expr import Expr
+    from ripple.model.schema.types import FieldType, Schema
     from ripple.notebook.keyed import KeyedColumn, LeafColumn
     from ripple.notebook.map_column import MapColumn
-    from ripple.schema.types import FieldType, Schema
-    from ripple.sexp import Sexp
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -93,7 +93,8 @@ class Graph(node.Graph):
         the parts; or another column, to have its keys: only columns of the same keys can be
         mapped together. Raises SchemaError for other types.
 
-        Values that a type does not take as they are (``ripple.schema.values``) are a SchemaError.
+        Values that a type does not take as they are (``ripple.model.schema.values``) are a
+        SchemaError.
         As with cells, what was written shows at the next stabilize. Rows that are written to what
         they were, to the bit, are not a change.
         """
@@ -282,7 +283,7 @@ class Graph(node.Graph):
         The function runs again when ``parent`` changes. It may return an existing cell or make
         new ones; those it made belong to the bind and are removed when it runs again, so only
         each other and the bind may depend on them. They have no value yet while it runs: each is
-        computed in its turn. Binds may be nested ``ripple.graph.bind.BIND_DEPTH_MAX`` deep.
+        computed in its turn. Binds may be nested ``ripple.engine.graph.bind.BIND_DEPTH_MAX`` deep.
         """
         need_cell("bind", "parent", parent)
         need_function("bind: function", function, GraphError)

@@ -1,9 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from ripple.graph.column cimport Column
+from ripple.engine.graph.column cimport Column
 from ripple.notebook.directory cimport Directory
-from ripple.graph.node cimport Graph
+from ripple.engine.graph.node cimport Graph
 
 
 cdef class KeyedColumn(Column):
@@ -29,7 +29,7 @@ cdef class LeafColumn(KeyedColumn):
     cdef int64_t* staged_bits           # per field: a row on its way in
     cdef uint8_t* staged_valid
     cdef list staged_objects
-    cdef list converters                # per field: ripple.schema.values.converter of its type
+    cdef list converters                # per field: ripple.model.schema.values.converter of its type
 
     cdef int stage(self, int f, object value) except -1
     cdef int commit(self, object key) except -1

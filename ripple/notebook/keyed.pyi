@@ -3,14 +3,14 @@ from typing import Any, Generic, TypeVar, overload
 
 import pyarrow as pa
 
-from ripple.aggregate.contract import Aggregate
-from ripple.graph.cell import Cell
-from ripple.graph.column import Column, Slots
-from ripple.graph.cutoff import Cutoff
-from ripple.graph.node import Graph
+from ripple.core.sexp import Sexp
+from ripple.engine.graph.cell import Cell
+from ripple.engine.graph.column import Column, Slots
+from ripple.engine.graph.cutoff import Cutoff
+from ripple.engine.graph.node import Graph
+from ripple.model.aggregate.contract import Aggregate
 from ripple.notebook.directory import Directory
 from ripple.notebook.rows import RowType
-from ripple.sexp import Sexp
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -12,15 +12,15 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from ripple.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field, float_bits, saved_at, seen
+from ripple.engine.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field, float_bits, saved_at, seen
 from ripple.notebook.directory cimport Directory
-from ripple.graph.node cimport Graph, Node
+from ripple.engine.graph.node cimport Graph, Node
 
 from types import GenericAlias
 
-from ripple.errors import GraphError, SchemaError
-from ripple.graph.column import fingerprint
-from ripple.schema.values import INT64_MAX, INT64_MIN, Misfit, converter
+from ripple.core.errors import GraphError, SchemaError
+from ripple.engine.graph.column import fingerprint
+from ripple.model.schema.values import INT64_MAX, INT64_MIN, Misfit, converter
 
 cdef object UNSET = object()
 

@@ -2,15 +2,15 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
-from ripple.expression.program cimport Program
+from ripple.model.expression.program cimport Program
 from ripple.notebook.keyed cimport KeyedColumn
-from ripple.keys.slots cimport SlotSet
+from ripple.model.keys.slots cimport SlotSet
 
 
 cdef struct Input:
     int column      # which of `columns`, or -1: a cell
     int place       # the field of the column, or which of `cells`
-    int kind        # of ripple.graph.column
+    int kind        # of ripple.engine.graph.column
     PyObject* source  # the column, borrowed: `columns` has it
 
 

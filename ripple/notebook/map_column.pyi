@@ -1,9 +1,9 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ripple.expression.expr import Expr
-from ripple.expression.program import Program
-from ripple.graph.node import Graph, Node
+from ripple.engine.graph.node import Graph, Node
+from ripple.model.expression.expr import Expr
+from ripple.model.expression.program import Program
 from ripple.notebook.keyed import KeyedColumn
 from ripple.notebook.rows import RowType
 

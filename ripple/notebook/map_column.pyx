@@ -9,18 +9,18 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from ripple.expression.program cimport INPUTS_MAX, REGISTERS_MAX, Cell as Register, Program
-from ripple.graph.cell cimport Cell
-from ripple.graph.column cimport BOOL, FLOAT, INT, Column, Field, float_bits, saved_at, seen
+from ripple.model.expression.program cimport INPUTS_MAX, REGISTERS_MAX, Cell as Register, Program
+from ripple.engine.graph.cell cimport Cell
+from ripple.engine.graph.column cimport BOOL, FLOAT, INT, Column, Field, float_bits, saved_at, seen
 from ripple.notebook.directory cimport Directory
 from ripple.notebook.keyed cimport KeyedColumn
-from ripple.graph.node cimport COMPUTING, STABILIZING, Graph, Node, Phase
-from ripple.keys.slots cimport SlotSet
+from ripple.engine.graph.node cimport COMPUTING, STABILIZING, Graph, Node, Phase
+from ripple.model.keys.slots cimport SlotSet
 
-from ripple.errors import NodeError
-from ripple.expression.program import FAILURES, NULL_STATE
-from ripple.schema.types import Bool, Float, Int64
-from ripple.schema.values import value_of
+from ripple.core.errors import NodeError
+from ripple.model.expression.program import FAILURES, NULL_STATE
+from ripple.model.schema.types import Bool, Float, Int64
+from ripple.model.schema.values import value_of
 
 cdef enum:
     CHUNK = 256

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ripple.arguments import shown
-from ripple.errors import SchemaError
-from ripple.expression.typed import Kind, kind_of
-from ripple.records.derive import schema_of
-from ripple.records.members import is_record_class
-from ripple.schema.arrow import to_arrow
-from ripple.schema.columns import fitted
-from ripple.schema.document import refuse_empty
-from ripple.schema.types import Field, FieldType, Option, Schema
+from ripple.core.arguments import shown
+from ripple.core.errors import SchemaError
+from ripple.model.expression.typed import Kind, kind_of
+from ripple.model.records.derive import schema_of
+from ripple.model.records.members import is_record_class
+from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.columns import fitted
+from ripple.model.schema.document import refuse_empty
+from ripple.model.schema.types import Field, FieldType, Option, Schema
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -6,13 +6,9 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ripple import cut as cuts
-from ripple.checkpoint import CheckpointError, Checkpoints, partitions
-from ripple.checkpoint.format import fold_name
-from ripple.checkpoint.origin import HISTORY_EPOCH
-from ripple.engine import Engine
-from ripple.errors import InputError, RippleError
-from ripple.fenced import ChainError
+from ripple.core import cut as cuts
+from ripple.core.errors import InputError, RippleError
+from ripple.engine.machine import Engine
 from ripple.spark import state
 from ripple.spark.beginning import NOTHING, Beginning
 from ripple.spark.finding import (
@@ -26,18 +22,22 @@ from ripple.spark.finding import (
 from ripple.spark.fresh import Fresh
 from ripple.spark.options import absolute_store
 from ripple.spark.oracle import first_difference
-from ripple.store.opening import store_to_read
+from ripple.storage.checkpoint import CheckpointError, Checkpoints, partitions
+from ripple.storage.checkpoint.format import fold_name
+from ripple.storage.checkpoint.origin import HISTORY_EPOCH
+from ripple.storage.fenced import ChainError
+from ripple.storage.store.opening import store_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.checkpoint.format import Checkpoint
-    from ripple.engine.snapshot import Snapshot
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller
     from ripple.spark.shares import Share
+    from ripple.storage.checkpoint.format import Checkpoint
 
 CHECKPOINTS = "checkpoints:"
 

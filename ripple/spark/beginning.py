@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from ripple.checkpoint import Checkpoints
-from ripple.checkpoint.origin import HISTORY_EPOCH
-from ripple.errors import InputError
-from ripple.partition.restoring import changes_of
-from ripple.store.opening import store_to_read
+from ripple.core.errors import InputError
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.checkpoint.origin import HISTORY_EPOCH
+from ripple.storage.store.opening import store_to_read
+from ripple.task.restore import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ripple.checkpoint.format import Checkpoint
-    from ripple.engine.snapshot import Snapshot
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.finding import Finding
+    from ripple.storage.checkpoint.format import Checkpoint
 
 _UNKNOWN = (
     "where the pipeline began from history, or its code has changed, add --against "

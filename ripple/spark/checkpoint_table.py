@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.checkpoint import CheckpointError, Checkpoints, fold_named, named, partitions
 from ripple.spark import options as given
-from ripple.store.opening import store_to_read
+from ripple.storage.checkpoint import CheckpointError, Checkpoints, fold_named, named, partitions
+from ripple.storage.store.opening import store_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

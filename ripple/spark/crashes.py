@@ -6,9 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.checkpoint.format import decode, encode
-from ripple.errors import RippleError
-from ripple.partition.drive import Drive
+from ripple.core.errors import RippleError
 from ripple.spark.finding import (
     OUR_ENGINE,
     Difference,
@@ -18,12 +16,14 @@ from ripple.spark.finding import (
     table_of,
 )
 from ripple.spark.progress import tell
+from ripple.storage.checkpoint.format import decode, encode
+from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.engine import Engine
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.machine import Engine
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ripple.connectors.contract import Commit
-from ripple.errors import OutputError
+from ripple.core.errors import OutputError
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Part:
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         """Open the file. Raises OutputError."""
-        from ripple.connectors.parquet.files import ParquetSink  # noqa: PLC0415 - slow to import
+        from ripple.connectors.files.parquet.files import ParquetSink  # noqa: PLC0415 - slow to import
         from ripple.connectors.target import open_target  # noqa: PLC0415 - likewise
 
         self._schema = schema

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.batch import Batch
-from ripple.partition.drive import Drive
+from ripple.model.batch import Batch
 from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference
 from ripple.spark.fresh import Fresh
 from ripple.spark.oracle import Oracle, first_difference
 from ripple.spark.progress import tell
+from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.batch import Batch
-from ripple.engine import Engine
-from ripple.errors import InputError
-from ripple.pipeline.plan import WINDOW_FIELD_NAMES
+from ripple.core.errors import InputError
+from ripple.engine.machine import Engine
+from ripple.model.batch import Batch
+from ripple.model.pipeline.plan import WINDOW_FIELD_NAMES
 from ripple.spark import packets
 from ripple.spark.oracle import Table, first_difference
 from ripple.spark.packets import Packet
@@ -20,10 +20,10 @@ from ripple.spark.packets import Packet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.plan import Output, Plan
     from ripple.spark.shares import Share
 
-OUR_ENGINE = "ripple.engine:Engine"
+OUR_ENGINE = "ripple.engine.machine:Engine"
 """What is under test, as ``MODULE:CLASS``: so a broken one can be tried, which must be found."""
 
 EVENTS_MAX = 10

@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ripple.engine import Engine
-from ripple.engine.router import Router
-from ripple.errors import InputError
-from ripple.partition.drive import Drive
-from ripple.pipeline.stages import divided_into, stages_of
+from ripple.core.errors import InputError
+from ripple.engine.machine import Engine
+from ripple.engine.machine.router import Router
+from ripple.model.pipeline.topology import divided_into, stages_of
+from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
 from ripple.spark.giving import Giving
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.sending import sending_of
-from ripple.window import OnCount, OnInterval
+from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.engine.division import Division
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.operators.division import Division
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.giving import Wanted
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel

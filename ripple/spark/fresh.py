@@ -6,17 +6,17 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple.errors import InputError
-from ripple.partition.drive import Drive
+from ripple.core.errors import InputError
 from ripple.spark.finding import engine_class, table_of
 from ripple.spark.progress import tell
+from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.engine import Changes
-    from ripple.engine.snapshot import Snapshot
-    from ripple.pipeline.plan import Output, Plan
+    from ripple.engine.machine import Changes
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Output, Plan
     from ripple.spark.oracle import Table
     from ripple.spark.progress import Teller
     from ripple.spark.sampling import Sample

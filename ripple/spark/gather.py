@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.batch import Batch
-from ripple.engine import Engine
-from ripple.engine.edge_changes import EdgeChanges
-from ripple.engine.follower import Follower
-from ripple.engine.router import OFFSET, WATERMARK
-from ripple.partition.drive import Drive
-from ripple.pipeline.stages import divided_into, stages_of
+from ripple.engine.edges.edge_changes import EdgeChanges
+from ripple.engine.machine import Engine
+from ripple.engine.machine.follower import Follower
+from ripple.engine.machine.router import OFFSET, WATERMARK
+from ripple.model.batch import Batch
+from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.spark import packets
 from ripple.spark.giving import Giving
 from ripple.spark.packets import packets_in
 from ripple.spark.sending import sending_of
+from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.giving import Wanted
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel

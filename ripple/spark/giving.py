@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.causes import Causes
-from ripple.engine.router import Router
+from ripple.core.causes import Causes
+from ripple.engine.machine.router import Router
 from ripple.spark import packets
 from ripple.spark.packets import Packet, packets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ripple.batch import Rejected
-    from ripple.engine import Changes
-    from ripple.engine.partition import Partition
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.machine import Changes
+    from ripple.engine.machine.partition import Partition
+    from ripple.model.batch import Rejected
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.draft import Desk, Part
 
 LETTERS_MAX = 1 << 14

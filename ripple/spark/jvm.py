@@ -10,7 +10,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from ripple.extras import needed
+from ripple.core.extras import needed
 
 with needed("spark", "ripple.spark"):
     from pyspark import SparkConf, SparkContext

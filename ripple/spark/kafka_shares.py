@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import open_inputs
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 from ripple.spark.options import BATCH_ROWS
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
-    from ripple.cut import Cut
-    from ripple.pipeline.plan import Plan
+    from ripple.core.cut import Cut
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.options import Bound
 
 PREFIX = "kafka:"

@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.batch import Batch
-from ripple.errors import InputError
-from ripple.log import PartitionReader, Topic, TopicError
-from ripple.log.body import columns_of
-from ripple.log_place import PREFIX, LogPlace
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
 from ripple.spark import options as given
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
+from ripple.storage.log import PartitionReader, Topic, TopicError
+from ripple.storage.log.body import columns_of
+from ripple.storage.log_uri import PREFIX, LogUri
 from ripple.world.live_disk import LiveDisk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.batch import Marker
+    from ripple.model.batch import Marker
 
 OPTIONS = ("path", "partitions", "from", "to", "batch_rows")
 PARTITION, OFFSET = "partition", "offset"
@@ -40,7 +40,7 @@ def open_topic(place: str) -> tuple[Topic, int | None]:
 
     Raises InputError.
     """
-    at = LogPlace.parse(place)
+    at = LogUri.parse(place)
     try:
         topic = Topic.open(LiveDisk(at.folder, make=False), at.topic)
         topic.folder(at.partition or 0)

@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.arguments import shown
 from ripple.connectors.registry import find
-from ripple.errors import InputError
-from ripple.log_place import LogPlace
-from ripple.store.s3_settings import is_s3
-from ripple.window.instant import instant_ns
+from ripple.core.arguments import shown
+from ripple.core.errors import InputError
+from ripple.model.window.instant import instant_ns
+from ripple.storage.log_uri import LogUri
+from ripple.storage.store.s3_settings import is_s3
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import TypeAlias
 
     from ripple.connectors.registry import UseName
-    from ripple.log import Topic
+    from ripple.storage.log import Topic
 
     Place: TypeAlias = "int | str | Mapping[int, int] | Bound | None"
 
@@ -130,7 +130,7 @@ def absolute(place: str, use: UseName) -> str:
 
 def absolute_topic(place: str, topic: Topic) -> str:
     """Return the path of a topic, found at a place, that is the same from every folder."""
-    return os.path.abspath(f"{LogPlace.parse(place).folder}/{topic.path}")
+    return os.path.abspath(f"{LogUri.parse(place).folder}/{topic.path}")
 
 
 def absolute_store(place: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.testing.reference import EventFold, Reference, Table, View, same_row
+from ripple.testing.reference.interpreter import EventFold, Reference, Table, View, same_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.pipeline.plan import Fold, Plan
-    from ripple.testing.windows import Event, Key
+    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.testing.reference.windows import Event, Key
 
 __all__ = ["Oracle", "Table", "same_row"]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ripple
-from ripple.errors import PlanError
-from ripple.pipeline.builder import Pipeline
-from ripple.pipeline.plan import Plan
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

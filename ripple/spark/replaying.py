@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import OutputError
-from ripple.extras import needed
+from ripple.core.errors import OutputError
+from ripple.core.extras import needed
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark import packets
 from ripple.spark.draft import Draft
 from ripple.spark.fold import laid_out
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from ripple.pipeline.builder import Pipeline
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.draft import Desk
     from ripple.spark.gather import Gather
     from ripple.spark.options import Place

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.causes import Causes
-from ripple.hashing import mix_of
+from ripple.core.causes import Causes
+from ripple.core.hashing import mix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
 
 _ALL = 1 << 64
 

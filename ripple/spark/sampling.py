@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError
-from ripple.keys.partitioner import partition_numbers
+from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.keys.partitioner import partition_numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ripple.engine import Engine
-    from ripple.engine.rows import Rows
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.machine import Engine
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.oracle import Table
 
 _BUCKETS = (1 << 31) - 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.engine.router import Router
-from ripple.pipeline.stages import divided_into, stages_of
+from ripple.engine.machine.router import Router
+from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.spark import packets
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of
@@ -13,8 +13,8 @@ from ripple.spark.packets import Packet, packets_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.engine.partition import Partition
-    from ripple.pipeline.plan import Plan
+    from ripple.engine.machine.partition import Partition
+    from ripple.model.pipeline.plan import Plan
 
 # After so many batches a sender gives away what it has for the next stage, where rows become final.
 BATCHES_BETWEEN_SENDS = 16

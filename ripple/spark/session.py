@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.errors import InputError, RippleError
-from ripple.extras import needed
+from ripple.core.errors import InputError, RippleError
+from ripple.core.extras import needed
 
 with needed("spark", "ripple.spark"):
     from pyspark.errors import PySparkException

@@ -13,22 +13,22 @@ from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find
 from ripple.connectors.source_inputs import SourceInputs
-from ripple.engine.division import Division
-from ripple.errors import InputError
-from ripple.log_place import PREFIX
-from ripple.partition.plain import at_once
-from ripple.pipeline.stages import divided_why
+from ripple.core.errors import InputError
+from ripple.engine.operators.division import Division
+from ripple.model.pipeline.topology import divided_why
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
+from ripple.storage.log_uri import PREFIX
+from ripple.task.one_shot import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Inputs
-    from ripple.pipeline.plan import Plan
+    from ripple.model.batch import Batch, Marker
+    from ripple.model.pipeline.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.errors import SchemaError
-from ripple.extras import needed
+from ripple.core.errors import SchemaError
+from ripple.core.extras import needed
 from ripple.spark import checkpoint_table, log_table
 from ripple.spark.checkpoint_table import CheckpointTable
 from ripple.spark.log_table import OFFSET, PARTITION, LogTable

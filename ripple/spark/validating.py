@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.connectors.log.sink import schema_of_output
-from ripple.errors import InputError
-from ripple.log.body import columns_of
-from ripple.log_place import PREFIX
+from ripple.core.errors import InputError
 from ripple.spark import packets
 from ripple.spark.against import CHECKPOINTS, AgainstCheckpoints, checkpoints_at
 from ripple.spark.beginning import NOTHING, Beginning
@@ -25,6 +23,8 @@ from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
 from ripple.spark.written import AgainstLog, Divided
+from ripple.storage.log.body import columns_of
+from ripple.storage.log_uri import PREFIX
 
 if TYPE_CHECKING:
     import os
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from ripple.pipeline.builder import Pipeline
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.progress import Standing
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Source

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.extras import needed
+from ripple.core.extras import needed
 from ripple.spark import packets
 from ripple.spark.packets import packets_in
 from ripple.spark.sources import Conforming, spark_schema

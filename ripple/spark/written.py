@@ -6,30 +6,30 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple import cut as cuts
-from ripple.batch import Batch
 from ripple.connectors.log.sink import reached_in
-from ripple.errors import InputError, OutputError
-from ripple.log import PartitionReader
-from ripple.ops import OP, OP_NAMES, OP_REMOVE
+from ripple.core import cut as cuts
+from ripple.core.errors import InputError, OutputError
+from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
+from ripple.model.batch import Batch
 from ripple.spark.beginning import NOTHING, Beginning
 from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, identity_of
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle import Table, first_difference
 from ripple.spark.progress import tell
+from ripple.storage.log import PartitionReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.connectors.contract import Commit
-    from ripple.log import Topic
-    from ripple.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.plan import Output, Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
+    from ripple.storage.log import Topic
 
 LOOKS_MAX = 200
 

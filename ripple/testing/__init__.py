@@ -6,24 +6,24 @@ seed, and a search for the crash or fault that your program does not survive; su
 
 from __future__ import annotations
 
-from ripple.testing.aggregates import Entry, twin
 from ripple.testing.check import Divergence, Follower, Marker, check_pipeline
-from ripple.testing.cluster import cluster_test
-from ripple.testing.cluster_trial import ClusterTrial
-from ripple.testing.connector_rows import Tick
-from ripple.testing.connector_suites import sink_suite, source_suite
-from ripple.testing.crash import crash_test
-from ripple.testing.crash_scenario import CrashScenario
+from ripple.testing.cluster.kit import cluster_test
+from ripple.testing.cluster.trial import ClusterTrial
+from ripple.testing.connectors.rows import Tick
+from ripple.testing.connectors.suites import sink_suite, source_suite
+from ripple.testing.crash.kit import crash_test
+from ripple.testing.crash.scenario import CrashScenario
 from ripple.testing.explore import Report, SimulationError, enumerate_crashes, explore, repeat
-from ripple.testing.reference import Emit, Reference, Retract
-from ripple.testing.sim_chance import Chance
-from ripple.testing.sim_cluster import ClusterScenario, SimCluster, on_cluster
-from ripple.testing.sim_disk import SimDisk
-from ripple.testing.sim_faults import Fault, Faults
-from ripple.testing.sim_host import SimHost
-from ripple.testing.sim_run import Run, Scenario
-from ripple.testing.sim_store import SimStore
-from ripple.testing.sim_world import SimWorld, sim_world
+from ripple.testing.reference.aggregates import Entry, twin
+from ripple.testing.reference.interpreter import Emit, Reference, Retract
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.cluster import ClusterScenario, SimCluster, on_cluster
+from ripple.testing.sim.disk import SimDisk
+from ripple.testing.sim.faults import Fault, Faults
+from ripple.testing.sim.host import SimHost
+from ripple.testing.sim.run import Run, Scenario
+from ripple.testing.sim.store import SimStore
+from ripple.testing.sim.world import SimWorld, sim_world
 
 __all__ = [
     "Chance",

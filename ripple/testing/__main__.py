@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ripple.testing.explore import repeat
 from ripple.testing.naming import find
-from ripple.testing.sim_jobs import Job, chunks
+from ripple.testing.sim.jobs import Job, chunks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

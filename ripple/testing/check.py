@@ -8,21 +8,21 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ripple.arguments import need_whole, shown
-from ripple.batch import Batch
-from ripple.batch import Marker as BatchMarker
-from ripple.engine import OP_REMOVE, Changes, Engine
-from ripple.engine.uncomputable import ROWS_NAMED_MAX
-from ripple.errors import InputError
-from ripple.ops import OP
-from ripple.partition.drive import Drive
-from ripple.pipeline.builder import Pipeline
-from ripple.pipeline.plan import Plan
-from ripple.schema.columns import records_of
-from ripple.testing.reference import Reference, Table, same_row
-from ripple.testing.steps import Row
-from ripple.testing.windows import Key
-from ripple.window import watermark
+from ripple.core.arguments import need_whole, shown
+from ripple.core.errors import InputError
+from ripple.core.row_ops import OP
+from ripple.engine.machine import OP_REMOVE, Changes, Engine
+from ripple.engine.operators.uncomputable import ROWS_NAMED_MAX
+from ripple.model.batch import Batch
+from ripple.model.batch import Marker as BatchMarker
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.plan import Plan
+from ripple.model.schema.columns import records_of
+from ripple.model.window import watermark
+from ripple.task.drive import Drive
+from ripple.testing.reference.interpreter import Reference, Table, same_row
+from ripple.testing.reference.steps import Row
+from ripple.testing.reference.windows import Key
 
 BATCH_SIZES = (1, 7, 1000)
 NO_EVENTS = "there are no events, and nothing would be compared: an iterator can be read only once"

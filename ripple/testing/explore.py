@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 from ripple.testing.naming import name_of
-from ripple.testing.sim_chance import Chance
-from ripple.testing.sim_faults import (
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.faults import (
     CRASHES,
     FAULTS_OF,
     SALT_LOST,
@@ -20,7 +20,7 @@ from ripple.testing.sim_faults import (
     Faults,
     Planned,
 )
-from ripple.testing.sim_run import Run, Scenario, run
+from ripple.testing.sim.run import Run, Scenario, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

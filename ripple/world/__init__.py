@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.lazily import imported
+from ripple.core.lazy import imported
 
 if TYPE_CHECKING:
     from ripple.world.errors import (

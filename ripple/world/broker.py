@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ripple.errors import OutputError, RippleError
+from ripple.core.errors import OutputError, RippleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,14 +81,14 @@ class OffsetError(BrokerError):
     ``earliest`` is the first offset that may be there.
     """
 
-    def __init__(self, place: Place, offset: int, earliest: int, end: int) -> None:
+    def __init__(self, place: TopicPartition, offset: int, earliest: int, end: int) -> None:
         self.earliest = earliest
         super().__init__(
             f"{place}: there is no offset {offset}, the log has {earliest} to {end}", done=False
         )
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -183,7 +183,7 @@ class Producer(Protocol):
         """Begin a transaction. Raises RuntimeError if there is one, and what has ended this one."""
         ...
 
-    async def send(self, place: Place, records: Records) -> None:
+    async def send(self, place: TopicPartition, records: Records) -> None:
         """Write records to a partition, in this order, as part of the transaction.
 
         Raises BrokerError: the transaction can only be aborted; of these TooLargeError, which
@@ -193,9 +193,9 @@ class Producer(Protocol):
 
     async def send_all(
         self,
-        parts: Mapping[Place, Records],
-        offsets: tuple[str, Mapping[Place, int]] | None = None,
-    ) -> Mapping[Place, int]:
+        parts: Mapping[TopicPartition, Records],
+        offsets: tuple[str, Mapping[TopicPartition, int]] | None = None,
+    ) -> Mapping[TopicPartition, int]:
         """Write records to partitions, and how far a group has read, at once; raises as ``send``.
 
         It may be any of them that is there already when it fails. Returns the offset of the first
@@ -203,7 +203,7 @@ class Producer(Protocol):
         """
         ...
 
-    async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+    async def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Note, as part of the transaction, how far a group has read; raises as ``send``.
 
         After all records: whoever begins with it waits longer for the transaction before.
@@ -229,11 +229,11 @@ class Producer(Protocol):
 class Consumer(Protocol):
     """Reads partitions from given offsets; knows no groups and remembers nothing outside."""
 
-    def assign(self, positions: Mapping[Place, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets, and no others any more."""
         ...
 
-    async def read(self, *, records_max: int, wait_s: float) -> dict[Place, Read]:
+    async def read(self, *, records_max: int, wait_s: float) -> dict[TopicPartition, Read]:
         """Return what is next in some of the partitions, at most ``records_max`` records in all.
 
         Waits up to ``wait_s`` for something to be there; empty if there was nothing. Raises
@@ -268,19 +268,21 @@ class Broker(Protocol):
         """
         ...
 
-    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+    async def remove_before(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Remove what is before these offsets, for ever. Raises BrokerError."""
         ...
 
-    async def read_by(self, group: str) -> dict[Place, int]:
+    async def read_by(self, group: str) -> dict[TopicPartition, int]:
         """Return how far a group has read, by committed transactions; empty if nothing is known."""
         ...
 
-    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+    async def earliest(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offset that may still be there, by partition."""
         ...
 
-    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+    async def ends(
+        self, places: Sequence[TopicPartition], *, committed: bool = True
+    ) -> dict[TopicPartition, int]:
         """Return, by partition, the offset before which a reader sees everything now.
 
         Not ``committed``: that behind all that was written.

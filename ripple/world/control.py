@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from ripple.access import Caller
-from ripple.errors import LimitError, RippleError
+from ripple.core.access import Caller
+from ripple.core.errors import LimitError, RippleError
 
 if TYPE_CHECKING:
     from ripple.world.tls import Tls

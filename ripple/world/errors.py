@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from ripple.errors import RippleError
+from ripple.core.errors import RippleError
 
 
 class DiskFullError(RippleError, OSError):

@@ -10,7 +10,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ripple.extras import needed
+from ripple.core.extras import needed
 from ripple.world import addresses, live_tls
 from ripple.world.control import (
     KEEPALIVE_S,

@@ -6,9 +6,9 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
-from ripple.access import Caller
-from ripple.errors import LimitError
-from ripple.extras import needed
+from ripple.core.access import Caller
+from ripple.core.errors import LimitError
+from ripple.core.extras import needed
 from ripple.world import live_tls
 from ripple.world.control import (
     BUSY,

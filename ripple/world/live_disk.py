@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ripple.errors import LimitError
+from ripple.core.errors import LimitError
 from ripple.world import paths
 from ripple.world.errors import DiskFullError, DiskLockedError, NotALockError, SyncFailedError
 from ripple.world.live_watch import LOOK_S, LiveWatch

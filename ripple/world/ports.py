@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, TypeVarTuple
 
-from ripple.frozen import frozen
+from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -153,7 +153,7 @@ class Disk(Protocol):
         ...
 
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
-        """Return a whole file. Raises :class:`~ripple.errors.LimitError` if it is longer."""
+        """Return a whole file. Raises LimitError if it is longer."""
         ...
 
     def list(self, folder: str) -> list[str]:

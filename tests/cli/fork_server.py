@@ -22,11 +22,12 @@ from pathlib import Path
 from threading import Thread
 
 ROOT = Path(__file__).parents[2]
-MODULES = ("ripple.cli.main", "ripple.cli.vwap_demo")
+MODULES = ("ripple.cli.main", "ripple.cli.run.vwap_demo")
 BESIDE = (
-    "asyncio", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "ripple.cli.lasting",
-    "ripple.cli.log", "ripple.cli.plan", "ripple.cli.run", "ripple.connectors.log.sink",
-    "ripple.connectors.parquet.files", "ripple.connectors.text.file",
+    "asyncio", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet",
+    "ripple.cli.run.durable",
+    "ripple.cli.log.log", "ripple.cli.run.plan", "ripple.cli.run.run", "ripple.connectors.log.sink",
+    "ripple.connectors.files.parquet.files", "ripple.connectors.files.text.file",
 )  # fmt: skip
 # What only a start reads.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")

@@ -11,7 +11,7 @@ from tests.cli import fork_server
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
-DEMO = [sys.executable, "-m", "ripple.cli.vwap_demo"]
+DEMO = [sys.executable, "-m", "ripple.cli.run.vwap_demo"]
 RIPPLE = [sys.executable, "-m", "ripple.cli.main"]
 
 BOOK_TRADES = """\

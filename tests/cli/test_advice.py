@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.settings import SETTINGS as COORDINATOR
 from ripple.cli.complete import tree
-from ripple.flight.settings import SETTINGS as GATEWAY
+from ripple.client.flight.settings import SETTINGS as GATEWAY
 from tests.cli.processes import ROOT
 from worker.settings import SETTINGS as WORKER
 
@@ -23,17 +23,22 @@ DAEMONS = {
 ALL = {"--version"}.union(*COMMANDS.values(), *DAEMONS.values())
 # Of programs that are not `ripple`, by the file whose texts name them.
 OTHERS = {
-    "ripple/cli/vwap_demo.py": ("--file", "--final", "--stdin", "--synthetic", "--window"),
-    "ripple/dashboard/assets.py": ("--ignore-scripts", "--no-audit", "--no-fund", "--omit"),
-    "ripple/kafka/broker.py": ("--add-config", "--alter", "--bootstrap-server", "--topic"),
+    "ripple/cli/run/vwap_demo.py": ("--file", "--final", "--stdin", "--synthetic", "--window"),
+    "ripple/client/dashboard/assets.py": ("--ignore-scripts", "--no-audit", "--no-fund", "--omit"),
+    "ripple/connectors/kafka/broker.py": (
+        "--add-config",
+        "--alter",
+        "--bootstrap-server",
+        "--topic",
+    ),
     "ripple/spark/parcel.py": ("--py-files",),
     "ripple/testing/__main__.py": ("--check", "--jobs", "--plan", "--seeds", "--without"),
     "ripple/testing/explore.py": ("--check", "--plan", "--without"),
-    "ripple/values/protobuf.py": ("--descriptor", "--include"),
+    "ripple/connectors/formats/protobuf.py": ("--descriptor", "--include"),
     "worker/settings.py": ("--partition-id",),  # which it refuses
 }
 # What only one program runs may name the flags of that one, and of commands by their names.
-ROOMS = {"worker/": "worker", "coordinator/": "coordinator", "ripple/flight/": "gateway"}
+ROOMS = {"worker/": "worker", "coordinator/": "coordinator", "ripple/client/flight/": "gateway"}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?![\w-])")
 COMMAND = re.compile(r"\bripple ((?:[a-z]+(?:-[a-z]+)*)(?: [a-z]+(?:-[a-z]+)*){0,2})((?: \S+)*)")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.status import Status
-from ripple.assignment import AssignmentChain, Stage, empty
-from ripple.cli.cluster_status import print_status
-from ripple.cli.cluster_up import check_begun
-from ripple.cli.up.at_work import AtWork, at_work
-from ripple.errors import InputError
-from ripple.store import DiskStore
+from coordinator.decisions.status import Status
+from ripple.cli.cluster.starting.at_work import AtWork, at_work
+from ripple.cli.cluster.status_page import print_status
+from ripple.cli.cluster.up import check_begun
+from ripple.control.assignment import AssignmentChain, Stage, empty
+from ripple.core.errors import InputError
+from ripple.storage.store import DiskStore
 from ripple.world import LiveDisk, LiveRandom
 from tests.cli.processes import RIPPLE, ROOT, Ended, run
 from tests.coordinator.test_messages import STATUS
@@ -53,7 +53,11 @@ def test_what_is_wrong_is_named(arguments: list[str], problem: str) -> None:
 
 
 UP = ["cluster", "up", "x.py", "--source", "log:a/b", "--sink", "log:a/c", "--dir", "d"]
-COMMAND, COORDINATOR, GATEWAY = "ripple.cli.main", "coordinator.__main__", "ripple.flight.__main__"
+COMMAND, COORDINATOR, GATEWAY = (
+    "ripple.cli.main",
+    "coordinator.__main__",
+    "ripple.client.flight.__main__",
+)
 
 
 def without(absent: str, module: str, given: list[str], folder: Path) -> Ended:
@@ -192,7 +196,7 @@ def test_partitions_at_work_are_those_that_a_coordinator_tells(
             raise ConnectionError("nobody")
         return pages[address]
 
-    monkeypatch.setattr("ripple.cli.up.at_work.page_at", page)
+    monkeypatch.setattr("ripple.cli.cluster.starting.at_work.page_at", page)
     assert asyncio.run(at_work(["b", "a", "c"])) == AtWork(1, 2)
     assert not AtWork(1, 2).is_all
     assert not AtWork(0, 0).is_all

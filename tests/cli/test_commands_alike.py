@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ripple import sexp
 from ripple.cli.complete import tree
-from ripple.cli.forms import as_sexp, plain, write, write_line
+from ripple.cli.lib.output_forms import as_sexp, plain, write, write_line
 from ripple.cli.main import SUBCOMMANDS, parser_of
+from ripple.core import sexp
 from tests.cli.processes import RIPPLE, ROOT, ripple
 
 # Those whose result is not told but made, or has a form of its own. All others take --format.
@@ -173,7 +173,7 @@ def test_settings_are_shown_with_where_they_come_from(tmp_path: Path) -> None:
 
 
 def test_colours_are_for_a_terminal_that_wants_them() -> None:
-    script = "from ripple.cli.forms import write_table; write_table(('A',), [('b',)])"
+    script = "from ripple.cli.lib.output_forms import write_table; write_table(('A',), [('b',)])"
 
     def shown(**more: str) -> bytes:
         read, write = pty.openpty()

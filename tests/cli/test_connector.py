@@ -14,9 +14,9 @@ import pytest
 from ripple.connectors.connector import Connector
 from ripple.connectors.registry import own
 from ripple.connectors.settings import schema_of_settings, setting, settings_from
-from ripple.errors import ConnectorError
-from ripple.log import Topic
-from ripple.schema.types import Field, Int64, Option, Schema, String
+from ripple.core.errors import ConnectorError
+from ripple.model.schema.types import Field, Int64, Option, Schema, String
+from ripple.storage.log import Topic
 from ripple.world import LiveDisk
 from tests.cli.processes import RIPPLE, ROOT, Ended, run
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli import asking, contexts
-from ripple.cli.contexts import Context, Contexts
+from ripple.cli.lib import client_options, contexts
+from ripple.cli.lib.contexts import Context, Contexts
 from ripple.cli.main import main
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = [f"RIPPLE_{name.upper()}" for name in contexts.FILES]
-    for name in (asking.VARIABLE, *files, contexts.CONTEXT_VARIABLE):
+    for name in (client_options.VARIABLE, *files, contexts.CONTEXT_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "new" / "contexts.toml"
     monkeypatch.setenv(contexts.FILE_VARIABLE, str(path))
@@ -26,8 +26,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def asked(*flags: str) -> Context:
     parser = argparse.ArgumentParser()
-    asking.add_coordinator(parser)
-    return asking.whom(parser.parse_args(flags))
+    client_options.add_coordinator(parser)
+    return client_options.whom(parser.parse_args(flags))
 
 
 def test_who_is_asked(
@@ -52,7 +52,7 @@ def test_who_is_asked(
     assert asked() == prod
     monkeypatch.setenv(contexts.CONTEXT_VARIABLE, "dev")
     assert asked() == dev
-    monkeypatch.setenv(asking.VARIABLE, "localhost:4")
+    monkeypatch.setenv(client_options.VARIABLE, "localhost:4")
     assert asked().coordinator == "localhost:4"
     assert asked("--context", "prod") == prod
     with pytest.raises(InputError, match="name two clusters"):

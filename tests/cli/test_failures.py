@@ -7,15 +7,13 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import import_module
 
 import pytest
 
-from ripple.cli import vwap_demo
-from ripple.cli.exits import Parser
-from ripple.cli.main import SUBCOMMANDS
-from ripple.cli.places import a_place, a_store, check_apart
-from ripple.errors import OutputError
+from ripple.cli.lib.path_options import a_place, a_store, check_apart
+from ripple.cli.main import SUBCOMMANDS, parser_of
+from ripple.cli.run import vwap_demo
+from ripple.core.errors import OutputError
 from tests.cli.processes import BOOK_TRADES, RIPPLE, ROOT, demo, ripple, shell
 from tests.patience import PATIENCE_S, until
 
@@ -139,9 +137,7 @@ def _texts(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentP
 def _parsers() -> Iterator[argparse.ArgumentParser]:
     yield vwap_demo._parser()
     for name in SUBCOMMANDS:
-        parser = Parser(prog=f"ripple {name}")
-        import_module(f"ripple.cli.{name.replace('-', '_')}").configure(parser)
-        yield parser
+        yield parser_of(name)[1]
 
 
 def test_empty_place_is_refused_by_name_by_every_command(capsys) -> None:

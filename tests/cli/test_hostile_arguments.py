@@ -10,7 +10,7 @@ import pytest
 from ripple.cli.main import main
 from tests.cli.processes import RIPPLE, ROOT, run
 
-PIPELINE = ROOT / "tests" / "partition" / "pipeline_vwap.py"
+PIPELINE = ROOT / "tests" / "task" / "pipeline_vwap.py"
 FINE, FAILED = "fine", "failed"
 
 # What a user may write where a file, a folder or a topic is asked for.

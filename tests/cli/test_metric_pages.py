@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ripple.cli.metric_pages import merged
-from ripple.observe.exposition import exposition
-from ripple.observe.metrics import OF_WORKERS
-from ripple.observe.samples import Samples
+from ripple.cli.cluster.metric_pages import merged
+from ripple.control.telemetry.exposition import exposition
+from ripple.control.telemetry.metrics import OF_WORKERS
+from ripple.control.telemetry.samples import Samples
 
 
 def test_each_name_is_there_once_and_each_sample_says_whose_it_is() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.schema import notation
+from ripple.model.schema import notation
 from tests.cli.processes import RIPPLE, ROOT, run
 
 

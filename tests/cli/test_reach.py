@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.up.reach import Reach
-from ripple.pipeline_file import load_plan
+from ripple.cli.cluster.starting.reach import Reach
+from ripple.model.pipeline.file import load_plan
 from tests.cli.processes import ripple
 
 TRADES = "".join(f"S{n % 5},1.5,10,{n},X\n" for n in range(40))

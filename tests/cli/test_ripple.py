@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.run import sinks_by_output
-from ripple.cli.user_file import load_plan
-from ripple.errors import InputError, OutputError, PlanError
+from ripple.cli.lib.user_file import load_plan
+from ripple.cli.run.run import sinks_by_output
+from ripple.core.errors import InputError, OutputError, PlanError
 from tests.cli.processes import BOOK_TRADES, ROOT, ripple, shell
 
 EXAMPLES = ROOT / "examples"
 HEAD = """
 import ripple as rp
-from ripple.connectors.csv.format import TRADE_SCHEMA
+from ripple.connectors.files.csv.format import TRADE_SCHEMA
 """
 PIPELINE = (
     'rp.Pipeline("{0}").source("trades", TRADE_SCHEMA).partition("p", key="symbol")'

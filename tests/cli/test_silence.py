@@ -12,11 +12,11 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from psycopg import OperationalError
 
-from ripple.cli.exits import EXIT_FAILURE, EXIT_UNREACHABLE, exit_code
-from ripple.cli.silence import is_silence
-from ripple.errors import InputError, SchemaError
-from ripple.store.opening import store_to_read
-from ripple.values import registry
+from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_UNREACHABLE, exit_code
+from ripple.cli.lib.silence import is_silence
+from ripple.connectors.formats import registry
+from ripple.core.errors import InputError, SchemaError
+from ripple.storage.store.opening import store_to_read
 from tests.cli.processes import ROOT
 
 

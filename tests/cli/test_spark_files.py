@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.spark_session import check_files
-from ripple.errors import OutputError
+from ripple.cli.spark.session import check_files
+from ripple.core.errors import OutputError
 
 
 def test_files_that_can_be_written_pass_and_are_left_as_they_are(tmp_path: Path) -> None:

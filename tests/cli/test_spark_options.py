@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.places import an_address
-from ripple.cli.spark_watch import _Told
-from ripple.errors import InputError
+from ripple.cli.lib.path_options import an_address
+from ripple.cli.spark.watch import _Told
+from ripple.core.errors import InputError
 from ripple.spark.finding import Finding
 from ripple.spark.sampling import Sample
 from ripple.spark.verdict import Verdict

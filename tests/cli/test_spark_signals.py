@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from ripple.cli.exits import SignalledError
-from ripple.cli.spark_session import _Heard
-from ripple.errors import RippleError
+from ripple.cli.lib.exits import SignalledError
+from ripple.cli.spark.session import _Heard
+from ripple.core.errors import RippleError
 
 
 @pytest.mark.parametrize(

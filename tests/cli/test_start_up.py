@@ -16,10 +16,10 @@ HEAVY = (
     "numpy.typing",
     "pyarrow.compute",
     "pyarrow.dataset",
-    "ripple.wire",
-    "ripple.code.form",
-    "ripple.engine.follower",
-    "ripple.engine.windowed_fold",
+    "ripple.exchange.wire",
+    "ripple.model.code_fingerprint.form",
+    "ripple.engine.machine.follower",
+    "ripple.engine.operators.windowed_fold",
 )
 PRINT_HEAVY = f"""
 import sys
@@ -30,7 +30,7 @@ print([name for name in {HEAVY} if name in sys.modules])
 def test_running_the_demo_leaves_out_what_it_does_not_need():
     script = f"""
 import sys
-from ripple.cli.vwap_demo import main
+from ripple.cli.run.vwap_demo import main
 sys.argv[1:] = ["--synthetic", "1000"]
 assert main() == 0{PRINT_HEAVY}"""
     ended = run([sys.executable, "-c", script])
@@ -41,7 +41,7 @@ def test_frozen_dataclasses_are_not_compiled_where_the_demo_starts():
     """Half a millisecond each; ``@frozen`` makes the same but of what users make subclasses."""
     script = """
 import sys
-import ripple.cli.vwap_demo
+import ripple.cli.run.vwap_demo
 for name, module in sorted(sys.modules.items()):
     for kind in vars(module).values():
         if name.startswith("ripple.") and isinstance(kind, type) and kind.__module__ == name:
@@ -50,20 +50,20 @@ for name, module in sorted(sys.modules.items()):
                 print(name, kind.__name__)
 """
     homes = {row.rpartition(".")[0] for row in run([sys.executable, "-c", script]).rows}
-    assert homes == {"ripple.aggregate", "ripple.cli"}
+    assert homes == {"ripple.model.aggregate", "ripple.cli"}
 
 
 # All that `ripple --help` needs; with more of Ripple, sooner or later NumPy and Arrow come too.
 ENOUGH_FOR_HELP = {
     "ripple",
     "ripple.cli",
-    "ripple.cli.exits",
+    "ripple.cli.lib.exits",
     "ripple.cli.main",
     "ripple.connectors",
     "ripple.connectors.target",
-    "ripple.errors",
-    "ripple.lazily",
-    "ripple.process",
+    "ripple.core.errors",
+    "ripple.core.lazy",
+    "ripple.control.process",
 }
 
 
@@ -89,9 +89,9 @@ def test_importing_ripple_imports_nothing_of_it_until_a_name_is_used():
 import sys, ripple
 print([name for name in sys.modules if name.startswith(("ripple.", "numpy", "pyarrow"))])
 ripple.Pipeline
-print("ripple.pipeline" in sys.modules, "numpy" in sys.modules)
+print("ripple.model.pipeline" in sys.modules, "numpy" in sys.modules)
 """
-    assert run([sys.executable, "-c", script]).rows == ["['ripple.lazily']", "True True"]
+    assert run([sys.executable, "-c", script]).rows == ["['ripple.core.lazy']", "True True"]
 
 
 @pytest.mark.parametrize("command", ["coordinator", "ripple", "vwap_demo"])
@@ -103,7 +103,7 @@ from ripple.cli import start
 
 class Impatient(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in ("coordinator.__main__", "ripple.cli.main", "ripple.cli.vwap_demo"):
+        if name in ("coordinator.__main__", "ripple.cli.main", "ripple.cli.run.vwap_demo"):
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Impatient())

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from ripple.cli import cluster_up
-from ripple.cli.up import stuck as stuck_module
-from ripple.cli.up.stuck import STUCK_S, Stuck, failing, of_problems
-from ripple.probes import Page, serve_pages
-from ripple.rpc.words import FAILED
+from ripple.cli.cluster import up as cluster_up
+from ripple.cli.cluster.starting import stuck as stuck_module
+from ripple.cli.cluster.starting.stuck import STUCK_S, Stuck, failing, of_problems
+from ripple.control.probes import Page, serve_pages
+from ripple.control.rpc.words import FAILED
 from ripple.world.live_network import LiveNetwork
 
 LOST = "InputError: trades/1 ends at offset 285, but records up to 1143 were read from it"

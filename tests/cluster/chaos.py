@@ -27,10 +27,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ripple.hashing import partition_of
-from ripple.log import Topic
-from ripple.log.body import columns_of
-from ripple.log.router import TopicWriter
+from ripple.core.hashing import partition_of
+from ripple.storage.log import Topic
+from ripple.storage.log.body import columns_of
+from ripple.storage.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
 from tests.cluster import network, small_disk
 from tests.cluster.acts import Acts

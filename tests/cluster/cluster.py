@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ripple.cli.up.plan import Asked, Planned, coordinators_of, processes
-from ripple.cli.up.process import Process
-from ripple.cli.up.reach import Reach
-from ripple.pipeline_file import load_plan
+from ripple.cli.cluster.starting.plan import Asked, Planned, coordinators_of, processes
+from ripple.cli.cluster.starting.process import Process
+from ripple.cli.cluster.starting.reach import Reach
+from ripple.model.pipeline.file import load_plan
 from tests.cli.processes import ripple as command
 from tests.patience import PATIENCE_S
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ripple.cli.up.plan import HOST, Planned
+from ripple.cli.cluster.starting.plan import HOST, Planned
 from tests.cli.processes import ripple
 
 SUBNET = "10.77.0"

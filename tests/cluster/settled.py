@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from coordinator.status_messages import status_from_bytes
-from ripple.rpc.methods import STATUS
+from coordinator.service.status_messages import status_from_bytes
+from ripple.control.rpc.methods import STATUS
 from ripple.world.control import Channel, ControlError
 from ripple.world.live_control import LiveControl
 from tests.patience import PATIENCE_S

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ripple.cli.cluster_up import _Cluster
-from ripple.cli.up import process as module
-from ripple.cli.up.plan import Planned
-from ripple.cli.up.process import REFUSALS_MAX, Process, WillNotStartError
-from ripple.process import standard_error
+from ripple.cli.cluster.starting import process as module
+from ripple.cli.cluster.starting.plan import Planned
+from ripple.cli.cluster.starting.process import REFUSALS_MAX, Process, WillNotStartError
+from ripple.cli.cluster.up import _Cluster
+from ripple.control.process import standard_error
 from tests.patience import PATIENCE_S
 
 

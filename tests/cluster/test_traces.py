@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ripple.log import LogSettings, PartitionWriter, Topic
-from ripple.pipeline_file import load_plan
-from ripple.schema.columns import records_of
-from ripple.traces import CONTEXTS_MAX
+from ripple.core.tracing import CONTEXTS_MAX
+from ripple.model.pipeline.file import load_plan
+from ripple.model.schema.columns import records_of
+from ripple.storage.log import LogSettings, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import Job, cluster
 from tests.cluster.settled import settled
-from tests.observe.collector import collecting
+from tests.control.telemetry.collector import collecting
 from tests.patience import PATIENCE_S
 
 # What is appended first may reach the next stage together with what follows: all are of one batch

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ripple.cli.up.plan import Asked, processes
-from ripple.errors import InputError
-from ripple.process_settings import PROCESS_PORTS_APART
+from ripple.cli.cluster.starting.plan import Asked, processes
+from ripple.control.process_settings import PROCESS_PORTS_APART
+from ripple.core.errors import InputError
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import ripple as command
 from tests.cluster.chaos import append, job_of

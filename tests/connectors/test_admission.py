@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import ripple as rp
-from ripple.batch import Batch
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.memory import MemorySink
-from ripple.engine import Engine
-from ripple.schema import notation
+from ripple.engine.machine import Engine
+from ripple.model.batch import Batch
+from ripple.model.schema import notation
 from ripple.testing import check_pipeline
 from tests.cli.processes import ripple
 

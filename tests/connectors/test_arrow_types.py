@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ripple.connectors.files.parquet.files import ParquetSource
+from ripple.connectors.formats.arrow import NOT_ONE, OTHER_COLUMNS, ArrowValues
 from ripple.connectors.memory import IteratorSource, MemorySource
-from ripple.connectors.parquet.files import ParquetSource
 from ripple.connectors.record_shape import RecordShape
-from ripple.errors import InputError, SchemaError
-from ripple.schema.types import Bool, Field, Float, Int, Schema, String
-from ripple.values.arrow import NOT_ONE, OTHER_COLUMNS, ArrowValues
+from ripple.core.errors import InputError, SchemaError
+from ripple.model.schema.types import Bool, Field, Float, Int, Schema, String
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,25 +16,25 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripple.connectors.contract import NOWHERE
-from ripple.connectors.csv.format import TRADES, CsvFormat
-from ripple.connectors.csv.reader import CsvReader
-from ripple.connectors.csv.source import CsvSource
+from ripple.connectors.files.csv.format import TRADES, CsvFormat
+from ripple.connectors.files.csv.reader import CsvReader
+from ripple.connectors.files.csv.source import CsvSource
+from ripple.connectors.files.parquet.files import ParquetSink, ParquetSource
+from ripple.connectors.files.text.sink import TextFormat, TextSink
 from ripple.connectors.memory import ROWS_AT_ONCE, IteratorSource, MemorySink, MemorySource
-from ripple.connectors.parquet.files import ParquetSink, ParquetSource
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text.sink import TextFormat, TextSink
-from ripple.errors import InputError, OutputError, SchemaError
-from ripple.schema.checks import Checks
-from ripple.schema.types import Bool, Field, Float, Int64, Schema, String
+from ripple.core.errors import InputError, OutputError, SchemaError
+from ripple.model.schema.checks import Checks
+from ripple.model.schema.types import Bool, Field, Float, Int64, Schema, String
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ripple.batch import Batch
     from ripple.connectors.contract import Source
+    from ripple.model.batch import Batch
 
 SHAPE = RecordShape(
     Schema(

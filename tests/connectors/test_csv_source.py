@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.batch import Batch, Rejected
-from ripple.connectors.csv.format import TRADES, Comments, CsvFormat
-from ripple.connectors.csv.reader import CsvReader
-from ripple.connectors.csv.source import CsvSource, _Numbered
 from ripple.connectors.cutting import recut
+from ripple.connectors.files.csv.format import TRADES, Comments, CsvFormat
+from ripple.connectors.files.csv.reader import CsvReader
+from ripple.connectors.files.csv.source import CsvSource, _Numbered
 from ripple.connectors.line_blocks import line_blocks
-from ripple.errors import InputError, SchemaError
-from ripple.schema.checks import Checks
-from ripple.schema.types import Bool, Field, Float, Int, Int64, List, Option, Schema, String
+from ripple.core.errors import InputError, SchemaError
+from ripple.model.batch import Batch, Rejected
+from ripple.model.schema.checks import Checks
+from ripple.model.schema.types import Bool, Field, Float, Int, Int64, List, Option, Schema, String
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
-from ripple.batch import RAW_BYTES_MAX, Rejected
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.target import open_target
+from ripple.model.batch import RAW_BYTES_MAX, Rejected
 
 if TYPE_CHECKING:
     from pathlib import Path

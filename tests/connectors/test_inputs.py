@@ -1,4 +1,7 @@
-"""What a life reads that comes from a source of one iterator; tests/contract has the others."""
+"""What a life reads that comes from a source of one iterator.
+
+Tests/connectors/contract has the others.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.batch import Batch, Marker
-from ripple.connectors.csv.format import CsvFormat
-from ripple.connectors.csv.source import CsvSource
+from ripple.connectors.files.csv.format import CsvFormat
+from ripple.connectors.files.csv.source import CsvSource
 from ripple.connectors.inputs import Inputs, Signal
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.source_inputs import SourceInputs
-from ripple.log import PartitionWriter, Topic
-from ripple.schema.types import Field, Int64, Schema
+from ripple.model.batch import Batch, Marker
+from ripple.model.schema.types import Field, Int64, Schema
+from ripple.storage.log import PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.live import LiveExecutor
 from ripple.world.live_disk import LiveFile

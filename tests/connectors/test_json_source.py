@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ripple.batch import Rejected
-from ripple.connectors.json.source import LINE_LENGTH_BYTES_MAX, JsonSource
+from ripple.connectors.files.json.source import LINE_LENGTH_BYTES_MAX, JsonSource
 from ripple.connectors.record_shape import RecordShape
-from ripple.schema.checks import Checks
-from ripple.schema.types import Bool, Field, Float, Int, Schema, String
+from ripple.model.batch import Rejected
+from ripple.model.schema.checks import Checks
+from ripple.model.schema.types import Bool, Field, Float, Int, Schema, String
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:

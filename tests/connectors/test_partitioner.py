@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.errors import SchemaError
-from ripple.hashing import partition_of
-from ripple.keys.partitioner import key_bytes, partitioned
+from ripple.core.errors import SchemaError
+from ripple.core.hashing import partition_of
+from ripple.model.keys.partitioner import key_bytes, partitioned
 from tests.examples import EXAMPLES
 
 COLUMNS = {

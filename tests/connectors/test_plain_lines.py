@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.connectors.csv import parser
-from ripple.connectors.csv.format import TRADES, CsvFormat
-from ripple.connectors.csv.reader import CsvReader
+from ripple.connectors.files.csv import parser
+from ripple.connectors.files.csv.format import TRADES, CsvFormat
+from ripple.connectors.files.csv.reader import CsvReader
 from ripple.connectors.line_blocks import line_blocks
-from ripple.schema.checks import Checks
-from ripple.schema.types import Bool, Field, Float, Int, Schema, String
+from ripple.model.schema.checks import Checks
+from ripple.model.schema.types import Bool, Field, Float, Int, Schema, String
 from tests.connectors.test_csv_source import BytesInput
 from tests.examples import EXAMPLES
 

@@ -14,15 +14,15 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from ripple.connectors.postgres import answers
-from ripple.connectors.postgres.place import PostgresPlace
 from ripple.connectors.postgres.session import connected
+from ripple.connectors.postgres.uri import PostgresUri
 
 LET_IN = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I"
 
 
 def test_a_server_that_vanishes_is_not_waited_for_without_end() -> None:
     with mock.patch.object(answers.Connection, "connect") as connect:
-        connected(PostgresPlace.parse("//localhost/market/trades"), "test")
+        connected(PostgresUri.parse("//localhost/market/trades"), "test")
     told = conninfo_to_dict(connect.call_args[0][0])
     assert told["tcp_user_timeout"] == "30000"
     assert told["keepalives_idle"] == "10"

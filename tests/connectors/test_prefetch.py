@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ripple.connectors.contract import NOWHERE
-from ripple.connectors.parquet.files import ParquetSink
+from ripple.connectors.files.parquet.files import ParquetSink
+from ripple.connectors.files.text.sink import TextSink
 from ripple.connectors.prefetch import prefetched
 from ripple.connectors.synthetic.source import SyntheticSource
 from ripple.connectors.target import open_target
-from ripple.connectors.text.sink import TextSink
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def test_a_process_ends_although_it_has_not_read_to_the_end(tmp_path: Path, kind
         sink.write(batch.records, NOWHERE)
     sink.commit(NOWHERE)
     script = f"""
-from ripple.connectors.csv.format import TRADES
-from ripple.connectors.csv.source import CsvSource
-from ripple.connectors.parquet.files import ParquetSource
+from ripple.connectors.files.csv.format import TRADES
+from ripple.connectors.files.csv.source import CsvSource
+from ripple.connectors.files.parquet.files import ParquetSource
 source = {"CsvSource" if kind == "csv" else "ParquetSource"}({str(path)!r}, TRADES)
 batches = source.batches()
 print(next(batches).next_offset)
@@ -103,7 +103,7 @@ def test_what_never_waits_takes_no_thread_where_it_would_share_a_processor(
         (2, False, "prefetch"),
         (1, True, "prefetch"),
     ):
-        monkeypatch.setattr("ripple.processors.usable", lambda there=processors: there)
+        monkeypatch.setattr("ripple.world.processors.usable", lambda there=processors: there)
         computed_in.clear()
         ahead = prefetched(items(), 3, lambda: None, waits=waits)
         assert [next(ahead) for _ in range(3)] == [0, 1, 2]

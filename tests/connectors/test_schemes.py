@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import ripple as rp
-from ripple.batch import Batch
 from ripple.connectors import installed, registry
 from ripple.connectors.contract import Commit, Sink
-from ripple.connectors.csv.source import CsvSource
+from ripple.connectors.files.csv.source import CsvSource
 from ripple.connectors.locate import open_inputs, open_sink, open_source
 from ripple.connectors.memory import MemorySink
 from ripple.connectors.registry import USES, find, own
 from ripple.connectors.target import open_target
-from ripple.engine import Engine
-from ripple.errors import ConnectorError, InputError, OutputError
-from ripple.log import Topic
+from ripple.core.errors import ConnectorError, InputError, OutputError
+from ripple.engine.machine import Engine
+from ripple.model.batch import Batch
+from ripple.storage.log import Topic
 from ripple.world import LiveDisk
 from tests.cli.processes import RIPPLE, ripple, run, shell
 
@@ -435,7 +435,7 @@ def test_connector_of_inputs_is_asked_for_inputs(
         "    sink=", '    continued_source=Use("levels:again", "all of the log"),\n    sink=', 1
     ).replace(
         "CONNECTOR =",
-        "from ripple.connectors.log.places import open_inputs\n\n"
+        "from ripple.connectors.log.opening import open_inputs\n\n"
         "def again(place, reading):\n"
         "    return open_inputs(place, reading) if place else wrong(place, reading)\n\nCONNECTOR =",
     )

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.connectors.synthetic.source import SyntheticSource
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 
 
 def twin(i: int) -> dict:

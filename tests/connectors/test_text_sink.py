@@ -18,9 +18,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripple.connectors.contract import NOWHERE
+from ripple.connectors.files.text.sink import TextFormat, TextSink
 from ripple.connectors.target import ClosedPipeError, StreamTarget, open_target
-from ripple.connectors.text.sink import TextFormat, TextSink
-from ripple.errors import OutputError
+from ripple.core.errors import OutputError
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def test_standard_output_receives_all_of_a_large_batch() -> None:
         "import pyarrow as pa\n"
         "from ripple.connectors.contract import NOWHERE\n"
         "from ripple.connectors.target import open_target\n"
-        "from ripple.connectors.text.sink import TextSink\n"
+        "from ripple.connectors.files.text.sink import TextSink\n"
         "sink = TextSink(open_target('-'))\n"
         "sink.write(pa.record_batch({'n': pa.array(range(200_000))}), NOWHERE)\n"
         "sink.commit(NOWHERE)\n"

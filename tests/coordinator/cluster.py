@@ -10,13 +10,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coordinator import commands as cmd
-from coordinator import events as ev
-from coordinator import instructions as ins
-from coordinator.limits import MS, Limits
-from coordinator.state import Coordinator
-from coordinator.views import TRANSITIONS, Standing, View, Who
-from ripple.assignment import (
+from coordinator.decisions import commands as cmd
+from coordinator.decisions import events as ev
+from coordinator.decisions import instructions as ins
+from coordinator.decisions.limits import MS, Limits
+from coordinator.decisions.state import Coordinator
+from coordinator.decisions.views import TRANSITIONS, HealthState, View, Who
+from ripple.control.assignment import (
     Assignment,
     AssignmentError,
     Candidate,
@@ -28,9 +28,9 @@ from ripple.assignment import (
     empty,
     worker_of,
 )
-from ripple.assignment.rules import check_follows
+from ripple.control.assignment.rules import check_follows
 from ripple.world.ports import Guards, all_guards
-from tests.assignment.examples import CODE
+from tests.control.assignment.examples import CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,7 +134,7 @@ class Replica:
     left: set[str] = field(default_factory=set)
     served_ns: int = 0
     known_ns: dict[Who, int] = field(default_factory=dict)
-    standings: dict[Who, Standing] = field(default_factory=dict)
+    standings: dict[Who, HealthState] = field(default_factory=dict)
 
 
 class Cluster:
@@ -453,7 +453,7 @@ class Cluster:
     def _judge_standings(self, replica: Replica) -> None:
         seen = {who: v.standing for who, v in replica.state.verdicts(self.now_ns).items()}
         for who in replica.standings.keys() - seen.keys():
-            seen[who] = Standing.REMOVED
+            seen[who] = HealthState.REMOVED
         for who, standing in seen.items():
             before = replica.standings.get(who, standing)
             assert standing is before or standing in TRANSITIONS[before], (who, before, standing)

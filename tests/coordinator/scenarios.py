@@ -6,17 +6,24 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator import events as ev
-from coordinator import instructions as ins
-from coordinator.limits import Limits
-from coordinator.state import Coordinator
-from ripple.assignment import Assignment, AssignmentChain, Follower, Phase, Report, worker_of
-from ripple.assignment.rules import check_follows
+from coordinator.decisions import events as ev
+from coordinator.decisions import instructions as ins
+from coordinator.decisions.limits import Limits
+from coordinator.decisions.state import Coordinator
+from ripple.control.assignment import (
+    Assignment,
+    AssignmentChain,
+    Follower,
+    Phase,
+    Report,
+    worker_of,
+)
+from ripple.control.assignment.rules import check_follows
 from ripple.world import StoreError
-from tests.assignment.examples import candidate
+from tests.control.assignment.examples import candidate
 
 if TYPE_CHECKING:
-    from ripple.fenced import Reading
+    from ripple.storage.fenced import Reading
     from ripple.testing import SimWorld
 
 LIMITS = Limits(partitions=6)

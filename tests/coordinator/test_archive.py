@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.archive import GONE_AFTER_S, Archive
-from coordinator.views import Sighting, View
-from ripple.assignment import Stage
-from ripple.assignment.chain import VERSIONS_KEPT
-from ripple.assignment.version import empty
-from ripple.rpc.reading import RpcError
+from coordinator.decisions.views import Observation, View
+from coordinator.service.archive import GONE_AFTER_S, Archive
+from ripple.control.assignment import Stage
+from ripple.control.assignment.chain import VERSIONS_KEPT
+from ripple.control.assignment.version import empty
+from ripple.control.rpc.reading import RpcError
 from ripple.testing import SimWorld, sim_world
 from ripple.world.errors import StoreError
 
 
 def view(replica: str, number: int) -> View:
-    return View(replica, number, ((("w1", 1), Sighting(number, was_heard=True)),))
+    return View(replica, number, ((("w1", 1), Observation(number, was_heard=True)),))
 
 
 def told(story: Callable[[SimWorld], Awaitable[None]]) -> None:

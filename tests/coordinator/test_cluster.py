@@ -8,16 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator import events as ev
-from coordinator import instructions as ins
-from coordinator.limits import Limits
-from coordinator.progress import Progress
-from coordinator.state import Coordinator
-from ripple.assignment import Follower, Phase, Report, Share
+from coordinator.decisions import events as ev
+from coordinator.decisions import instructions as ins
+from coordinator.decisions.limits import Limits
+from coordinator.decisions.progress import Progress
+from coordinator.decisions.state import Coordinator
+from ripple.control.assignment import Follower, Phase, Report, Share
 from ripple.testing import explore
-from ripple.testing.sim_chance import Chance
-from ripple.testing.sim_faults import Drawn, Faults
-from ripple.testing.sim_run import run
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.faults import Drawn, Faults
+from ripple.testing.sim.run import run
 from ripple.world.ports import Guards, all_guards
 from tests.coordinator import scenarios
 from tests.coordinator.cluster import Cluster, explain, play, without

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.graphs import added, ranked
-from ripple.dashboard.figures import Rates
+from coordinator.dashboard.graphs import added, ranked
+from ripple.client.dashboard.figures import Rates
 
 SECOND_NS = 1_000_000_000
 

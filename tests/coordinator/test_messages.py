@@ -8,8 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.commands import Command, Drain, Freeze, Move, PinTo, Undrain, Unfreeze, Unpin
-from coordinator.messages import (
+from coordinator.decisions.commands import (
+    Command,
+    Drain,
+    Freeze,
+    Move,
+    PinTo,
+    Undrain,
+    Unfreeze,
+    Unpin,
+)
+from coordinator.decisions.status import (
+    AlertStatus,
+    MemberStatus,
+    MoveStatus,
+    PartitionStatus,
+    Status,
+)
+from coordinator.decisions.views import HealthState, Observation, View
+from coordinator.service.messages import (
     ViewAnswer,
     command_from_bytes,
     command_to_bytes,
@@ -20,12 +37,10 @@ from coordinator.messages import (
     view_from_bytes,
     view_to_bytes,
 )
-from coordinator.status import AlertStatus, MemberStatus, MoveStatus, PartitionStatus, Status
-from coordinator.status_messages import status_from_bytes, status_to_bytes
-from coordinator.views import Sighting, Standing, View
-from ripple.assignment import Alert, Backpressure, Level, Phase
-from ripple.rpc import cluster_pb2 as pb
-from ripple.rpc.reading import RpcError
+from coordinator.service.status_messages import status_from_bytes, status_to_bytes
+from ripple.control.assignment import Alert, Backpressure, Level, Phase
+from ripple.control.rpc import cluster_pb2 as pb
+from ripple.control.rpc.reading import RpcError
 from tests.examples import EXAMPLES
 
 COMMANDS = [
@@ -40,7 +55,10 @@ COMMANDS = [
 VIEW = View(
     "c1",
     12,
-    ((("w1", 3), Sighting(250_000_000, was_heard=True)), (("w2", 4), Sighting(0, False, True))),
+    (
+        (("w1", 3), Observation(250_000_000, was_heard=True)),
+        (("w2", 4), Observation(0, False, True)),
+    ),
 )
 STATUS = Status(
     replica="c1",
@@ -51,10 +69,10 @@ STATUS = Status(
     unowned=1,
     members=(
         MemberStatus(
-            *("w1", 3, Standing.ACTIVE, 250, 0.0, 4, False, (("health", "w1:9100"),)),
+            *("w1", 3, HealthState.ACTIVE, 250, 0.0, 4, False, (("health", "w1:9100"),)),
             Backpressure(Level.SLOW, 0.83, "outboxes"),
         ),
-        MemberStatus("w2", 9, Standing.SUSPECTED, 4100, None, 3, True, ()),
+        MemberStatus("w2", 9, HealthState.SUSPECTED, 4100, None, 3, True, ()),
     ),
     moves=(MoveStatus(2, "w1/0", "w2/0", Phase.WARMING, 1),),
     pins=((0, "w1", "its cache"),),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.placement import Owners, place
-from coordinator.ring import Ring, partition_point, point_of
+from coordinator.decisions.placement import Owners, place
+from coordinator.decisions.ring import Ring, partition_point, point_of
 
 NAMES = [f"worker-{number}" for number in range(7)]
 members = st.sets(st.sampled_from(NAMES))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze, Unpin
-from coordinator.limits import Limits
-from coordinator.planning import Facts, next_version
-from ripple.assignment import Assignment, Candidate, Phase, Share, Stage, empty, worker_of
-from ripple.assignment.rules import check_follows
-from tests.assignment.examples import CODE, member
+from coordinator.decisions.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze, Unpin
+from coordinator.decisions.limits import Limits
+from coordinator.decisions.planning import Facts, next_version
+from ripple.control.assignment import Assignment, Candidate, Phase, Share, Stage, empty, worker_of
+from ripple.control.assignment.rules import check_follows
+from tests.control.assignment.examples import CODE, member
 
 
 def candidate(worker: str, **changes: Any) -> Candidate:

@@ -22,17 +22,17 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from ripple.assignment import Alert, Assignment, AssignmentChain, Candidate, Code, Report
-from ripple.rpc.methods import SERVICE
-from ripple.store import DiskStore
+from ripple.control.assignment import Alert, Assignment, AssignmentChain, Candidate, Code, Report
+from ripple.control.rpc.methods import SERVICE
+from ripple.storage.store import DiskStore
 from ripple.world import LiveDisk, live_world
 from ripple.world.live_control import LiveControl
-from tests.assignment.examples import CODE, candidate
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cli.processes import run as run_command
+from tests.control.assignment.examples import CODE, candidate
 from tests.patience import PATIENCE_S, comes
 from tests.services.server import free_port
-from worker.membership import Membership
+from worker.supervisor.membership import Membership
 
 COORDINATOR = [sys.executable, "-m", "coordinator", "--log-format", "text"]
 QUICK = ("--partitions=4", "--version-interval-ms=100", "--jitter-ms=50")

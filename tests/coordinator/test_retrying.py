@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from coordinator.retrying import ASKED_MAX, Retry, Retrying, retry
+from coordinator.dashboard.letter_retry import ASKED_MAX, Retry, Retrying, retry
 from ripple.cli.main import main
-from ripple.dashboard.contract import AskedError
-from ripple.log import Topic
+from ripple.client.dashboard.contract import AskedError
+from ripple.storage.log import Topic
 from ripple.world import LiveDisk
-from tests.log.trades import read_all
-from tests.partition.test_dead_letter_command import TRADES, write_letters
+from tests.storage.log.trades import read_all
+from tests.task.test_dead_letter_command import TRADES, write_letters
 
 ONE: dict[str, Any] = {
     "pipeline": "vwap", "partition": 0, "input": "trades", "offset": "12", "reason": "mended",
@@ -77,7 +77,7 @@ def test_retries_are_done_one_after_the_other_and_only_a_few_wait(
             at_work -= 1
             return {"done": f"{asked.offset} {store} {source}"}
 
-        monkeypatch.setattr("coordinator.retrying.retry", counted)
+        monkeypatch.setattr("coordinator.dashboard.letter_retry.retry", counted)
         retrying = Retrying("st", "log:d/t")
         asked = [asyncio.create_task(retrying.do(Retry.of(ONE, "me"))) for _ in range(ASKED_MAX)]
         await asyncio.sleep(0)

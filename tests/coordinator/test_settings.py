@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.limits import Limits
+from coordinator.decisions.limits import Limits
 from coordinator.settings import SETTINGS, Settings, load
-from ripple.errors import LimitError
-from ripple.settings import SettingsError, arguments, read_file
-from ripple.store.s3_settings import S3Settings
+from ripple.core.errors import LimitError
+from ripple.core.settings import SettingsError, arguments, read_file
+from ripple.storage.store.s3_settings import S3Settings
 
 # As the book has it.
 BOOK = b"""((cluster

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.standbys import standbys
-from ripple.assignment import Share, worker_of
+from coordinator.decisions.standbys import standbys
+from ripple.control.assignment import Share, worker_of
 
 MEMBERS = [f"w{worker}/{slot}" for worker in range(4) for slot in range(2)]
 SOMEBODY = st.none() | st.sampled_from([*MEMBERS, "gone/0"])

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator import events as ev
-from coordinator import instructions as ins
-from coordinator.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze
-from coordinator.limits import MS, Limits
-from coordinator.state import Coordinator
-from coordinator.status import AlertStatus, status_of
-from coordinator.views import Standing
-from coordinator.waiting import Waiting
-from ripple.assignment import (
+from coordinator.decisions import events as ev
+from coordinator.decisions import instructions as ins
+from coordinator.decisions.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze
+from coordinator.decisions.join_queue import JoinQueue
+from coordinator.decisions.limits import MS, Limits
+from coordinator.decisions.state import Coordinator
+from coordinator.decisions.status import AlertStatus, status_of
+from coordinator.decisions.views import HealthState
+from ripple.control.assignment import (
     Alert,
     Assignment,
     AssignmentError,
@@ -24,7 +24,7 @@ from ripple.assignment import (
     Phase,
     Report,
 )
-from tests.assignment.examples import CODE, candidate
+from tests.control.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, Worker, without
 
 
@@ -230,7 +230,7 @@ def test_of_two_workers_of_one_name_the_second_waits_and_takes_nothing() -> None
 
 
 def test_who_cannot_join_yet_does_not_end_the_collecting_of_others() -> None:
-    waiting = Waiting(Limits())
+    waiting = JoinQueue(Limits())
     waiting.asks(candidate("w1", "second"), 0)
     for second in range(1, 12):
         waiting.asks(candidate("w1", "second"), second * 10**9)
@@ -611,7 +611,7 @@ def test_status_tells_who_is_there_and_what_moves() -> None:
     now = status(one)
     assert now.summary == (3, 3, 8, one.newest.version)
     assert [(m.id, m.standing, m.load) for m in now.members] == [
-        (f"w{number}", Standing.ACTIVE, 0.5) for number in range(3)
+        (f"w{number}", HealthState.ACTIVE, 0.5) for number in range(3)
     ]
     assert sum(m.partitions for m in now.members) == 8
     assert now.replicas == ("c1 boot 0",)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from coordinator.talks import Talk, Talks
-from ripple.rpc import words
-from ripple.rpc.messages import told_from_bytes
+from coordinator.service.sessions import WorkerSession, WorkerSessions
+from ripple.control.rpc import words
+from ripple.control.rpc.messages import told_from_bytes
 from ripple.world.control import UnreachableError
 
 WHO = ("w1", 3)
@@ -32,12 +32,12 @@ class Slow:
         raise AssertionError("nobody listens here")
 
 
-def talk() -> Talk:
-    return Talk(Slow())
+def talk() -> WorkerSession:
+    return WorkerSession(Slow())
 
 
 def test_member_is_told_where_it_spoke_last() -> None:
-    talks, old, new = Talks(), talk(), talk()
+    talks, old, new = WorkerSessions(), talk(), talk()
     for each in (old, new):
         talks.begin(each)
         talks.speaks(each, WHO)
@@ -47,7 +47,7 @@ def test_member_is_told_where_it_spoke_last() -> None:
 
 
 def test_candidate_that_joins_is_no_candidate_any_more() -> None:
-    talks, one = Talks(), talk()
+    talks, one = WorkerSessions(), talk()
     talks.begin(one)
     talks.asks(one, "n1")
     talks.speaks(one, WHO)
@@ -55,7 +55,7 @@ def test_candidate_that_joins_is_no_candidate_any_more() -> None:
 
 
 def test_candidate_under_another_nonce_is_another() -> None:
-    talks, one, other = Talks(), talk(), talk()
+    talks, one, other = WorkerSessions(), talk(), talk()
     talks.begin(one)
     talks.begin(other)
     talks.asks(one, "n1")
@@ -68,8 +68,8 @@ def test_candidate_under_another_nonce_is_another() -> None:
 def test_slow_worker_is_told_the_newest_of_each_kind() -> None:
     async def main() -> None:
         slow = Slow()
-        one = Talk(slow)
-        talks = Talks()
+        one = WorkerSession(slow)
+        talks = WorkerSessions()
         talks.begin(one)
         talks.asks(one, "n")
         sending = asyncio.ensure_future(one.send_all())
@@ -97,7 +97,7 @@ def test_conversation_that_breaks_is_told_nothing_more() -> None:
     async def main() -> None:
         slow = Slow(0)
         slow.may.set()
-        one = Talk(slow)
+        one = WorkerSession(slow)
         one.announce(1)
         await asyncio.wait_for(one.send_all(), 5)
         assert slow.told == []

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.hearing import Hearing
-from coordinator.limits import MS, Limits
-from coordinator.views import (
+from coordinator.decisions.failure_detector import FailureDetector
+from coordinator.decisions.limits import MS, Limits
+from coordinator.decisions.views import (
     TRANSITIONS,
-    Sighting,
-    Standing,
-    Verdict,
+    HealthState,
+    Observation,
     View,
     Who,
+    WorkerHealth,
     is_mass_silence,
     merged,
 )
 
 LIMITS = Limits()
 W: Who = ("w1", 3)
-ACTIVE, SUSPECTED, DEAD, REMOVED = Standing
+ACTIVE, SUSPECTED, DEAD, REMOVED = HealthState
 
 LEGAL = {
     (ACTIVE, SUSPECTED),
@@ -38,21 +38,21 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize(("before", "after"), list(product(Standing, Standing)))
-def test_standing_changes_as_the_table_has_it(before: Standing, after: Standing) -> None:
+@pytest.mark.parametrize(("before", "after"), list(product(HealthState, HealthState)))
+def test_standing_changes_as_the_table_has_it(before: HealthState, after: HealthState) -> None:
     assert (after in TRANSITIONS[before]) == ((before, after) in LEGAL)
 
 
-def heard(seconds: float) -> Sighting:
-    return Sighting(round(seconds * 1e9), was_heard=True)
+def heard(seconds: float) -> Observation:
+    return Observation(round(seconds * 1e9), was_heard=True)
 
 
-def unheard(seconds: float) -> Sighting:
-    return Sighting(round(seconds * 1e9), was_heard=False)
+def unheard(seconds: float) -> Observation:
+    return Observation(round(seconds * 1e9), was_heard=False)
 
 
-def ended(seconds: float) -> Sighting:
-    return Sighting(round(seconds * 1e9), was_heard=True, has_ended=True)
+def ended(seconds: float) -> Observation:
+    return Observation(round(seconds * 1e9), was_heard=True, has_ended=True)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def ended(seconds: float) -> Sighting:
     ],
 )
 def test_verdict_is_that_of_the_view_that_heard_it_last(
-    own: Sighting, others: list[Sighting], standing: Standing
+    own: Observation, others: list[Observation], standing: HealthState
 ) -> None:
     verdict = merged({W: own}, [{W: other} for other in others], LIMITS)[W]
     assert verdict.standing is standing
 
 
 sightings = st.builds(
-    Sighting,
+    Observation,
     st.integers(0, 20).map(lambda seconds: seconds * 10**9),
     was_heard=st.booleans(),
     has_ended=st.booleans(),
@@ -101,7 +101,7 @@ ORDER = [ACTIVE, SUSPECTED, DEAD]
 
 @given(sightings, st.lists(sightings), st.randoms(use_true_random=False))
 def test_order_of_views_changes_nothing(
-    own: Sighting, others: list[Sighting], random: object
+    own: Observation, others: list[Observation], random: object
 ) -> None:
     views = [{W: other} for other in others]
     assert merged({W: own}, views, LIMITS) == merged({W: own}, views[::-1], LIMITS)
@@ -109,7 +109,7 @@ def test_order_of_views_changes_nothing(
 
 @given(sightings, st.lists(sightings), sightings)
 def test_one_more_view_that_heard_it_makes_nobody_more_dead(
-    own: Sighting, others: list[Sighting], more: Sighting
+    own: Observation, others: list[Observation], more: Observation
 ) -> None:
     views = [{W: other} for other in others]
     before = merged({W: own}, views, LIMITS)[W].standing
@@ -119,7 +119,7 @@ def test_one_more_view_that_heard_it_makes_nobody_more_dead(
 
 @given(sightings, st.lists(sightings))
 def test_nobody_is_dead_whom_any_view_has_heard_lately(
-    own: Sighting, others: list[Sighting]
+    own: Observation, others: list[Observation]
 ) -> None:
     verdict = merged({W: own}, [{W: other} for other in others], LIMITS)[W]
     for one in [own, *others]:
@@ -133,7 +133,9 @@ def test_nobody_is_dead_whom_any_view_has_heard_lately(
 )
 def test_mass_silence_is_two_and_more_than_a_third(silent: int, of: int, is_mass: bool) -> None:
     verdicts = {
-        (f"w{number}", 1): Verdict(SUSPECTED if number < silent else ACTIVE, 0, number >= silent)
+        (f"w{number}", 1): WorkerHealth(
+            SUSPECTED if number < silent else ACTIVE, 0, number >= silent
+        )
         for number in range(of)
     }
     assert is_mass_silence(verdicts, LIMITS) is is_mass
@@ -146,13 +148,13 @@ def at(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def hearing(*members: Who) -> Hearing:
-    one = Hearing("c1", LIMITS, 0)
+def hearing(*members: Who) -> FailureDetector:
+    one = FailureDetector("c1", LIMITS, 0)
     one.members_are(members or [W], 0)
     return one
 
 
-def doomed(one: Hearing, seconds: float) -> list[Who]:
+def doomed(one: FailureDetector, seconds: float) -> list[Who]:
     one.looked(at(seconds))
     return one.doomed(one.verdicts(at(seconds)), at(seconds))
 
@@ -233,7 +235,7 @@ def test_own_view_that_comes_back_is_not_another() -> None:
 MANY: list[Who] = [("w1", 1), ("w2", 1), ("w3", 1), ("w4", 1)]
 
 
-def mass(one: Hearing, seconds: float, *, wrote: bool = True) -> list[Who]:
+def mass(one: FailureDetector, seconds: float, *, wrote: bool = True) -> list[Who]:
     for who in MANY[2:]:
         one.heard(who, at(seconds))
     if wrote:
@@ -262,7 +264,7 @@ def test_those_nobody_has_looked_at_for_long_enough_count_as_silent() -> None:
     one.members_are([*MANY, ("w5", 4)], at(20))
     one.heard(MANY[1], at(20.5))
     verdicts = one.verdicts(at(21))
-    assert verdicts["w5", 4] == Verdict(ACTIVE, at(1), is_heard=False)
+    assert verdicts["w5", 4] == WorkerHealth(ACTIVE, at(1), is_heard=False)
     assert mass(one, 21) == []
     one.heard(("w5", 4), at(22))
     one.heard(MANY[1], at(22))

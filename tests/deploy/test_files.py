@@ -20,12 +20,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import coordinator.__main__
-import ripple.flight.__main__
+import ripple.client.flight.__main__
 import worker.__main__
 from coordinator.settings import SETTINGS as OF_COORDINATOR
-from ripple.flight.settings import SETTINGS as OF_GATEWAY
-from ripple.kafka.settings import SETTINGS as OF_KAFKA
-from ripple.settings import CONFIG_VARIABLE, Setting
+from ripple.client.flight.settings import SETTINGS as OF_GATEWAY
+from ripple.connectors.kafka.settings import SETTINGS as OF_KAFKA
+from ripple.core.settings import CONFIG_VARIABLE, Setting
 from tests.deploy import compose, manifests
 from tests.deploy.compose import ROOT
 from worker.settings import SETTINGS as OF_WORKER
@@ -33,7 +33,7 @@ from worker.settings import SETTINGS as OF_WORKER
 PROGRAMS: dict[str, tuple[Callable[[Sequence[str]], int], tuple[Setting, ...]]] = {
     "ripple-worker": (worker.__main__.main, OF_WORKER),
     "ripple-coordinator": (coordinator.__main__.main, OF_COORDINATOR),
-    "ripple-gateway": (ripple.flight.__main__.main, OF_GATEWAY),
+    "ripple-gateway": (ripple.client.flight.__main__.main, OF_GATEWAY),
 }
 SERVICES = compose.services()
 PROCESSES = [one for one in SERVICES.values() if one.command and one.command[0] in PROGRAMS]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ripple.probes import Page, serve_pages
+from ripple.control.probes import Page, serve_pages
 from ripple.world.live_network import LiveNetwork
 from tests.deploy.compose import ROOT
 

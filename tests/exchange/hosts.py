@@ -15,35 +15,35 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.batch import Batch
-from ripple.checkpoint import Checkpoints
+from ripple.connectors.commit_group import SinkGroup
+from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogSink, schema_of_output
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.text.cut_record import Owner
-from ripple.credentials import Credentials
-from ripple.cut import is_within
-from ripple.engine import Engine
-from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.follower import Follower
-from ripple.errors import RippleError
-from ripple.events import Committed, Event, PartitionFailed
+from ripple.core.credentials import Credentials
+from ripple.core.cut import is_within
+from ripple.core.errors import RippleError
+from ripple.core.events import Committed, Event, PartitionFailed
+from ripple.core.row_ops import OP
+from ripple.engine.machine import Engine
+from ripple.engine.machine.follower import Follower
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.exchange.exchange import Route
 from ripple.exchange.limits import ExchangeLimits
-from ripple.log import PartitionReader, PartitionWriter, Topic
-from ripple.ops import OP
-from ripple.partition.group import SinkGroup
-from ripple.partition.keeper import Keeper
-from ripple.partition.life import Life
-from ripple.partition.settings import Settings
-from ripple.pipeline.plan import Plan
-from ripple.pipeline.stages import stages_of
+from ripple.model.batch import Batch
+from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.topology import stages_of
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.log import PartitionReader, PartitionWriter, Topic
+from ripple.task.active import ActiveTask
+from ripple.task.durable_state import DurableState
+from ripple.task.settings import Settings
 from ripple.testing import SimCluster, SimDisk, SimWorld, sim_world
 from ripple.world.ports import World
-from tests.engine.staged import Spread
-from worker.exchange import ExchangePort
-from worker.stage_partition import StagePartition, StageSite
-from worker.stages import sinks_of
+from tests.engine.machine.staged import Spread
+from worker.engine.exchange import ExchangePort
+from worker.engine.stage_runner import StageContext, StageRunner
+from worker.engine.stages import sinks_of
 
 END_NS = 10**6  # after all windows of the trades
 SETTINGS = Settings(
@@ -309,8 +309,8 @@ class Machine:
             address=f"{name}:1", key=key, insecure=True, limits=hosts.limits,
         )  # fmt: skip
         self.running: dict[Place, tuple[int, asyncio.Task[None]]] = {}
-        self.later: dict[Place, tuple[int, StagePartition]] = {}
-        self.ending: list[StagePartition] = []
+        self.later: dict[Place, tuple[int, StageRunner]] = {}
+        self.ending: list[StageRunner] = []
 
     async def run(self) -> None:
         await self.port.open()
@@ -361,8 +361,8 @@ class Machine:
         inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
         shows = sinks_of(self.pipeline.plan, stage)
         sending = exchange.send(stage, number, epoch, inputs.wake, shows)
-        keeper = Keeper(checkpoints, self.world, epoch=epoch)
-        first = Life(
+        keeper = DurableState(checkpoints, self.world, epoch=epoch)
+        first = ActiveTask(
             self.pipeline.plan, inputs, outputs, keeper, settings=self.hosts.settings,
             tell=partial(self.hosts.told, place), staged=True, sends=sending,
         )  # fmt: skip
@@ -382,13 +382,13 @@ class Machine:
             del self.later[place]
             self.ending.append(hosted)
         if epoch is not None and place not in self.later:
-            hosted = StagePartition(self.site(place))
+            hosted = StageRunner(self.site(place))
             self.later[place] = epoch, hosted
             hosted.own(epoch // 1024)
 
-    def site(self, place: Place) -> StageSite:
+    def site(self, place: Place) -> StageContext:
         stage, number = place
-        return StageSite(
+        return StageContext(
             self.world, self.pipeline.plan, self.world.store, self.port.exchange,  # type: ignore[arg-type]
             partial(self.pipeline.sinks, self.world, place), self.pipeline.number_of(place),
             stage, number, self.pipeline.counts[stage - 1], self.hosts.settings,

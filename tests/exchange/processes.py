@@ -9,17 +9,17 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from ripple.cut import is_within
-from ripple.engine import Engine
-from ripple.engine.follower import Follower
-from ripple.engine.senders import BehindError, GapError, SupersededError
+from ripple.core.cut import is_within
+from ripple.engine.edges.senders import BehindError, GapError, SupersededError
+from ripple.engine.machine import Engine
+from ripple.engine.machine.follower import Follower
 from ripple.exchange.exchange import Exchange, Route
-from ripple.exchange.following import Following
 from ripple.exchange.limits import ExchangeLimits
-from ripple.exchange.sending import Sending
+from ripple.exchange.publication import Publication
 from ripple.exchange.session import Session
-from ripple.pipeline.plan import Plan
-from tests.engine.staged import Spread
+from ripple.exchange.subscription import Subscription
+from ripple.model.pipeline.plan import Plan
+from tests.engine.machine.staged import Spread
 
 SECOND_NS = 1_000_000_000
 
@@ -31,8 +31,8 @@ class Partition:
         self.stage, self.number, self.node = stage, number, node
         self.epoch = 0
         self.process: Process
-        self.sending: Sending | None = None
-        self.following: Following | None = None
+        self.sending: Publication | None = None
+        self.following: Subscription | None = None
         self.reached: dict[str, int] = {}
 
     @property

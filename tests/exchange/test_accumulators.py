@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
-from ripple.encoding import arrow
-from ripple.engine import Engine
+from ripple.core.codec import arrow
+from ripple.engine.machine import Engine
 from ripple.exchange.edges import edges_of
-from ripple.schema.arrow import to_arrow
-from tests.engine.ticks import Tick
+from ripple.model.schema.arrow import to_arrow
+from tests.engine.machine.ticks import Tick
 
 NAMES = ("symbol", "price", "size", "venue", "timestamp_ns")
 AGGREGATES = {

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from ripple.exchange.limits import ExchangeLimits
-from ripple.pipeline.stages import EdgeKind
-from tests.engine.staged import Spread
-from tests.engine.test_stages import KINDS, PLANS, trades
+from ripple.model.pipeline.topology import EdgeKind
+from tests.engine.machine.staged import Spread
+from tests.engine.machine.test_stages import KINDS, PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.processes import Cluster
 

@@ -11,9 +11,9 @@ import pytest
 
 from ripple.exchange.limits import ExchangeLimits
 from ripple.testing import SimCluster, on_cluster
-from ripple.testing.sim_faults import Planned
-from ripple.testing.sim_run import run
-from tests.engine.test_stages import PLANS, trades
+from ripple.testing.sim.faults import Planned
+from ripple.testing.sim.run import run
+from tests.engine.machine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import SETTINGS, Hosts, Pipeline
 from tests.world.clusters import simulate

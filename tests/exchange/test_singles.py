@@ -8,18 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.credentials import Credentials, Side
-from ripple.engine import Engine
-from ripple.engine.arrow_types import arrow_fields
-from ripple.engine.edge_changes import EdgeChanges
+from ripple.core.credentials import Credentials, Side
+from ripple.core.row_ops import OP, OP_FINAL, OP_REMOVE, OP_SET
+from ripple.engine.edges.edge_changes import EdgeChanges
+from ripple.engine.machine import Engine
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.exchange.edges import Edge, Stream
 from ripple.exchange.exchange import Exchange, Route
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import BEAT_NS, BEATS_MAX
 from ripple.exchange.singles import Single, SinglePeer, Singles
-from ripple.ops import OP, OP_FINAL, OP_REMOVE, OP_SET
-from ripple.schema.arrow import to_arrow
-from ripple.schema.types import (
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.records import delta_of
+from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.types import (
     Case,
     Field,
     Int64,
@@ -31,9 +33,7 @@ from ripple.schema.types import (
     String,
     Variant,
 )
-from ripple.wire.bin_prot import codec_for
-from ripple.wire.records import delta_of
-from tests.engine.test_stages import PLANS, trades
+from tests.engine.machine.test_stages import PLANS, trades
 from tests.exchange.plain_peer import PlainPeer, Refused, schema_of
 
 PLAN = PLANS["by-venue"]

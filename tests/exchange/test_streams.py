@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.encoding import arrow
-from ripple.engine.edge_changes import EdgeChanges
-from ripple.errors import InputError, LimitError
+from ripple.core.codec import arrow
+from ripple.core.errors import InputError, LimitError
+from ripple.engine.edges.edge_changes import EdgeChanges
 from ripple.exchange.edges import Stream, edges_of
 from ripple.exchange.exchange import Exchange, Route
 from ripple.exchange.limits import ExchangeLimits
-from ripple.wire.edge_messages import Bundle, Follow, Grant, Section, Unfollow
-from ripple.wire.link_limits import LinkLimits
-from tests.engine.test_stages import PLANS, trades
+from ripple.exchange.wire.edge_messages import Bundle, Follow, Grant, Section, Unfollow
+from ripple.exchange.wire.link_limits import LinkLimits
+from tests.engine.machine.test_stages import PLANS, trades
 from tests.exchange.processes import Cluster, Connection, Partition
 
 PLAN = PLANS["by-venue"]

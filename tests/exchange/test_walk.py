@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ripple.credentials import READS_S, Credentials, Side
+from ripple.core.credentials import READS_S, Credentials, Side
 from ripple.exchange.edges import edges_of, shown_of
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import CAPABILITIES, Session
 from ripple.exchange.singles import Singles, singles_of
-from ripple.wire.edge_messages import Follow, Release, Unfollow
-from ripple.wire.envelope import Decoder, encode
-from ripple.wire.messages import (
+from ripple.exchange.wire.edge_messages import Follow, Release, Unfollow
+from ripple.exchange.wire.envelope import Decoder, encode
+from ripple.exchange.wire.messages import (
     MESSAGES,
     Goodbye,
     Handshake,
@@ -22,8 +22,8 @@ from ripple.wire.messages import (
     from_frame,
     to_frame,
 )
-from tests.engine.test_stages import PLANS
-from tests.wire.test_messages import SAMPLES
+from tests.engine.machine.test_stages import PLANS
+from tests.exchange.wire.test_messages import SAMPLES
 
 PLAN = PLANS["by-venue"]
 EDGES, SHOWN = edges_of(PLAN), shown_of(PLAN)

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as KafkaPartition
 
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics
@@ -155,7 +156,7 @@ async def show(bootstrap: str, seen: Seen) -> None:
         enable_auto_commit=False,
     )
     async with consumer:
-        consumer.assign([TopicPartition(topic, n) for topic in OUTPUTS for n in range(PARTITIONS)])
+        consumer.assign([KafkaPartition(topic, n) for topic in OUTPUTS for n in range(PARTITIONS)])
         shown_s = 0.0
         while True:
             for place, records in (await consumer.getmany(timeout_ms=500)).items():

@@ -25,7 +25,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
+from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.client import AIOKafkaClient
 
 from tests.patience import PATIENCE_S
@@ -271,7 +272,7 @@ async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
         await client.set_topics([topic])
         numbers = client.cluster.partitions_for_topic(topic) or ()
         return {
-            number: client.cluster.leader_for_partition(TopicPartition(topic, number))
+            number: client.cluster.leader_for_partition(KafkaPartition(topic, number))
             for number in sorted(numbers)
         }
     finally:

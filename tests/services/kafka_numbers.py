@@ -6,13 +6,13 @@ import pyarrow as pa
 
 import ripple as rp
 from ripple.connectors.contract import Commit
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup
-from ripple.kafka.rows import Rows
-from ripple.kafka.whose import Whose
-from ripple.kafka.written import Written
-from ripple.ops import OP, OP_SET
-from ripple.world.broker import Place
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.group import KafkaGroup
+from ripple.connectors.kafka.group_partition import GroupPartition
+from ripple.connectors.kafka.rows import Rows
+from ripple.connectors.kafka.topic_target import TopicTarget
+from ripple.core.row_ops import OP, OP_SET
+from ripple.world.broker import TopicPartition
 from ripple.world.live import LiveClock
 
 
@@ -31,13 +31,13 @@ PLAN = (
 
 
 def group_of(
-    broker: KafkaBroker, whose: Whose, topic: str, reads: Place | None = None
+    broker: KafkaBroker, whose: GroupPartition, topic: str, reads: TopicPartition | None = None
 ) -> KafkaGroup:
     """Return the outputs of a partition. reads: where its numbers are, if brokers have them."""
     return KafkaGroup(
         broker,
         whose,
-        {"out": Written(topic, Rows(PLAN, PLAN.outputs[0], topic))},
+        {"out": TopicTarget(topic, Rows(PLAN, PLAN.outputs[0], topic))},
         clock=LiveClock(),
         offsets=lambda cut: {} if reads is None else {reads: cut["numbers"]},
     )

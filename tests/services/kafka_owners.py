@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ripple.connectors.connector import Part
-from ripple.errors import OutputError
-from ripple.fenced import FencedError
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.group import KafkaGroup
-from ripple.kafka.settings import Security
-from ripple.kafka.whose import Whose
-from ripple.world.broker import Place
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.group import KafkaGroup
+from ripple.connectors.kafka.group_partition import GroupPartition
+from ripple.connectors.kafka.settings import Security
+from ripple.core.errors import OutputError
+from ripple.storage.fenced import FencedError
+from ripple.world.broker import TopicPartition
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Brokers
 from tests.services.kafka_numbers import commit_rows, group_of, opened
@@ -69,8 +69,8 @@ class Owners:
 
     async def _own(self, part: int, epoch: int, begun: asyncio.Event) -> None:
         broker = KafkaBroker(self.bootstrap, Security())
-        whose = Whose("owned", Part(part, PARTITIONS))
-        group = group_of(broker, whose, "out", Place("numbers", part))
+        whose = GroupPartition("owned", Part(part, PARTITIONS))
+        group = group_of(broker, whose, "out", TopicPartition("numbers", part))
         keys = range(part * KEYS, (part + 1) * KEYS)
         try:
             number = await self._begin(group, epoch)

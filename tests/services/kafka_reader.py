@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as KafkaPartition
 
 from tests.services.kafka_topics import Topics
 
@@ -37,7 +38,7 @@ async def read(bootstrap: str, topic: str) -> Records:
             (told,) = await topics.described(topic)
         if not told:
             return {}  # nobody has made it yet
-        places = [TopicPartition(topic, number) for number in range(told)]
+        places = [KafkaPartition(topic, number) for number in range(told)]
         consumer.assign(places)
         await consumer.seek_to_beginning(*places)
         ends = await consumer.end_offsets(places)

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
-from ripple.world.broker import Place, Record, Records
+from ripple.world.broker import Record, Records, TopicPartition
 from tests.patience import PAUSE_S
 
 
@@ -56,7 +57,7 @@ class Topics:
         """Remove a topic."""
         await self._admin.delete_topics([self._prefix + topic])
 
-    async def append(self, place: Place, records: Sequence[Record], **how: Any) -> None:
+    async def append(self, place: TopicPartition, records: Sequence[Record], **how: Any) -> None:
         """Write without a transaction. how: AIOKafkaProducer's."""
         producer = self._plain
         if producer is None or how:
@@ -64,17 +65,17 @@ class Topics:
             self._plain = None if how else producer
         await self._send(producer, place, records)
 
-    async def remove_before(self, place: Place, offset: int) -> None:
+    async def remove_before(self, place: TopicPartition, offset: int) -> None:
         """Remove what retention would."""
-        at = TopicPartition(self._prefix + place.topic, place.partition)
+        at = KafkaPartition(self._prefix + place.topic, place.partition)
         await self._admin.delete_records({at: RecordsToDelete(offset)})
 
-    async def written(self, places: Sequence[Place]) -> dict[Place, int]:
+    async def written(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where partitions end, with what is of no committed transaction."""
         if self._consumer is None:
             self._consumer = AIOKafkaConsumer(**self._given)
             await self._consumer.start()
-        full = [TopicPartition(self._prefix + one.topic, one.partition) for one in places]
+        full = [KafkaPartition(self._prefix + one.topic, one.partition) for one in places]
         found = await self._consumer.end_offsets(full)
         return {place: found[one] for place, one in zip(places, full, strict=True)}
 
@@ -90,7 +91,7 @@ class Topics:
         return producer
 
     async def _send(
-        self, producer: AIOKafkaProducer, place: Place, records: Sequence[Record]
+        self, producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[Record]
     ) -> None:
         sent = [
             await producer.send(
@@ -115,13 +116,13 @@ class SlowProducer:
         self._topics = topics
         self._producer = producer
         self._is_begun = False
-        self._places: dict[Place, None] = {}
+        self._places: dict[TopicPartition, None] = {}
 
     def begin(self) -> None:
         self._is_begun = False
         self._places.clear()
 
-    async def send(self, place: Place, records: Records) -> None:
+    async def send(self, place: TopicPartition, records: Records) -> None:
         if not self._is_begun:
             await self._producer.begin_transaction()
             self._is_begun = True
@@ -144,7 +145,8 @@ class SlowProducer:
 
 
 async def marked(
-    end: Callable[[], Awaitable[None]], written: Callable[[], Awaitable[Mapping[Place, int]]]
+    end: Callable[[], Awaitable[None]],
+    written: Callable[[], Awaitable[Mapping[TopicPartition, int]]],
 ) -> None:
     """End a transaction, and wait until it is marked in the logs that it has written to.
 

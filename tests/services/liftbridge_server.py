@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from ripple.wire.liftbridge import Message, message_of
+from ripple.connectors.nats.envelope import Message, message_of
 from tests.deploy.tools import liftbridge
 from tests.patience import PATIENCE_S
 from tests.services.server import Server, free_port

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from ripple.cli.up.plan import FREE_PORTS
+from ripple.cli.cluster.starting.plan import FREE_PORTS
 from tests.patience import PATIENCE_S
 
 POLL_S = 0.05

@@ -1,4 +1,4 @@
-"""The connectors of real servers keep the contracts that the others keep (tests/contract)."""
+"""Connectors of real servers keep the contracts of tests/connectors/contract."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from ripple.connectors.registry import own
 from ripple.testing import sink_suite, source_suite
-from ripple.testing.connector_rows import tick
-from ripple.world.broker import Place, Record
+from ripple.testing.connectors.rows import tick
+from ripple.world.broker import Record, TopicPartition
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
@@ -90,7 +90,7 @@ def put(folder: Path, ticks: list[dict[str, Any]]) -> str:
             if not (folder / "made").exists():
                 await topics.create(topic, 1)
                 (folder / "made").touch()
-            await topics.append(Place(topic, 0), records)
+            await topics.append(TopicPartition(topic, 0), records)
 
     asyncio.run(send())
     return f"{broker.bootstrap}/{topic}?format=json"
@@ -111,7 +111,7 @@ def remake(folder: Path) -> None:
 @pytest.fixture(autouse=True)
 def reads_little_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than the suite's long input, so that it is seen whether reading ahead has an end."""
-    monkeypatch.setattr("ripple.kafka.inputs.BYTES_AHEAD", 2 << 20)
+    monkeypatch.setattr("ripple.connectors.kafka.inputs.BYTES_AHEAD", 2 << 20)
 
 
 TestKafka = source_suite(own()["kafka"], put, changes={"made anew": remake})

@@ -12,15 +12,15 @@ from aiokafka import errors
 from aiokafka.protocol.metadata import MetadataRequest
 
 from ripple.connectors.connector import Part
-from ripple.fenced import FencedError
-from ripple.kafka import private_writing as private
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.client import KafkaClient
-from ripple.kafka.group import KafkaGroup
-from ripple.kafka.producer import KafkaProducer
-from ripple.kafka.settings import Security
-from ripple.kafka.whose import Whose
-from ripple.world.broker import BrokerError, NoTopicError, Place, UnknownOutcomeError
+from ripple.connectors.kafka import private_writing as private
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.client import KafkaClient
+from ripple.connectors.kafka.group import KafkaGroup
+from ripple.connectors.kafka.group_partition import GroupPartition
+from ripple.connectors.kafka.producer import KafkaProducer
+from ripple.connectors.kafka.settings import Security
+from ripple.storage.fenced import FencedError
+from ripple.world.broker import BrokerError, NoTopicError, TopicPartition, UnknownOutcomeError
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_numbers import commit_rows, group_of, opened
@@ -41,7 +41,7 @@ class Owners:
         """Return the owner of an epoch, and what it has found committed: so many records."""
         broker = KafkaBroker(self.bootstrap, Security())
         self._brokers.append(broker)
-        group = group_of(broker, Whose(self.topic, Part(0, 1)), self.topic)
+        group = group_of(broker, GroupPartition(self.topic, Part(0, 1)), self.topic)
         return group, await opened(group, epoch)
 
     async def seen(self) -> list[int]:
@@ -190,10 +190,10 @@ def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
             await owner.make(topic, 1)
             producer = await owner.producer(topic)
             producer.begin()
-            await producer.send_offsets("g", {Place(topic, 0): 1})
-            monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
+            await producer.send_offsets("g", {TopicPartition(topic, 0): 1})
+            monkeypatch.setattr("ripple.connectors.kafka.broker.PATIENCE_S", 0.5)
             with pytest.raises(NoTopicError, match=f"no topic gone-{topic}, of which group 'g'"):
-                await producer.send_offsets("g", {Place(f"gone-{topic}", 0): 1})
+                await producer.send_offsets("g", {TopicPartition(f"gone-{topic}", 0): 1})
         finally:
             await owner.close()
 
@@ -235,15 +235,15 @@ def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
         try:
             await broker.make("there", 1)
             server.kill()
-            monkeypatch.setattr("ripple.kafka.broker.PATIENCE_S", 0.5)
-            monkeypatch.setattr("ripple.kafka.client.PATIENCE_S", 0.5)
+            monkeypatch.setattr("ripple.connectors.kafka.broker.PATIENCE_S", 0.5)
+            monkeypatch.setattr("ripple.connectors.kafka.client.PATIENCE_S", 0.5)
             asked: list[Callable[[], Awaitable[object]]] = [
                 lambda: broker.make("there", 1),
                 lambda: broker.batch_bytes_max("new"),
                 lambda: broker.producer("name"),
                 lambda: broker.prepare("name", "group"),
                 lambda: broker.read_by("group"),
-                lambda: broker.remove_before({Place("there", 0): 1}),
+                lambda: broker.remove_before({TopicPartition("there", 0): 1}),
             ]
             for ask in asked:
                 with pytest.raises(BrokerError):

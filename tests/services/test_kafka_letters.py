@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from coordinator.retrying import Retry, retry
+from coordinator.dashboard.letter_retry import Retry, retry
 from ripple.cli.main import main
-from ripple.kafka import retries
-from ripple.kafka.producer import KafkaProducer
-from ripple.world.broker import Place, Record, UnknownOutcomeError
+from ripple.connectors.kafka import retries
+from ripple.connectors.kafka.producer import KafkaProducer
+from ripple.world.broker import Record, TopicPartition, UnknownOutcomeError
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics
 
@@ -47,7 +47,7 @@ async def written(broker: Broker, topic: str, partitions: Sequence[Sequence[Reco
     async with Topics(broker.bootstrap) as topics:
         await topics.create(topic, len(partitions))
         for number, records in enumerate(partitions):
-            await topics.append(Place(topic, number), records)
+            await topics.append(TopicPartition(topic, number), records)
 
 
 async def read(broker: Broker, topic: str, partition: int) -> list[tuple[object, ...]]:
@@ -106,7 +106,9 @@ def test_they_are_retried_into_their_topic_once(
     # A leader that was replaced, and does not know it, tells an older end, once.
     find_end, older_ends = retries.end_what_hangs, [0]
 
-    async def told(broker: Any, producer: Any, alone: Place, others: Iterable[Place]) -> int:
+    async def told(
+        broker: Any, producer: Any, alone: TopicPartition, others: Iterable[TopicPartition]
+    ) -> int:
         end = await find_end(broker, producer, alone, others)
         return older_ends.pop() if older_ends else end
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from ripple.kafka.client import KafkaClient
-from ripple.kafka.consumer import KafkaConsumer
-from ripple.kafka.settings import Security
-from ripple.world.broker import Place
+from ripple.connectors.kafka.client import KafkaClient
+from ripple.connectors.kafka.consumer import KafkaConsumer
+from ripple.connectors.kafka.settings import Security
+from ripple.world.broker import TopicPartition
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import SlowProducer, Topics
@@ -28,10 +28,10 @@ class Reading:
     async def partitions(self, topic: str) -> int:
         return await self._client.partitions(self._prefix + topic)
 
-    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+    async def earliest(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self._bare(await self._client.earliest(self._full(places)))
 
-    async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    async def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self._bare(await self._client.ends(self._full(places)))
 
     async def producer(self, name: str) -> SlowProducer:
@@ -41,11 +41,14 @@ class Reading:
         return PrefixedConsumer(KafkaConsumer(self._client, headers=True, ahead=ahead), self)
 
     def _full(self, places):
-        return [Place(self._prefix + place.topic, place.partition) for place in places]
+        return [TopicPartition(self._prefix + place.topic, place.partition) for place in places]
 
     def _bare(self, found):
         cut = len(self._prefix)
-        return {Place(place.topic[cut:], place.partition): each for place, each in found.items()}
+        return {
+            TopicPartition(place.topic[cut:], place.partition): each
+            for place, each in found.items()
+        }
 
 
 class PrefixedConsumer:

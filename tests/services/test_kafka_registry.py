@@ -18,12 +18,12 @@ import fastavro
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from ripple.kafka.settings import RegistrySecurity
-from ripple.schema.avro import to_avro
-from ripple.schema.json_schema import to_json_schema
-from ripple.schema.types import Field, Float, Int64, Schema, String
-from ripple.values.framed import head_of
-from ripple.values.registry import Registry, RegistryError
+from ripple.connectors.formats.framed import head_of
+from ripple.connectors.formats.registry import Registry, RegistryError
+from ripple.connectors.kafka.settings import RegistrySecurity
+from ripple.model.schema.avro import to_avro
+from ripple.model.schema.json_schema import to_json_schema
+from ripple.model.schema.types import Field, Float, Int64, Schema, String
 from tests.patience import PATIENCE_S
 from tests.services.certificate import certified
 from tests.services.kafka import Broker

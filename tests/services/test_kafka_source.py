@@ -19,18 +19,19 @@ from typing import IO
 
 import pyarrow as pa
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as KafkaPartition
 
 from ripple.cli.main import main
 from ripple.connectors.identity import check_not_read
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.settings import Security
+from ripple.connectors.kafka.source_opening import check
 from ripple.connectors.locate import open_source
-from ripple.engine import Engine
-from ripple.errors import InputError, OutputError
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.reading_places import check
-from ripple.kafka.settings import Security
-from ripple.keys.partitioner import partition_numbers
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError, OutputError
+from ripple.engine.machine import Engine
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.file import load_plan
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
@@ -38,8 +39,8 @@ from ripple.spark.streaming.hints import Hearer
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
-from ripple.world.broker import Place, Record, Records
-from tests.kafka.test_tokens import Issuer
+from ripple.world.broker import Record, Records, TopicPartition
+from tests.connectors.kafka.test_tokens import Issuer
 from tests.patience import PATIENCE_S, until
 from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure
@@ -154,7 +155,7 @@ def filled(bootstrap: str, topic: str, rows, partitions: int = 1, **how: object)
 async def added(topics: Topics, topic: str, rows, partitions: int, form=as_csv, **how) -> None:
     for number in range(partitions):
         own = [row for row in rows if int(row[0][1:]) % partitions == number]
-        await topics.append(Place(topic, number), records(own, form), **how)
+        await topics.append(TopicPartition(topic, number), records(own, form), **how)
 
 
 def test_plain_run_writes_what_it_writes_of_a_file(
@@ -165,7 +166,7 @@ def test_plain_run_writes_what_it_writes_of_a_file(
         for number, codec in enumerate((None, "gzip", "snappy", "lz4", "zstd")):
             part = trades(number * ROWS // 5, ROWS // 5)
             how = {"compression_type": codec, "linger_ms": 20}
-            await topics.append(Place(topic, 0), records(part), **how)
+            await topics.append(TopicPartition(topic, 0), records(part), **how)
 
     story(broker.bootstrap, told)
     ran(folder, "--source", "trades.csv", "--sink", "file.csv")
@@ -209,7 +210,7 @@ def test_what_cannot_be_decoded_is_a_dead_letter_and_the_run_goes_on(
     async def told(topics: Topics) -> None:
         await topics.create(topic, 1)
         wrong = [Record(b"k", b"no trade"), Record(b"k", None), Record(b"k", b"S1,1,2,3\nS1,1,2,3")]
-        await topics.append(Place(topic, 0), [good[0], *wrong, *good[1:]])
+        await topics.append(TopicPartition(topic, 0), [good[0], *wrong, *good[1:]])
 
     story(broker.bootstrap, told)
     place = f"kafka:{broker.bootstrap}/{topic}?format=csv"
@@ -235,7 +236,7 @@ def test_aborted_transactions_and_marks_are_passed_over(
             for commits in (False, True):
                 producer.begin()
                 part = rows[first : first + ROWS // 6]
-                await producer.send(Place(topic, 0), Records.of(records(part)))
+                await producer.send(TopicPartition(topic, 0), Records.of(records(part)))
                 await (producer.commit() if commits else producer.abort())
 
     story(broker.bootstrap, told)
@@ -369,7 +370,7 @@ def test_history_is_gone_on_from_in_a_topic(broker: Broker, topic: str, folder: 
                 stamped = [
                     one._replace(timestamp_ms=one.timestamp_ms - early_ms) for one in records(own)
                 ]
-                await topics.append(Place(name, number), stamped)
+                await topics.append(TopicPartition(name, number), stamped)
 
         story(broker.bootstrap, told)
         return f"kafka:{broker.bootstrap}/{name}?format=csv&key=symbol"
@@ -407,8 +408,8 @@ def test_topic_that_lost_records_or_was_made_anew_is_told(
     ran(folder, *given, "--sink", "none.csv")
 
     async def removed(topics: Topics) -> None:
-        await topics.append(Place(topic, 0), records(trades(500, 500)))
-        await topics.remove_before(Place(topic, 0), 700)
+        await topics.append(TopicPartition(topic, 0), records(trades(500, 500)))
+        await topics.remove_before(TopicPartition(topic, 0), 700)
 
     story(broker.bootstrap, removed)
     said = refused(folder, *given)
@@ -424,7 +425,7 @@ def test_topic_that_lost_records_or_was_made_anew_is_told(
                 break
             except AssertionError:  # it is being removed still
                 continue
-        await topics.append(Place(topic, 0), records(trades(7, rows)))
+        await topics.append(TopicPartition(topic, 0), records(trades(7, rows)))
 
     story(broker.bootstrap, lambda topics: anew(topics, 300))
     said = refused(folder, *given)
@@ -494,7 +495,7 @@ def test_tls_and_passwords_are_used_and_never_told(secure, folder: Path) -> None
     assert "secret-word" not in said
 
 
-async def read_by(bootstrap: str, group: str) -> dict[Place, int]:
+async def read_by(bootstrap: str, group: str) -> dict[TopicPartition, int]:
     """Return how far a group has read, as tools that show lag ask for it."""
     broker = KafkaBroker(bootstrap, Security())
     try:
@@ -574,7 +575,7 @@ def test_sessions_that_end_with_their_tokens_are_renewed_before(
             await added(topics, "t", trades(ROWS // 2, ROWS // 2), 1)
 
         story(broker.bootstrap, more)
-        read = {Place("t", 0): ROWS}
+        read = {TopicPartition("t", 0): ROWS}
         until(lambda: asyncio.run(read_by(broker.bootstrap, "vwap")) == read)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE_S)
@@ -611,7 +612,7 @@ def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
 
 async def found_in(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     """Return keys and values of what is in a topic of one partition now."""
-    place, found = TopicPartition(topic, 0), []
+    place, found = KafkaPartition(topic, 0), []
     async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
         consumer.assign([place])
         await consumer.seek_to_beginning(place)
@@ -626,7 +627,7 @@ def test_what_compaction_has_left_is_read_over_its_holes(
     broker: Broker, topic: str, folder: Path
 ) -> None:
     """Null values are told, and keys may be others than the pipeline's."""
-    given, place = trades(rows=900), Place(topic, 0)
+    given, place = trades(rows=900), TopicPartition(topic, 0)
     left: list[tuple[bytes | None, bytes | None]] = []
 
     async def told(topics: Topics) -> None:
@@ -699,7 +700,7 @@ def test_a_letter_of_a_micro_batch_can_be_retried(
 
     async def told(topics: Topics) -> None:
         await topics.create(topic, 1)
-        await topics.append(Place(topic, 0), [*records(trades(rows=3)), bad])
+        await topics.append(TopicPartition(topic, 0), [*records(trades(rows=3)), bad])
 
     story(broker.bootstrap, told)
     place, state = f"kafka:{broker.bootstrap}/{topic}?format=csv", f"{folder}/state"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ripple.errors import OutputError
-from ripple.kafka.broker import KafkaBroker
-from ripple.kafka.producer import KafkaProducer
-from ripple.kafka.settings import Security
-from ripple.world.broker import Place, Record, Records, TooLargeError
+from ripple.connectors.kafka.broker import KafkaBroker
+from ripple.connectors.kafka.producer import KafkaProducer
+from ripple.connectors.kafka.settings import Security
+from ripple.core.errors import OutputError
+from ripple.world.broker import Record, Records, TooLargeError, TopicPartition
 from tests.patience import PATIENCE_S, PAUSE_S
-from tests.repartition.lane_contract import LaneContract
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics, marked
+from tests.task.repartition.lane_contract import LaneContract
 from tests.world.broker_contract import A, BrokerContract, Main, read_all
 
 pytestmark = pytest.mark.services
@@ -34,20 +34,22 @@ class Prefixed:
     async def make(self, topic: str, partitions: int, **how: bool) -> None:
         await self._broker.make(self._prefix + topic, partitions, **how)
 
-    async def remove_before(self, offsets: Mapping[Place, int]) -> None:
+    async def remove_before(self, offsets: Mapping[TopicPartition, int]) -> None:
         full = {self.full(place): offset for place, offset in offsets.items()}
         await self._broker.remove_before(full)
 
     async def prepare(self, name: str, group: str | None) -> None:
         await self._broker.prepare(self._prefix + name, group and self._prefix + group)
 
-    async def read_by(self, group: str) -> dict[Place, int]:
+    async def read_by(self, group: str) -> dict[TopicPartition, int]:
         return self.bare(await self._broker.read_by(self._prefix + group))
 
-    async def earliest(self, places: Sequence[Place]) -> dict[Place, int]:
+    async def earliest(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self.bare(await self._broker.earliest([self.full(place) for place in places]))
 
-    async def ends(self, places: Sequence[Place], *, committed: bool = True) -> dict[Place, int]:
+    async def ends(
+        self, places: Sequence[TopicPartition], *, committed: bool = True
+    ) -> dict[TopicPartition, int]:
         full = [self.full(place) for place in places]
         return self.bare(await self._broker.ends(full, committed=committed))
 
@@ -60,12 +62,15 @@ class Prefixed:
     async def close(self) -> None:
         await self._broker.close()
 
-    def full(self, place: Place) -> Place:
-        return Place(self._prefix + place.topic, place.partition)
+    def full(self, place: TopicPartition) -> TopicPartition:
+        return TopicPartition(self._prefix + place.topic, place.partition)
 
-    def bare(self, found: Mapping[Place, Any]) -> dict[Place, Any]:
+    def bare(self, found: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Any]:
         cut = len(self._prefix)
-        return {Place(place.topic[cut:], place.partition): each for place, each in found.items()}
+        return {
+            TopicPartition(place.topic[cut:], place.partition): each
+            for place, each in found.items()
+        }
 
     def named(self, group: str) -> str:
         return self._prefix + group
@@ -75,8 +80,8 @@ class PrefixedProducer:
     def __init__(self, producer: KafkaProducer, broker: Prefixed) -> None:
         self._producer, self._broker = producer, broker
         self.close, self.epoch = producer.close, producer.epoch
-        self._places: set[Place] = set()
-        self._read: dict[str, Mapping[Place, int]] = {}
+        self._places: set[TopicPartition] = set()
+        self._read: dict[str, Mapping[TopicPartition, int]] = {}
 
     def begin(self) -> None:
         self._producer.begin()
@@ -92,17 +97,17 @@ class PrefixedProducer:
     async def abort(self) -> None:
         await marked(self._producer.abort, self._written)
 
-    async def _written(self) -> dict[Place, int]:
+    async def _written(self) -> dict[TopicPartition, int]:
         return await self._broker.ends(list(self._places), committed=False)
 
-    async def send(self, place: Place, records: Records) -> None:
+    async def send(self, place: TopicPartition, records: Records) -> None:
         await self.send_all({place: records})
 
     async def send_all(
         self,
-        parts: Mapping[Place, Records],
-        offsets: tuple[str, Mapping[Place, int]] | None = None,
-    ) -> dict[Place, int]:
+        parts: Mapping[TopicPartition, Records],
+        offsets: tuple[str, Mapping[TopicPartition, int]] | None = None,
+    ) -> dict[TopicPartition, int]:
         full = {self._broker.full(place): records for place, records in parts.items()}
         if offsets is not None:
             group, at = offsets
@@ -113,7 +118,7 @@ class PrefixedProducer:
         self._places |= parts.keys()
         return self._broker.bare(found)
 
-    async def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+    async def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         await self.send_all({}, (group, offsets))
 
 
@@ -122,10 +127,10 @@ class PrefixedConsumer:
         self._consumer, self._broker = consumer, broker
         self.close = consumer.close
 
-    def assign(self, positions: Mapping[Place, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         self._consumer.assign({self._broker.full(one): at for one, at in positions.items()})
 
-    async def read(self, *, records_max: int, wait_s: float) -> dict[Place, Any]:
+    async def read(self, *, records_max: int, wait_s: float) -> dict[TopicPartition, Any]:
         found = await self._consumer.read(records_max=records_max, wait_s=wait_s)
         return self._broker.bare(found)
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ripple.connectors.connector import Writing
+from ripple.connectors.nats import liftbridge
+from ripple.connectors.nats.opening import check_liftbridge, liftbridge_sink
 from ripple.connectors.registry import own
-from ripple.errors import OutputError
-from ripple.nats import liftbridge
-from ripple.nats.places import check_liftbridge, liftbridge_sink
+from ripple.core.errors import OutputError
 from ripple.testing import sink_suite
-from ripple.testing.connector_rows import OUTPUT, PLAN, changes, reached
+from ripple.testing.connectors.rows import OUTPUT, PLAN, changes, reached
 from tests.patience import PATIENCE_S, until
 from tests.services.liftbridge_server import Liftbridge
 from tests.services.missing import MissingError, skip

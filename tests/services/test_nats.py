@@ -21,20 +21,20 @@ import pytest
 from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
-from ripple.batch import Batch
+from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Reading, Writing
+from ripple.connectors.nats import inputs
+from ripple.connectors.nats.envelope import ACK, Message, dumps, dumps_message
+from ripple.connectors.nats.opening import check, continue_sink, open_inputs, open_source
+from ripple.connectors.nats.uri import NatsPlace
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
-from ripple.errors import InputError, OutputAwayError, OutputError
-from ripple.nats import inputs
-from ripple.nats.place import NatsPlace
-from ripple.nats.places import check, continue_sink, open_inputs, open_source
-from ripple.partition.group import SinkGroup
-from ripple.partition.patient_inputs import PatientInputs
-from ripple.records import checks_of, schema_of
+from ripple.core.errors import InputError, OutputAwayError, OutputError
+from ripple.model.batch import Batch
+from ripple.model.records import checks_of, schema_of
+from ripple.task.retrying_inputs import RetryingInputs
 from ripple.testing import Tick, sink_suite, source_suite
-from ripple.testing.connector_rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
-from ripple.wire.liftbridge import ACK, Message, dumps, dumps_message
+from ripple.testing.connectors.rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
 from ripple.world.live import LiveExecutor
 from tests.cli.processes import RIPPLE, ROOT
 from tests.patience import PATIENCE_S, comes, until
@@ -300,7 +300,7 @@ def test_killed_server_loses_and_doubles_nothing_that_is_written(
 def test_a_commit_waits_for_a_server_that_is_away(
     server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ripple.partition.group.TELL_FIRST_S", 0.0)
+    monkeypatch.setattr("ripple.connectors.commit_group.TELL_FIRST_S", 0.0)
     told = asyncio.Event()
 
     async def story() -> None:
@@ -429,7 +429,7 @@ def test_rights_that_are_taken_and_given_back_end_neither_reading_nor_writing(
 
     async def story() -> None:
         sink = continue_sink(f"{stream}-out", WRITING)
-        source = PatientInputs(open_inputs(stream, replace(READING, follow=True)))
+        source = RetryingInputs(open_inputs(stream, replace(READING, follow=True)))
         waits, cut = list[str](), {"ticks": 0}
         source.tell = lambda event: waits.append(getattr(event, "error", ""))
         await source.open(cut, 10)
@@ -463,9 +463,9 @@ def test_rights_that_are_taken_and_given_back_end_neither_reading_nor_writing(
 
     monkeypatch.setenv("NATS_USER", "app")
     monkeypatch.setenv("NATS_PASSWORD", "a")
-    monkeypatch.setattr("ripple.partition.patient_inputs.TELL_FIRST_S", 0.0)
-    monkeypatch.setattr("ripple.nats.inputs.ASK_S", 0.5)
-    monkeypatch.setattr("ripple.nats.sink.ASK_S", 0.5)
+    monkeypatch.setattr("ripple.task.retrying_inputs.TELL_FIRST_S", 0.0)
+    monkeypatch.setattr("ripple.connectors.nats.inputs.ASK_S", 0.5)
+    monkeypatch.setattr("ripple.connectors.nats.sink.ASK_S", 0.5)
     server.stop()
     write("")
     server.start()

@@ -14,11 +14,11 @@ import nkeys
 import pytest
 
 from ripple.cli.main import main
-from ripple.errors import InputError
-from ripple.nats import session
-from ripple.nats.place import NatsPlace
-from ripple.nats.places import check
-from ripple.nats.session import _options
+from ripple.connectors.nats import session
+from ripple.connectors.nats.opening import check
+from ripple.connectors.nats.session import _options
+from ripple.connectors.nats.uri import NatsPlace
+from ripple.core.errors import InputError
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats

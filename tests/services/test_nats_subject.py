@@ -14,17 +14,17 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from ripple.batch import Batch
 from ripple.connectors.connector import Reading
+from ripple.connectors.nats import subject
+from ripple.connectors.nats.envelope import Message, dumps, dumps_message
+from ripple.connectors.nats.opening import check_subject, open_subject
+from ripple.connectors.nats.subject import LOST, SLOW
 from ripple.connectors.record_shape import RecordShape
-from ripple.errors import InputError
-from ripple.nats import subject
-from ripple.nats.places import check_subject, open_subject
-from ripple.nats.subject import LOST, SLOW
-from ripple.records import checks_of, schema_of
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+from ripple.model.records import checks_of, schema_of
 from ripple.testing import Tick
-from ripple.testing.connector_rows import ticks
-from ripple.wire.liftbridge import Message, dumps, dumps_message
+from ripple.testing.connectors.rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
 from tests.patience import PATIENCE_S, PAUSE_S, until
 from tests.services.missing import MissingError, skip

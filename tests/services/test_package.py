@@ -35,23 +35,23 @@ for module in pkgutil.walk_packages(ripple.__path__, "ripple."):
 NEED_EXTRAS = [
     "ripple.connectors.delta_lake",
     "ripple.connectors.postgres",
-    "ripple.dashboard",
-    "ripple.flight",
-    "ripple.kafka",
-    "ripple.nats",
-    "ripple.observe",
-    "ripple.observing.mentioned",
-    "ripple.observing.sql",
-    "ripple.postgres",
-    "ripple.redis",
-    "ripple.rpc",
+    "ripple.client.dashboard",
+    "ripple.client.flight",
+    "ripple.connectors.kafka",
+    "ripple.connectors.nats",
+    "ripple.control.telemetry",
+    "ripple.client.sql.tables_read",
+    "ripple.client.sql.query",
+    "ripple.connectors.postgres",
+    "ripple.connectors.redis",
+    "ripple.control.rpc",
     "ripple.spark",
-    "ripple.store.s3",
-    "ripple.store.s3_errors",
-    "ripple.testing.cluster_scene",
-    "ripple.testing.cluster_worker",
-    "ripple.values",
-    "ripple.websocket",
+    "ripple.storage.store.s3",
+    "ripple.storage.store.s3_errors",
+    "ripple.testing.cluster.scene",
+    "ripple.testing.cluster.worker",
+    "ripple.connectors.formats",
+    "ripple.connectors.websocket",
     "ripple.world.live_control",
     "ripple.world.live_control_server",
 ]
@@ -146,7 +146,7 @@ def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.py")}
     typed = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ripple").rglob("*.pyi")}
     assert sources | typed | {"ripple/py.typed"} <= names
-    page = {name for name in names if name.startswith("ripple/dashboard/")}
+    page = {name for name in names if name.startswith("ripple/client/dashboard/")}
     assert {Path(name).suffix for name in names - page} == {
         ".py",
         ".pyi",
@@ -155,7 +155,7 @@ def test_the_wheel_holds_what_runs_and_what_types_it(built: Built) -> None:
         ".typed",
         ".properties",
     }
-    assert "ripple/dashboard/page/app.js" in page
+    assert "ripple/client/dashboard/page/app.js" in page
     assert built.wheel.stat().st_size < WHEEL_BYTES_MAX
 
 

@@ -21,20 +21,20 @@ import ripple as rp
 from ripple.connectors.connector import Part, Writing
 from ripple.connectors.contract import Commit
 from ripple.connectors.locate import open_sink
-from ripple.connectors.postgres.place import PostgresPlace
-from ripple.connectors.postgres.places import continue_table, look, owners, reached
 from ripple.connectors.postgres.sink import PostgresSink
-from ripple.errors import OutputAwayError, OutputError
+from ripple.connectors.postgres.sink_opening import continue_table, look, owners, reached
+from ripple.connectors.postgres.uri import PostgresUri
+from ripple.core.errors import OutputAwayError, OutputError
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.cluster import Job, ripple
 from tests.cluster.settled import settled
-from tests.partition import kill_nine
+from tests.connectors.sinks.result_types import EVENTS, KINDS, pipeline_of
 from tests.patience import PATIENCE_S, until
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
 from tests.services.proxy import Proxy
-from tests.sinks.result_types import EVENTS, KINDS, pipeline_of
+from tests.task import kill_nine
 
 pytestmark = pytest.mark.services
 
@@ -373,13 +373,13 @@ def test_rights_that_are_taken_may_come_back(
 
 def test_passwords_and_hosts_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OutputError, match="with a password in it") as refused:
-        PostgresPlace.parse("//me:hidden@host/db/t")
+        PostgresUri.parse("//me:hidden@host/db/t")
     assert "hidden" not in str(refused.value)
     for wrong in ("", "//host/t", "a.b.c", "//ho st", "x" * 64, "//h:port/d/t"):
         with pytest.raises(OutputError, match=r"must be postgres:\[//"):
-            PostgresPlace.parse(wrong)
+            PostgresUri.parse(wrong)
     text = "//me@[::1]:5433/db/s.t"
-    assert str(PostgresPlace.parse(text)) == f"postgres:{text}"
+    assert str(PostgresUri.parse(text)) == f"postgres:{text}"
     monkeypatch.setenv("PGPASSWORD", "wrong one")
     with pytest.raises(OutputError, match="password authentication failed") as told:
         sink()

@@ -19,22 +19,22 @@ from psycopg import sql
 from psycopg.errors import UndefinedTable
 
 import ripple as rp
-from ripple.batch import Batch
 from ripple.connectors.connector import Reading
 from ripple.connectors.inputs import Inputs, Signal
+from ripple.connectors.postgres.inputs import PostgresInputs
+from ripple.connectors.postgres.position import Position
+from ripple.connectors.postgres.source_opening import check, discover, open_inputs, open_source
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
-from ripple.cut import Cut
-from ripple.errors import InputError
-from ripple.events import InputWaits
-from ripple.partition import patient_inputs
-from ripple.partition.patient_inputs import PatientInputs
-from ripple.postgres.inputs import PostgresInputs
-from ripple.postgres.places import check, discover, open_inputs, open_source
-from ripple.postgres.position import Position
-from ripple.records import checks_of, schema_of
+from ripple.core.cut import Cut
+from ripple.core.errors import InputError
+from ripple.core.events import InputWaits
+from ripple.model.batch import Batch
+from ripple.model.records import checks_of, schema_of
+from ripple.task import retrying_inputs
+from ripple.task.retrying_inputs import RetryingInputs
 from ripple.testing import Tick, source_suite
-from ripple.testing.connector_rows import ticks
+from ripple.testing.connectors.rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
 from tests.patience import PATIENCE_S, comes, until
 from tests.services.missing import MissingError, skip
@@ -529,7 +529,7 @@ def test_a_slot_that_the_server_gave_up_is_told(tmp_path: Path) -> None:
 
 
 def test_one_slot_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripple.postgres.inputs.DELAYS_S", (0.1, 0.1))
+    monkeypatch.setattr("ripple.connectors.postgres.inputs.DELAYS_S", (0.1, 0.1))
     table = put(tmp_path, ticks(0, 10))
 
     async def begun(inputs: PostgresInputs) -> None:
@@ -555,10 +555,10 @@ def test_a_quiet_table_does_not_hold_the_log_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment_bytes = 1 << 19
-    monkeypatch.setattr("ripple.postgres.inputs.SPARE_BYTES", 2 * segment_bytes)
-    monkeypatch.setattr("ripple.postgres.inputs.SEGMENT_BYTES", segment_bytes)
-    monkeypatch.setattr("ripple.postgres.inputs.REST_S", 0.1)
-    monkeypatch.setattr("ripple.postgres.stream.STATUS_S", 0.1)
+    monkeypatch.setattr("ripple.connectors.postgres.inputs.SPARE_BYTES", 2 * segment_bytes)
+    monkeypatch.setattr("ripple.connectors.postgres.inputs.SEGMENT_BYTES", segment_bytes)
+    monkeypatch.setattr("ripple.connectors.postgres.inputs.REST_S", 0.1)
+    monkeypatch.setattr("ripple.connectors.postgres.stream.STATUS_S", 0.1)
     table = put(tmp_path, ticks(0, 30))
 
     async def story() -> None:
@@ -682,7 +682,7 @@ def test_a_reader_that_follows_lets_a_server_shut_down(server: Postgres, tmp_pat
     table = put(tmp_path, list(ticks(0, 20)))
 
     async def story() -> None:
-        inputs, cut = PatientInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
+        inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
         await inputs.open(cut, 10)
         reader = asyncio.create_task(read_up_to(inputs, cut, 40))
         await comes(lambda: cut["rows"] == 20)
@@ -731,7 +731,7 @@ def test_rights_that_are_taken_are_waited_for(
         )
 
     async def story() -> None:
-        inputs, cut = PatientInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
+        inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
         waits: list[str] = []
 
         def tell(event: object) -> None:
@@ -758,7 +758,7 @@ def test_rights_that_are_taken_are_waited_for(
         assert "password authentication failed" in waits[0]
         assert "permission denied" in waits[-1]
 
-    monkeypatch.setattr(patient_inputs, "TELL_FIRST_S", 0.0)
+    monkeypatch.setattr(retrying_inputs, "TELL_FIRST_S", 0.0)
     asyncio.run(story())
 
 
@@ -777,6 +777,6 @@ def test_table_that_goes_while_nothing_comes_is_missed(
                 await read_up_to(inputs, cut, 21)
         await inputs.close()
 
-    monkeypatch.setattr("ripple.postgres.inputs.LOOK_S", 0.0)
-    monkeypatch.setattr("ripple.postgres.inputs.REST_S", 0.1)
+    monkeypatch.setattr("ripple.connectors.postgres.inputs.LOOK_S", 0.0)
+    monkeypatch.setattr("ripple.connectors.postgres.inputs.REST_S", 0.1)
     asyncio.run(story())

@@ -18,15 +18,15 @@ from redis import Redis
 
 from ripple.connectors.connector import Reading
 from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.redis import inputs
+from ripple.connectors.redis.opening import discover, open_source
+from ripple.connectors.redis.page import page_of
+from ripple.connectors.redis.uri import RedisPlace
 from ripple.connectors.registry import own
-from ripple.errors import InputError
-from ripple.records import checks_of, schema_of
-from ripple.redis import inputs
-from ripple.redis.page import page_of
-from ripple.redis.place import RedisPlace
-from ripple.redis.places import discover, open_source
+from ripple.core.errors import InputError
+from ripple.model.records import checks_of, schema_of
 from ripple.testing import Tick, source_suite
-from ripple.testing.connector_rows import ticks
+from ripple.testing.connectors.rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip

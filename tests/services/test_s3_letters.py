@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.retrying import Retry, retry
+from coordinator.dashboard.letter_retry import Retry, retry
 from ripple.cli.main import main
-from ripple.dashboard.contract import AskedError
-from ripple.dashboard.kept import letters_of
-from ripple.log import Topic, TopicWriter
-from ripple.partition.letters import DeadLetterLog
-from ripple.partition.place import Place
-from ripple.store.opening import open_store
-from ripple.store.s3_settings import S3Settings
+from ripple.client.dashboard.contract import AskedError
+from ripple.client.dashboard.kept import letters_of
+from ripple.storage.log import Topic, TopicWriter
+from ripple.storage.store.opening import open_store
+from ripple.storage.store.s3_settings import S3Settings
+from ripple.task.dead_letters.hint_store import HintStore
+from ripple.task.dead_letters.log import DeadLetterLog
 from ripple.world import LiveClock, LiveDisk, LiveRandom
-from tests.log.trades import read_all
-from tests.partition.test_dead_letter_command import TRADES, leave_letters
 from tests.services.s3 import ObjectServer
+from tests.storage.log.trades import read_all
+from tests.task.test_dead_letter_command import TRADES, leave_letters
 
 pytestmark = pytest.mark.services
 
@@ -32,7 +32,7 @@ async def _refuse() -> None:
     """Leave letters as two partitions of a cluster do."""
     async with open_store(URL, S3Settings.of_environment(os.environ)) as store:
         for partition in range(2):
-            place = Place(store, "vwap", partition, random=LiveRandom())
+            place = HintStore(store, "vwap", partition, random=LiveRandom())
             await place.open(1)
             leave_letters(
                 DeadLetterLog(place.letters(), pipeline="vwap", version="f", clock=LiveClock())

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from ripple.pipeline_file import load_plan
+from ripple.model.pipeline.file import load_plan
 from ripple.spark.streaming.resident import here
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append as append_trades
 from tests.cluster.chaos import job_of
 from tests.cluster.cluster import cluster, ripple
-from tests.partition import kill_nine
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy
 from tests.services.s3 import Moto, ObjectServer
 from tests.spark.logs import topic_of
 from tests.spark.test_streaming import SOURCE, events, stream_of, turns
+from tests.task import kill_nine
 
 pytestmark = pytest.mark.services
 

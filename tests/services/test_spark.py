@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import ripple as rp
-from ripple.engine import Engine
-from ripple.errors import InputError
-from ripple.pipeline.plan import Plan
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError
+from ripple.engine.machine import Engine
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.plan import Plan
 from tests.cli.processes import RIPPLE
 from tests.patience import PATIENCE_S
 from tests.services.spark_session import spark
@@ -104,7 +104,7 @@ def engine_over(plan: Plan, events: list[dict[str, Any]], names: list[str]) -> E
 
 
 def _arrow(plan: Plan) -> pa.Schema:
-    from ripple.engine.arrow_types import arrow_fields
+    from ripple.engine.operators.arrow_types import arrow_fields
 
     return pa.schema(arrow_fields(plan.source.fields))
 
@@ -284,7 +284,7 @@ def test_a_python_process_that_begins_too_slowly_is_told(tmp_path: Path) -> None
 def test_what_cannot_be_replayed_is_said_before_a_job_begins(
     spark: Any, file: Path, tmp_path: Path
 ) -> None:
-    from ripple.errors import InputError, OutputError
+    from ripple.core.errors import InputError, OutputError
     from ripple.spark import Replay
     from ripple.spark.session import SparkJobError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.pipeline_file import load_plan
+from ripple.model.pipeline.file import load_plan
 from tests.patience import PATIENCE_S
 from tests.services.spark_session import QUICK
 from tests.services.test_spark_run import file

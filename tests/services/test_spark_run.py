@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import pytest
 
-from ripple.errors import InputError
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ripple.checkpoint import CheckpointError
 from ripple.cli.main import main
-from ripple.errors import InputError
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
 from ripple.spark.checkpoint_table import CheckpointTable
-from ripple.store import StoreRefusedError
+from ripple.storage.checkpoint import CheckpointError
+from ripple.storage.store import StoreRefusedError
 from tests.patience import PATIENCE_S
 from tests.services.package import ROOT
 from tests.services.s3 import PASSWORD, ObjectServer

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripple.batch import Batch
 from ripple.cli.main import main
-from ripple.log import PartitionReader, PartitionWriter
-from ripple.pipeline_file import load_plan
+from ripple.model.batch import Batch
+from ripple.model.pipeline.file import load_plan
 from ripple.spark.log_table import open_topic
+from ripple.storage.log import PartitionReader, PartitionWriter
 from ripple.world import LiveClock
 from tests.services.package import ROOT
 from tests.services.spark_session import QUICK, spark
@@ -106,7 +106,7 @@ def test_a_broken_engine_is_found_with_its_key_and_events(
 
 
 def test_checks_that_cannot_be_made_are_said(spark: Any, file: Path, live: str) -> None:
-    from ripple.errors import InputError
+    from ripple.core.errors import InputError
     from ripple.spark import validate
 
     with pytest.raises(InputError, match="nothing to check"):
@@ -146,7 +146,7 @@ def test_executors_of_their_own_come_to_the_same(
 def test_a_watch_tells_metrics_and_people_of_the_first_wrong_row(
     spark: Any, file: Path, live: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from ripple.cli.spark_watch import _Told
+    from ripple.cli.spark.watch import _Told
     from ripple.spark.sampling import Sample
     from ripple.spark.validating import Watching
 

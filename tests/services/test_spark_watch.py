@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from ripple.pipeline_file import load_plan
+from ripple.model.pipeline.file import load_plan
 from tests import patience
 from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone

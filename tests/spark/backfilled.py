@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ripple.checkpoint.origin import Origin, begin
 from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
 from ripple.spark.backfill.history import ORDER, readings_of
@@ -17,6 +16,7 @@ from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.packets import packets_in
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
+from ripple.storage.checkpoint.origin import Origin, begin
 
 
 def backfilled(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.engine import Engine
-from ripple.schema.exported import Part, as_arrow
+from ripple.engine.machine import Engine
+from ripple.model.schema.exported import Part, as_arrow
 
 Rows = pa.RecordBatch | Part
 
@@ -56,6 +56,6 @@ class CannotRestore(Engine):
 
     @classmethod
     def restore(cls, plan: Any, snapshot: Any, **rest: Any) -> Any:
-        from ripple.engine.snapshot import SnapshotError
+        from ripple.engine.snapshots.snapshot import SnapshotError
 
         raise SnapshotError("it is not mine")

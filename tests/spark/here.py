@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.pipeline.plan import Plan
+from ripple.model.pipeline.plan import Plan
 from ripple.spark import packets
 from ripple.spark.fold import laid_out
 from ripple.spark.gather import Gather

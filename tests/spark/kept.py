@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.checkpoint import Checkpoints, fold_named
-from ripple.store.opening import open_store
+from ripple.storage.checkpoint import Checkpoints, fold_named
+from ripple.storage.store.opening import open_store
 from ripple.world import LiveClock, LiveRandom
 
 

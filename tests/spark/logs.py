@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ripple.engine import Engine
-from ripple.engine.arrow_types import arrow_fields
-from ripple.keys.partitioner import partition_numbers
-from ripple.log import LogSettings, PartitionWriter, Topic
-from ripple.pipeline.plan import Plan
-from ripple.pipeline_file import load_plan
+from ripple.engine.machine import Engine
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.plan import Plan
 from ripple.spark.log_table import open_topic
+from ripple.storage.log import LogSettings, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 
 

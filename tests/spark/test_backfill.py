@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError
-from ripple.keys.partitioner import partition_numbers
-from ripple.pipeline.plan import Plan
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.plan import Plan
 from ripple.spark.against import AgainstCheckpoints
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
 from ripple.spark.beginning import NOTHING, Beginning

@@ -11,14 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.checkpoint import Checkpoint, Checkpoints
 from ripple.cli.main import main
 from ripple.connectors.log.sink import NOTE
-from ripple.engine.snapshot import Snapshot
-from ripple.errors import InputError
-from ripple.log import PartitionReader, PartitionWriter
-from ripple.pipeline.plan import Plan
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError
+from ripple.engine.snapshots.snapshot import Snapshot
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.plan import Plan
 from ripple.spark.against import AgainstCheckpoints
 from ripple.spark.beginning import Beginning
 from ripple.spark.crashes import Crashes
@@ -29,7 +27,9 @@ from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
 from ripple.spark.verdict import Verdict
 from ripple.spark.written import AgainstLog
-from ripple.store.opening import open_store
+from ripple.storage.checkpoint import Checkpoint, Checkpoints
+from ripple.storage.log import PartitionReader, PartitionWriter
+from ripple.storage.store.opening import open_store
 from ripple.world import LiveClock, LiveRandom
 from tests.examples import EXAMPLES
 from tests.spark.kept import falsify
@@ -129,7 +129,7 @@ def test_the_engine_agrees_with_the_oracle(
     assert about["cases"] > 0
 
 
-@pytest.mark.parametrize("engine", ["ripple.engine:Engine", "tests.spark.broken:Miscounts"])
+@pytest.mark.parametrize("engine", ["ripple.engine.machine:Engine", "tests.spark.broken:Miscounts"])
 def test_the_oracle_compares_counters_where_records_were_refused(
     engine: str, plans: dict[str, Plan], tmp_path: Path
 ) -> None:
@@ -139,7 +139,7 @@ def test_the_oracle_compares_counters_where_records_were_refused(
     (share,) = source_at(str(path), plan).shares
     about = found(AgainstOracle(parcel_of(plan), share, 9, engine).run())
     told = [one["what"] for one in about["differences"]]
-    assert len(told) == (engine != "ripple.engine:Engine"), told
+    assert len(told) == (engine != "ripple.engine.machine:Engine"), told
     assert all("counters: {'consumed': 3, 'applied': 2" in one for one in told)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripple.errors import OutputError
+from ripple.core.errors import OutputError
 from ripple.spark.draft import DONE, Draft
 
 SCHEMA = pa.schema([("symbol", pa.string()), ("n", pa.int64())])

@@ -8,13 +8,13 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from ripple.log import PartitionReader
-from ripple.pipeline.plan import Plan
+from ripple.model.pipeline.plan import Plan
 from ripple.spark import packets, sending
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
-from tests.engine.test_stages import PLANS, trades
+from ripple.storage.log import PartitionReader
+from tests.engine.machine.test_stages import PLANS, trades
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of, whole_engine
 

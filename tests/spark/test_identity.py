@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ripple.errors import SchemaError
+from ripple.core.errors import SchemaError
 from ripple.spark.backfill.identity import identities_of
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from ripple.connectors.locate import open_inputs
-from ripple.errors import InputError, SchemaError
-from ripple.log import PartitionWriter
-from ripple.pipeline.plan import Plan
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError, SchemaError
+from ripple.model.pipeline.file import load_plan
+from ripple.model.pipeline.plan import Plan
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.streaming.landing import Landing
+from ripple.storage.log import PartitionWriter
 from tests.spark.test_streaming import SOURCE, events
 
 COLUMNS = ["symbol", "price", "size", "t"]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ripple.errors import InputError
+from ripple.core.errors import InputError
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.options import Bound
 from ripple.spark.shares import source_at
-from tests.engine.test_stages import PLANS, trades
+from tests.engine.machine.test_stages import PLANS, trades
 from tests.spark.logs import topic_of
 
 PLAN = PLANS["one-total"]

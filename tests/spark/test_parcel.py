@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ripple.errors import PlanError
+from ripple.core.errors import PlanError
 from ripple.spark import parcel
 from ripple.spark.parcel import DifferingError, Parcel
 

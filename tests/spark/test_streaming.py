@@ -16,10 +16,9 @@ import pyarrow as pa
 import pytest
 
 from ripple.cli.main import main
-from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError, OutputError, PlanError
-from ripple.log import LogSettings, PartitionReader, PartitionWriter, StaleEpochError, Topic
-from ripple.pipeline_file import load_plan
+from ripple.core.errors import InputError, OutputError, PlanError
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.pipeline.file import load_plan
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
@@ -30,6 +29,7 @@ from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
 from ripple.spark.written import Divided
+from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, StaleEpochError, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of

@@ -6,19 +6,19 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from coordinator import events as ev
-from coordinator.limits import Limits
-from coordinator.service import Desk
-from coordinator.shell import Shell
-from ripple.assignment import Assignment, AssignmentChain, Follower, Report, worker_of
-from ripple.assignment.rules import check_follows
-from tests.assignment.examples import candidate
-from worker.membership import HEARTBEAT_INTERVAL_MS, Membership
+from coordinator.decisions import events as ev
+from coordinator.decisions.limits import Limits
+from coordinator.service.handlers import Handlers
+from coordinator.service.shell import Shell
+from ripple.control.assignment import Assignment, AssignmentChain, Follower, Report, worker_of
+from ripple.control.assignment.rules import check_follows
+from tests.control.assignment.examples import candidate
+from worker.supervisor.membership import HEARTBEAT_INTERVAL_MS, Membership
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ripple.events import Event
+    from ripple.core.events import Event
     from ripple.testing import SimCluster, SimWorld
     from ripple.world.ports import ObjectStore
 
@@ -111,7 +111,7 @@ def coordinator_of(
         )
         tell = shell.tell
         shell.tell = lambda event: (seen.events.append((name, event)), tell(event))[1]  # type: ignore[method-assign]
-        await world.control.serve(address_of(name), Desk(shell).service)
+        await world.control.serve(address_of(name), Handlers(shell).service)
         await shell.run()
 
     return main

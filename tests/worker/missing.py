@@ -14,8 +14,8 @@ import multiprocessing
 import sys
 from functools import partial
 
-from ripple.testing.sim_faults import Drawn
-from ripple.testing.sim_run import run
+from ripple.testing.sim.faults import Drawn
+from ripple.testing.sim.run import run
 from tests.worker import trials
 
 # Those of workers, which whole clusters miss. Others are missed by parts: docs/simulation.md.

@@ -7,35 +7,35 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import ripple.aggregate as ra
-from ripple.assignment import Assignment, Code, Member, Share, Stage
-from ripple.batch import Batch
+import ripple.model.aggregate as ra
+from ripple.connectors.commit_group import SinkGroup
+from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.log.inputs import LogInputs
-from ripple.connectors.log.places import check_divided
+from ripple.connectors.log.opening import check_divided
 from ripple.connectors.log.sink import LogSink, committed_in, schema_of_output, topic_for
 from ripple.connectors.record_shape import RecordShape
-from ripple.connectors.text.cut_record import Owner
-from ripple.errors import RippleError
-from ripple.events import PartitionFailed
-from ripple.log import PartitionReader, Topic
-from ripple.partition.group import SinkGroup
-from ripple.partition.settings import Settings
-from ripple.store import DiskStore, RetryingStore
+from ripple.control.assignment import Assignment, Code, Member, Share, Stage
+from ripple.core.errors import RippleError
+from ripple.core.events import PartitionFailed
+from ripple.model.batch import Batch
+from ripple.model.window import Tumbling
+from ripple.storage.log import PartitionReader, Topic
+from ripple.storage.store import DiskStore, RetryingStore
+from ripple.task.settings import Settings
 from ripple.testing import SimDisk, sim_world
-from ripple.testing.crash_source import TOPIC, CrashSource
-from ripple.window import Tumbling
-from tests.engine.ticks import keyed
-from tests.partition import scenarios
-from worker.runtime import Runtime
-from worker.site import Site
-from worker.stages import sinks_of
+from ripple.testing.crash.source import TOPIC, CrashSource
+from tests.engine.machine.ticks import keyed
+from tests.task import scenarios
+from worker.engine.context import TaskContext
+from worker.engine.runtime import Runtime
+from worker.engine.stages import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ripple.connectors.connector import Part
-    from ripple.events import Event
-    from ripple.pipeline.plan import Plan
+    from ripple.core.events import Event
+    from ripple.model.pipeline.plan import Plan
     from ripple.testing import SimWorld
     from ripple.world.ports import World
 
@@ -137,8 +137,8 @@ def runtime_of(world: SimWorld, process: str, tell: Callable[[Event], None]) -> 
 
     store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
 
-    def site(partitions: int) -> Site:
-        return Site(world, PLAN, store, LogEnds(world), partitions, SETTINGS, told, process)
+    def site(partitions: int) -> TaskContext:
+        return TaskContext(world, PLAN, store, LogEnds(world), partitions, SETTINGS, told, process)
 
     return Runtime(process, site)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ripple.assignment import Assignment, Member
+from ripple.control.assignment import Assignment, Member
 from ripple.testing import SimCluster, SimWorld, on_cluster
-from ripple.testing.sim_chance import Chance
+from ripple.testing.sim.chance import Chance
 from tests.worker.members import (
     COORDINATORS,
     WORKERS,

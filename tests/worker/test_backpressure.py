@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripple.assignment import Backpressure, Level, Report
-from ripple.errors import LimitError
+from ripple.control.assignment import Backpressure, Level, Report
+from ripple.core.errors import LimitError
 from ripple.testing import SimWorld, repeat
-from worker import words
+from worker import messages
 from worker.backpressure import Intake, Limits, Pressure, Queue, Thresholds
 
 QUEUES = st.lists(st.builds(Queue, st.sampled_from("abc"), st.integers(0, 150), st.just(100)))
@@ -125,6 +125,6 @@ def test_intake_slows_down_pauses_and_comes_back() -> None:
 
 def test_what_a_process_says_of_its_queues_arrives_and_a_worker_says_the_most() -> None:
     full, empty = Backpressure(Level.SLOW, 0.83, "outboxes"), Backpressure()
-    said, _ = words.reported(words.report(Report(backpressure=full), {}))
+    said, _ = messages.reported(messages.report(Report(backpressure=full), {}))
     assert said.backpressure == full
-    assert words.together({0: Report(backpressure=empty), 1: said}, (0, 0)).backpressure == full
+    assert messages.together({0: Report(backpressure=empty), 1: said}, (0, 0)).backpressure == full

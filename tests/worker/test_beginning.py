@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ripple as rp
-from coordinator.limits import Limits
-from coordinator.planning import Facts, next_version
-from ripple.assignment import AssignmentChain, Candidate, Stage, empty, epoch_of
-from ripple.checkpoint import Checkpoints
+from coordinator.decisions.limits import Limits
+from coordinator.decisions.planning import Facts, next_version
 from ripple.connectors.connector import Part
 from ripple.connectors.locate import open_sink
-from ripple.log import PartitionWriter
-from ripple.repartition.topics import lanes_into
-from ripple.store import MemoryStore
+from ripple.control.assignment import AssignmentChain, Candidate, Stage, empty, epoch_of
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.log import PartitionWriter
+from ripple.storage.store import MemoryStore
+from ripple.task.repartition.topics import lanes_into
 from ripple.world import live_world
-from tests.assignment.examples import CODE
+from tests.control.assignment.examples import CODE
 from worker.beginning import begin_above
 
 if TYPE_CHECKING:

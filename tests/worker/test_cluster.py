@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ripple.errors import OutputError, PlanError
-from ripple.events import PartitionFailed
+from ripple.core.errors import OutputError, PlanError
+from ripple.core.events import PartitionFailed
 from ripple.testing import ClusterTrial, SimulationError, cluster_test, explore, on_cluster, repeat
-from ripple.testing.cluster_scene import ClusterScene, Shape
-from ripple.testing.cluster_trouble import Trouble
-from ripple.testing.sim_faults import Drawn
-from ripple.testing.sim_run import run
+from ripple.testing.cluster.scene import ClusterScene, Shape
+from ripple.testing.cluster.trouble import Trouble
+from ripple.testing.sim.faults import Drawn
+from ripple.testing.sim.run import run
 from tests.examples import EXAMPLES
 from tests.worker import trials
-from worker.state import State
+from worker.supervisor.state import State
 
 if TYPE_CHECKING:
     from ripple.testing import SimCluster
-    from ripple.testing.cluster_scene import ClusterScene as Scene
-    from ripple.testing.sim_chance import Chance
+    from ripple.testing.cluster.scene import ClusterScene as Scene
+    from ripple.testing.sim.chance import Chance
 
 # One of each kind of edge; all of them where more is asked for.
 TRIALS = ("windows", "window_totals", "chain", "totals", "rows")[: 3 if EXAMPLES == 1 else 5]

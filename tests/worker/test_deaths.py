@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.deaths import VAIN, Deaths
+from worker.supervisor.deaths import VAIN, Deaths
 
 NS = 1_000_000_000
 

@@ -13,22 +13,22 @@ from typing import Any
 
 import pytest
 
-from ripple.cut import is_within
-from ripple.engine.follower import Follower
-from ripple.events import Event, PeerConnected, PeerLost
+from ripple.core.cut import is_within
+from ripple.core.events import Event, PeerConnected, PeerLost
+from ripple.engine.machine.follower import Follower
 from ripple.exchange.exchange import Route
 from ripple.exchange.limits import ExchangeLimits
 from ripple.testing import sim_world
 from ripple.world import LiveNetwork
 from ripple.world.live import live_world
-from tests.engine.staged import Spread
-from tests.engine.test_stages import PLANS, trades
+from tests.engine.machine.staged import Spread
+from tests.engine.machine.test_stages import PLANS, trades
 from tests.exchange.hosts import key
 from tests.exchange.processes import Partition
 from tests.patience import PATIENCE_S
 from tests.world.test_networks import LiveCertificates
-from worker import exchange
-from worker.exchange import ExchangePort
+from worker.engine import exchange
+from worker.engine.exchange import ExchangePort
 
 NAME = "windows-by-venue"
 

@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 import ripple as rp
-from coordinator import commands as cmd
-from coordinator.fitting import misfit
-from ripple.assignment import Candidate, Share, Stage, empty, worker_of
-from ripple.events import Committed, Event, Restored
-from ripple.testing import ClusterTrial, SimCluster, on_cluster, repeat, sim_paths, sim_remote_store
-from ripple.testing.cluster_scene import ClusterScene, Shape
-from ripple.testing.cluster_trouble import Trouble
-from tests.engine.test_stages import trades
+from coordinator.decisions import commands as cmd
+from coordinator.decisions.compatibility import misfit
+from ripple.control.assignment import Candidate, Share, Stage, empty, worker_of
+from ripple.core.events import Committed, Event, Restored
+from ripple.testing import ClusterTrial, SimCluster, on_cluster, repeat
+from ripple.testing.cluster.scene import ClusterScene, Shape
+from ripple.testing.cluster.trouble import Trouble
+from ripple.testing.sim import paths as sim_paths
+from ripple.testing.sim import remote_store as sim_remote_store
+from tests.engine.machine.test_stages import trades
 from tests.worker import trials
-from worker.identity import code_of
+from worker.engine.identity import code_of
 
 Story = Callable[["Seen"], Awaitable[None]]
 

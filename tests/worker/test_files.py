@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ripple.assignment import Share, Stage, empty
+from ripple.control.assignment import Share, Stage, empty
 from tests.worker.processes import PLAN
-from worker.files import Watcher, needed
+from worker.engine.files import Watcher, needed
 
 
 def test_each_partition_has_a_file_for_what_it_reads_and_two_for_what_it_writes() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from coordinator import commands as cmd
-from ripple.assignment import Phase, epoch_of
-from ripple.events import Began, Committed, Restored
-from ripple.testing.cluster_worker import topic_of
+from coordinator.decisions import commands as cmd
+from ripple.control.assignment import Phase, epoch_of
+from ripple.core.events import Committed, Restored, Started
+from ripple.testing.cluster.worker import topic_of
 from tests.examples import EXAMPLES
 from tests.worker import trials
 from tests.worker.test_faults import Seen, Story, tell
@@ -53,7 +53,7 @@ class Move:
 STEPS: dict[str, Callable[[Move], bool]] = {
     "it is to move": lambda move: move.seen.shares[MOVED].phase is Phase.WARMING,
     "the next one is to have it": Move.is_switching,
-    "it has claimed the manifest": lambda move: move.has_said(Began),
+    "it has claimed the manifest": lambda move: move.has_said(Started),
     "it has fenced the outputs": Move.is_fenced,
     "it goes on": lambda move: move.has_said(Restored),
     "it has committed": lambda move: move.has_said(Committed),

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import ripple.aggregate as ra
-from ripple.change.adaptation import ChangedPlanError
-from ripple.checkpoint import Checkpoints
+import ripple.model.aggregate as ra
 from ripple.connectors.identity import identity_of
-from ripple.errors import OutputError
-from ripple.store import MemoryStore
+from ripple.core.errors import OutputError
+from ripple.engine.migration.adaptation import ChangedPlanError
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.store import MemoryStore
 from ripple.testing import sim_world
-from tests.change.test_staying import plan_of, states
-from worker.identity import check_code, ends_of
+from tests.engine.migration.test_staying import plan_of, states
+from worker.engine.identity import check_code, ends_of
 
 
 def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ripple.assignment import Assignment, Code, Member, Share, Stage
-from ripple.checkpoint import Checkpoint, Part
+from ripple.control.assignment import Assignment, Code, Member, Share, Stage
 from ripple.exchange.limits import ExchangeLimits
-from ripple.testing.cluster_invariants import Broken, OfChain, OfConnection, OfPartition
+from ripple.storage.checkpoint import Checkpoint, Part
+from ripple.testing.cluster.invariants import Broken, OfChain, OfConnection, OfPartition
 from tests.worker import trials
 
 PARTITIONS = 4

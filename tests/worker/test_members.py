@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ripple.testing import explore, repeat
-from ripple.testing.sim_faults import Drawn, Faults, Planned
-from ripple.testing.sim_run import run
+from ripple.testing.sim.faults import Drawn, Faults, Planned
+from ripple.testing.sim.run import run
 from tests.worker.scenarios import members_come_and_go, one_more_joins
 
 SEEDS_MAX = 1000

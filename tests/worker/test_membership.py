@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from coordinator import events as ev
-from coordinator.commands import Command, Freeze, Move, PinTo, Unfreeze
-from coordinator.limits import Limits
-from coordinator.messages import command_to_bytes, done_from_bytes
-from coordinator.status_messages import status_from_bytes
-from ripple import events
-from ripple.assignment import worker_of
-from ripple.observing.answering import first_answer
-from ripple.rpc import methods
-from ripple.store.memory import MemoryStore
+from coordinator.decisions import events as ev
+from coordinator.decisions.commands import Command, Freeze, Move, PinTo, Unfreeze
+from coordinator.decisions.limits import Limits
+from coordinator.service.messages import command_to_bytes, done_from_bytes
+from coordinator.service.status_messages import status_from_bytes
+from ripple.client.outputs.first_answer import first_answer
+from ripple.control.assignment import worker_of
+from ripple.control.rpc import methods
+from ripple.core import events
+from ripple.storage.store.memory import MemoryStore
 from ripple.testing import SimCluster
 from ripple.world import StoreError
 from ripple.world.control import RefusedError, UnreachableError
-from tests.assignment.examples import CODE
+from tests.control.assignment.examples import CODE
 from tests.worker.members import (
     Seen,
     address_of,

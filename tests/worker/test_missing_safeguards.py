@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ripple.testing.cluster_trial import ClusterTrial
+from ripple.testing.cluster.trial import ClusterTrial
 from tests.worker import trials
 from tests.worker.test_faults import Seen, Story, tell
 from tests.worker.test_hand_over import STEPS, Move

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ripple.log import LogSettings, Topic
-from ripple.pipeline_file import load_plan
-from ripple.process_settings import PROCESS_PORTS_APART
+from ripple.control.process_settings import PROCESS_PORTS_APART
+from ripple.model.pipeline.file import load_plan
+from ripple.storage.log import LogSettings, Topic
 from ripple.world import LiveDisk
 from tests.patience import PATIENCE_S
 from tests.services.server import free_port

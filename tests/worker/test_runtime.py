@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ripple.assignment import Assignment, Level, Share
 from ripple.connectors.contract import Commit
-from ripple.errors import OutputError
-from ripple.events import Committed, Restored
+from ripple.control.assignment import Assignment, Level, Share
+from ripple.core.errors import OutputError
+from ripple.core.events import Committed, Restored
 from ripple.testing import SimCluster, explore, on_cluster, repeat
-from ripple.testing.sim_disk import CAPACITY_BYTES
-from ripple.testing.sim_faults import Drawn
-from ripple.testing.sim_run import run
+from ripple.testing.sim.disk import CAPACITY_BYTES
+from ripple.testing.sim.faults import Drawn
+from ripple.testing.sim.run import run
 from tests.examples import EXAMPLES
 from tests.worker.processes import (
     PARTITIONS,
@@ -33,9 +33,9 @@ from worker.backpressure import Intake, Limits
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ripple.events import Event
+    from ripple.core.events import Event
     from ripple.testing import SimDisk, SimWorld
-    from worker.runtime import Runtime
+    from worker.engine.runtime import Runtime
 
 LIMIT_S = 100.0
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ripple.assignment import Report
+from ripple.control.assignment import Report
 from ripple.world import LiveClock
 from tests.worker.pipes import Silent
-from worker.hosted import Standing
-from worker.runtime import Runtime
-from worker.serving import serve
+from worker.engine.runtime import Runtime
+from worker.engine.serving import serve
+from worker.handle import TaskHealth
 
 
 class Broken(Runtime):
@@ -38,9 +38,9 @@ class Standings(Runtime):
     looks = 0
 
     @property
-    def standings(self) -> dict[int, Standing]:
+    def standings(self) -> dict[int, TaskHealth]:
         self.looks += 1
-        return {3: Standing(is_live=self.looks > 1)}
+        return {3: TaskHealth(is_live=self.looks > 1)}
 
 
 class Turning(LiveClock):
@@ -85,9 +85,9 @@ class Spent(Runtime):
     has_stopped = False
 
     @property
-    def standings(self) -> dict[int, Standing]:
+    def standings(self) -> dict[int, TaskHealth]:
         self.looks += 1
-        return {3: Standing(is_spent=self.looks > 1)}
+        return {3: TaskHealth(is_spent=self.looks > 1)}
 
     async def stop(self) -> None:
         self.has_stopped = True

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import coordinator.settings
-import ripple.flight.settings
-from ripple.settings import SettingsError, arguments, mistyped, read_file
+import ripple.client.flight.settings
+from ripple.core.settings import SettingsError, arguments, mistyped, read_file
 from worker.backpressure import Thresholds
-from worker.identity import delta_addresses
+from worker.engine.identity import delta_addresses
 from worker.settings import SETTINGS, Settings, flags_of, load, places_listed
 
 GIVEN = ["p.py", "--store", "s", "--source", "log:d/t", "--sink", "log:d/o"]
@@ -226,7 +226,7 @@ def test_a_mistyped_variable_is_told_and_those_of_others_are_left_alone() -> Non
         "RIPPLE_KEEEP is set, and nobody reads it: is RIPPLE_KEEP meant?"
     ]
     assert len(told("RIPPLE_CHECKPOINT_INTERVAL", "RIPPLE_STOR", "RIPPLE_CONFG")) == 3
-    programs = (SETTINGS, coordinator.settings.SETTINGS, ripple.flight.settings.SETTINGS)
+    programs = (SETTINGS, coordinator.settings.SETTINGS, ripple.client.flight.settings.SETTINGS)
     beside = [one.variable for settings in programs for one in settings]
     services = [
         f"RIPPLE_{service}_{what}"

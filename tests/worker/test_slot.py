@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from ripple.assignment import Report
-from ripple.testing.sim_chance import Chance
-from ripple.testing.sim_loop import SimLoop
-from ripple.testing.sim_world import SimClock
+from ripple.control.assignment import Report
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.loop import SimLoop
+from ripple.testing.sim.world import SimClock
 from tests.worker.pipes import Silent
-from worker import slot, words
-from worker.hosted import Standing
-from worker.slot import Slot
+from worker import messages
+from worker.handle import TaskHealth
+from worker.supervisor import slot
+from worker.supervisor.slot import Slot
 
 STARTS = 12
 
@@ -23,20 +24,20 @@ STARTS = 12
 class Talk(Silent):
     """What a process says: how its partition stands, and nothing more until it is gone."""
 
-    def __init__(self, standing: Standing | None) -> None:
+    def __init__(self, standing: TaskHealth | None) -> None:
         self._standing = standing
 
     async def read(self) -> dict[str, Any] | None:
         if self._standing is not None:
             standing, self._standing = self._standing, None
-            return words.report(Report(), {3: standing})
+            return messages.report(Report(), {3: standing})
         return await super().read()
 
 
 class Engine:
     """A process that lives for so long."""
 
-    def __init__(self, lives_s: float, standing: Standing | None) -> None:
+    def __init__(self, lives_s: float, standing: TaskHealth | None) -> None:
         self._lives_s = lives_s
         self.pipe = Talk(standing)
 
@@ -51,7 +52,7 @@ class Engine:
         pass
 
 
-def pauses(lives_s: float, standing: Standing | None) -> list[float]:
+def pauses(lives_s: float, standing: TaskHealth | None) -> list[float]:
     """Return how long a slot was without a process, between the first STARTS of them."""
     chance = Chance(0)
     loop = SimLoop(chance)
@@ -80,20 +81,20 @@ def pauses(lives_s: float, standing: Standing | None) -> list[float]:
 
 
 @pytest.mark.parametrize("lives_s", [slot.STEADY_S + 0.1, 3600.0])
-@pytest.mark.parametrize("standing", [Standing(is_live=True), Standing(behind=2)])
+@pytest.mark.parametrize("standing", [TaskHealth(is_live=True), TaskHealth(behind=2)])
 def test_process_that_has_worked_is_followed_at_once_each_time(
-    lives_s: float, standing: Standing
+    lives_s: float, standing: TaskHealth
 ) -> None:
     assert pauses(lives_s, standing) == pytest.approx([slot.PAUSE_MIN_S] * (STARTS - 1), abs=1e-3)
 
 
 @pytest.mark.parametrize(
     ("lives_s", "standing"),
-    [(1.0, Standing(is_live=True)), (20.0, Standing()), (20.0, None)],
+    [(1.0, TaskHealth(is_live=True)), (20.0, TaskHealth()), (20.0, None)],
     ids=["dies at once", "dies as it restores", "dies as it loads"],
 )
 def test_process_that_cannot_work_is_started_ever_more_rarely(
-    lives_s: float, standing: Standing | None
+    lives_s: float, standing: TaskHealth | None
 ) -> None:
     found = pauses(lives_s, standing)
     expected = [min(slot.PAUSE_MIN_S * 2**at, slot.PAUSE_MAX_S) for at in range(STARTS - 1)]

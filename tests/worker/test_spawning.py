@@ -8,8 +8,8 @@ import pytest
 
 from ripple.testing import sim_world
 from tests.worker.pipes import Silent
-from worker import spawning
-from worker.spawning import SPARES_AFTER_S, Spawner
+from worker.supervisor import spawning
+from worker.supervisor.spawning import SPARES_AFTER_S, Spawner
 
 
 class Started:

@@ -8,12 +8,12 @@ from itertools import product
 
 import pytest
 
-from ripple.assignment import Share
+from ripple.control.assignment import Share
 from ripple.world import LiveClock
 from tests.patience import PATIENCE_S
 from tests.worker.processes import given
-from worker.state import STOP_PATHS, TRANSITIONS, Lifecycle, State, WorkerError
-from worker.supervisor import Supervisor
+from worker.supervisor.state import STOP_PATHS, TRANSITIONS, Lifecycle, State, WorkerError
+from worker.supervisor.supervisor import Supervisor
 
 # As the book has it, line by line.
 LEGAL = {

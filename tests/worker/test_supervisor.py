@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ripple.assignment import Share
-from ripple.batch import Batch
-from ripple.log import LogSettings, PartitionReader, PartitionWriter, Topic
-from ripple.pipeline_file import load_plan
-from ripple.schema.columns import records_of
+from ripple.control.assignment import Share
+from ripple.model.batch import Batch
+from ripple.model.pipeline.file import load_plan
+from ripple.model.schema.columns import records_of
+from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import children_of
 from tests.patience import PATIENCE_S
 from tests.worker.processes import given
-from worker.identity import code_of
-from worker.spawning import Process, Spawner
-from worker.state import State
-from worker.supervisor import Supervisor
+from worker.engine.identity import code_of
+from worker.supervisor.spawning import Process, Spawner
+from worker.supervisor.state import State
+from worker.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).parent / "pipeline_counts.py"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from ripple import events
-from ripple.observe.alerts import RULES
-from ripple.observe.samples import Samples
+from ripple.control.telemetry.alerts import RULES
+from ripple.control.telemetry.samples import Samples
+from ripple.core import events
 from worker.pages import probes_of
-from worker.supervisor import Supervisor
-from worker.watch import Watch
+from worker.supervisor.supervisor import Supervisor
+from worker.supervisor.watch import Watch
 
 NS = 1_000_000_000
 

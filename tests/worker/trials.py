@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 import ripple as rp
-from ripple.testing.cluster_trial import ClusterTrial
-from tests.engine.test_stages import trades
+from ripple.testing.cluster.trial import ClusterTrial
+from tests.engine.machine.test_stages import trades
 
 COUNT = 48
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from ripple.kafka.alone import end_what_hangs
+from ripple.connectors.kafka.single_writer import end_what_hangs
 from ripple.world.broker import (
     Broker,
     BrokerError,
@@ -16,9 +16,9 @@ from ripple.world.broker import (
     FencedError,
     NoTopicError,
     OffsetError,
-    Place,
     Record,
     Records,
+    TopicPartition,
 )
 from tests.patience import PATIENCE_S
 
@@ -30,17 +30,17 @@ class Topics(Protocol):
         """Make a topic that nobody has used."""
         ...
 
-    async def append(self, place: Place, records: Sequence[Record]) -> None:
+    async def append(self, place: TopicPartition, records: Sequence[Record]) -> None:
         """Write without a transaction."""
         ...
 
-    async def remove_before(self, place: Place, offset: int) -> None:
+    async def remove_before(self, place: TopicPartition, offset: int) -> None:
         """Remove what retention would."""
         ...
 
 
 Main = Callable[[Broker, Topics], Awaitable[Any]]
-A, B, OTHER = Place("in", 0), Place("in", 1), Place("out", 0)
+A, B, OTHER = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
 
 
 class BrokerContract:
@@ -377,7 +377,7 @@ class BrokerContract:
         self.run(main)
 
 
-async def read_all(broker: Broker, place: Place) -> tuple[list[int], list[Record]]:
+async def read_all(broker: Broker, place: TopicPartition) -> tuple[list[int], list[Record]]:
     """Return offsets and records of all that can be read now."""
     end = (await broker.ends([place]))[place]
     position = (await broker.earliest([place]))[place]
@@ -394,13 +394,13 @@ async def read_all(broker: Broker, place: Place) -> tuple[list[int], list[Record
     return offsets, records
 
 
-async def values(broker: Broker, place: Place) -> list[bytes | None]:
+async def values(broker: Broker, place: TopicPartition) -> list[bytes | None]:
     return [record.value for record in (await read_all(broker, place))[1]]
 
 
-async def read_until(consumer: Consumer, count: int) -> dict[Place, list[bytes | None]]:
+async def read_until(consumer: Consumer, count: int) -> dict[TopicPartition, list[bytes | None]]:
     """Return the values of the next ``count`` records, by partition."""
-    seen: dict[Place, list[bytes | None]] = {}
+    seen: dict[TopicPartition, list[bytes | None]] = {}
     while sum(map(len, seen.values())) < count:
         found = await consumer.read(records_max=10, wait_s=PATIENCE_S)
         assert found, f"only {seen}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ripple.errors import LimitError
+from ripple.core.errors import LimitError
 from ripple.world.control import (
     BUSY,
     MESSAGE_BYTES_MAX,

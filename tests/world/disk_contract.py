@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from ripple.errors import LimitError
+from ripple.core.errors import LimitError
 from ripple.world import Disk, DiskLockedError, NotALockError
 from ripple.world.replacing import replace
 from tests.patience import PATIENCE_S

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ripple.errors import LimitError
+from ripple.core.errors import LimitError
 from ripple.testing import Chance
-from ripple.testing.sim_loop import SimLoop
+from ripple.testing.sim.loop import SimLoop
 from ripple.world import ObjectStore
 from tests.examples import EXAMPLES
 

@@ -20,7 +20,7 @@ from ripple.testing import (
     repeat,
 )
 from ripple.testing.__main__ import main
-from ripple.testing.sim_faults import CLUSTER_KINDS, FAULTS_OF, KINDS
+from ripple.testing.sim.faults import CLUSTER_KINDS, FAULTS_OF, KINDS
 from tests.examples import EXAMPLES
 from tests.patience import PATIENCE_S
 from tests.world import scenarios
@@ -152,8 +152,8 @@ def test_run_is_a_function_of_its_seed() -> None:
     program = """
 import hashlib
 from ripple.testing import *
-from ripple.testing.sim_faults import Drawn
-from ripple.testing.sim_run import run
+from ripple.testing.sim.faults import Drawn
+from ripple.testing.sim.run import run
 from tests.world import scenarios
 for scenario in (scenarios.temp_and_rename, scenarios.counting_workers, scenarios.one_winner):
     digests = [run(scenario, seed, Drawn(seed, Faults())).trace.digest() for seed in range(100)]

@@ -13,10 +13,10 @@ from unittest import mock
 
 import pytest
 
-from ripple.kafka.settings import TokenSource
-from ripple.kafka.tokens import TokenError, Tokens
-from ripple.observe.tracing import Tracing
-from ripple.values.registry import Registry, RegistryError
+from ripple.connectors.formats.registry import Registry, RegistryError
+from ripple.connectors.kafka.settings import TokenSource
+from ripple.connectors.kafka.tokens import TokenError, Tokens
+from ripple.control.telemetry.tracing import Tracing
 from ripple.world.http import ask, origin_of
 
 

@@ -13,9 +13,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ripple import event_loop
-from ripple.access import Caller
-from ripple.flight import server as flight_server
+from ripple.client.flight import server as flight_server
+from ripple.control import event_loop
+from ripple.core.access import Caller
 from ripple.world import LiveNetwork, Stream, addresses, live_control_server
 from ripple.world.control import (
     FAILED,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ripple.cli.main import main as ripple
-from ripple.testing import SimCluster, SimDisk, SimWorld, on_cluster, repeat, sim_tls
+from ripple.testing import SimCluster, SimDisk, SimWorld, on_cluster, repeat
+from ripple.testing.sim import tls as sim_tls
 from ripple.world import LiveNetwork, Tls
 from tests.world import network_contract, tls_contract
 from tests.world.network_contract import NetworkContract

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ripple import event_loop
+from ripple.control import event_loop
 from ripple.world.live_listening import LiveListening
 from ripple.world.live_network import LiveNetwork
 from ripple.world.ports import Stream

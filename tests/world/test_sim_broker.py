@@ -17,13 +17,13 @@ from ripple.testing import (
     on_cluster,
     repeat,
 )
-from ripple.testing.sim_broker import TRANSACTION_SECONDS_MAX, SimBroker
+from ripple.testing.sim.broker import TRANSACTION_SECONDS_MAX, SimBroker
 from ripple.world.broker import (
     BrokerError,
     FencedError,
-    Place,
     Record,
     Records,
+    TopicPartition,
     UnknownOutcomeError,
 )
 from tests.examples import EXAMPLES
@@ -38,10 +38,10 @@ class SimTopics:
     async def create(self, topic: str, partitions: int) -> None:
         self._broker.create(topic, partitions)
 
-    async def append(self, place: Place, records: Sequence[Record]) -> None:
+    async def append(self, place: TopicPartition, records: Sequence[Record]) -> None:
         self._broker.append(place, records)
 
-    async def remove_before(self, place: Place, offset: int) -> None:
+    async def remove_before(self, place: TopicPartition, offset: int) -> None:
         self._broker.remove_before(place, offset)
 
 
@@ -236,7 +236,7 @@ def test_compaction_leaves_holes() -> None:
 
 
 LAST = 15
-NUMBERS, CUTS = Place("numbers", 0), Place("cuts", 0)
+NUMBERS, CUTS = TopicPartition("numbers", 0), TopicPartition("cuts", 0)
 
 
 async def count(world: SimWorld) -> None:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ripple.errors import RippleError
+from ripple.core.errors import RippleError
 from ripple.testing import (
     SimCluster,
     SimulationError,

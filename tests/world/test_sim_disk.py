@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ripple.testing import Fault, SimDisk
-from ripple.testing.sim_effects import Crash, Effects, Trace
-from ripple.testing.sim_faults import SALT_KEPT, SALT_LOST, Planned
+from ripple.testing.sim.effects import Crash, Effects, Trace
+from ripple.testing.sim.faults import SALT_KEPT, SALT_LOST, Planned
 from ripple.world import DiskFullError, SyncFailedError
 from tests.world.disk_contract import DiskContract
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ripple.testing.sim_chance import Chance
-from ripple.testing.sim_loop import SimLoop
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.loop import SimLoop
 
 
 def run(main: Callable[[], Awaitable[Any]], seed: int = 0) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ripple.testing import Fault, SimStore
-from ripple.testing.sim_effects import Effects, Trace
-from ripple.testing.sim_faults import Planned
+from ripple.testing.sim.effects import Effects, Trace
+from ripple.testing.sim.faults import Planned
 from ripple.world import StoreError
 from tests.world.store_contract import run
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ripple.store import DiskStore
+from ripple.storage.store import DiskStore
 from ripple.testing import SimulationError, SimWorld, enumerate_crashes, explore
 from ripple.world import StoreError
 

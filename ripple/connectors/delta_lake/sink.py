@@ -10,8 +10,8 @@ from ripple.connectors.contract import BasicSink
 from ripple.connectors.delta_lake.connector import ONCE
 from ripple.connectors.delta_lake.table import Record, Table, plain
 from ripple.connectors.target import WHOLE
-from ripple.errors import OutputError
-from ripple.ops import OP, place_of_op
+from ripple.core.errors import OutputError
+from ripple.core.row_ops import OP, place_of_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

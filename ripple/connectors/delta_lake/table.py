@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from ripple.connectors.contract import Commit
+from ripple.connectors.files.text.cut_record import Owner, from_json, to_json
 from ripple.connectors.library_errors import said
 from ripple.connectors.record_shape import arrow_schema_of
-from ripple.connectors.text.cut_record import Owner, from_json, to_json
-from ripple.errors import OutputError, SchemaError
-from ripple.extras import needed
-from ripple.ops import OP, OP_NAMES, OP_REMOVE, OP_SET
+from ripple.core.errors import OutputError, SchemaError
+from ripple.core.extras import needed
+from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE, OP_SET
 
 with needed("delta", "a table of Delta Lake"):
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake

@@ -1,7 +1,7 @@
 """What the registry knows of the embedded log."""
 
 from ripple.connectors.connector import Connector, Use
-from ripple.log_place import FORM, path_of
+from ripple.storage.log_uri import FORM, path_of
 
 APPENDED = "appended; what a failed run has appended stays"
 ONCE = "each cut once, in order; a reader sees a cut before it is durable"
@@ -10,26 +10,26 @@ CONNECTOR = Connector(
     scheme="log",
     form=FORM,
     source=Use(
-        "ripple.connectors.log.places:open_source",
+        "ripple.connectors.log.opening:open_source",
         "all its partitions, or the one that is named, up to their ends as the run begins",
-        whole="ripple.connectors.log.places:open_whole",
+        whole="ripple.connectors.log.opening:open_whole",
     ),
-    sink=Use("ripple.connectors.log.places:open_sink", APPENDED, has_epochs=True),
+    sink=Use("ripple.connectors.log.opening:open_sink", APPENDED, has_epochs=True),
     continued_source=Use(
-        "ripple.connectors.log.places:open_inputs",
+        "ripple.connectors.log.opening:open_inputs",
         "from where the run before was; with `--follow` it waits for more",
         has_parts=True,
     ),
     continued_sink=Use(
-        "ripple.connectors.log.places:continue_sink",
+        "ripple.connectors.log.opening:continue_sink",
         ONCE,
         has_epochs=True,
         has_parts=True,
-        reached="ripple.connectors.log.places:reached",
-        looks="ripple.connectors.log.places:look",
-        owners="ripple.connectors.log.places:owners",
+        reached="ripple.connectors.log.opening:reached",
+        looks="ripple.connectors.log.opening:look",
+        owners="ripple.connectors.log.opening:owners",
     ),
     path_of=path_of,
-    check="ripple.connectors.log.looking:check",
-    discover="ripple.connectors.log.looking:discover",
+    check="ripple.connectors.log.discovery:check",
+    discover="ripple.connectors.log.discovery:discover",
 )

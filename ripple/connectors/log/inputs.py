@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.log.source import LogSource
-from ripple.cut import is_within
+from ripple.core.cut import is_within
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.batch import Batch, Marker
     from ripple.connectors.record_shape import RecordShape
-    from ripple.cut import Cut
-    from ripple.log.topic import Topic
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
+    from ripple.storage.log.topic import Topic
     from ripple.world.ports import Executor, Watch
 
 

@@ -8,12 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.batch import Batch
+from ripple.connectors.files.text import cut_record
+from ripple.connectors.files.text.cut_record import CutRecord, Owner, from_json, to_json
 from ripple.connectors.log.connector import APPENDED, ONCE
-from ripple.connectors.text import cut_record
-from ripple.connectors.text.cut_record import CutRecord, Owner, from_json, to_json
-from ripple.errors import LimitError, OutputError, SchemaError
-from ripple.log import (
+from ripple.core.errors import LimitError, OutputError, SchemaError
+from ripple.core.row_ops import OP, with_named_ops
+from ripple.model.batch import Batch
+from ripple.model.schema.types import Field, Option, Schema, String
+from ripple.storage.log import (
     LogError,
     LogSettings,
     PartitionReader,
@@ -21,11 +23,9 @@ from ripple.log import (
     StaleEpochError,
     Topic,
 )
-from ripple.log.body import columns_of
-from ripple.log.epochs import newest_owner
-from ripple.log.owner_locks import OwnerLocks
-from ripple.ops import OP, with_named_ops
-from ripple.schema.types import Field, Option, Schema, String
+from ripple.storage.log.body import columns_of
+from ripple.storage.log.epochs import newest_owner
+from ripple.storage.log.owner_locks import OwnerLocks
 from ripple.world.ports import all_guards
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.connectors.contract import Commit
-    from ripple.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.plan import Output, Plan
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"

@@ -6,19 +6,19 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple.batch import Batch, Marker
-from ripple.connectors.conforming import check_columns
+from ripple.connectors.coercion import check_columns
 from ripple.connectors.cutting import recut
 from ripple.connectors.record_shape import arrow_schema_of
-from ripple.connectors.screening import screened
-from ripple.log import PartitionReader, Topic, identity
-from ripple.log.body import columns_of
+from ripple.connectors.validation import screened
+from ripple.model.batch import Batch, Marker
+from ripple.storage.log import PartitionReader, Topic, identity
+from ripple.storage.log.body import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ripple.connectors.record_shape import RecordShape
-    from ripple.log.frame import Header
+    from ripple.storage.log.frame import Header
 
 # A checkpoint asks about the frame just read; finding it again would mean reading all headers.
 RECENT_FRAMES = 256
@@ -114,7 +114,10 @@ class LogSource:
             return identity.identity_at(reader, offset)
 
     def check_identity(self, offset: int, text: str) -> None:
-        """Raise an InputError unless the log still is what it was; see ``ripple.log.identity``."""
+        """Raise an InputError unless the log still is what it was.
+
+        See ``ripple.storage.log.identity``.
+        """
         if not text and self._reader.reaches(offset):
             return
         with PartitionReader(self._reader.topic, self._reader.partition) as reader:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ripple.extras import needed
+from ripple.core.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.connector import Part
 from ripple.connectors.contract import Commit
-from ripple.connectors.text.cut_record import Owner
-from ripple.errors import OutputError
-from ripple.extras import needed
+from ripple.connectors.files.text.cut_record import Owner
+from ripple.core.errors import OutputError
+from ripple.core.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
     from psycopg import sql
@@ -17,7 +17,7 @@ with needed("postgres", "a table of PostgreSQL"):
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from ripple.connectors.postgres.place import PostgresPlace
+    from ripple.connectors.postgres.uri import PostgresUri
 
 NAME = "ripple_outputs"
 
@@ -40,7 +40,7 @@ class Record(NamedTuple):
 class Records:
     """The records of one table: a row a part, changed in the transactions that change the table."""
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresUri) -> None:
         self._place = place
         names = (place.schema, NAME) if place.schema else (NAME,)
         self._records = sql.Identifier(*names)

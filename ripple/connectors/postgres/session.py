@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.connectors.library_errors import said
 from ripple.connectors.postgres.answers import Connection
 from ripple.connectors.postgres.record import Records
-from ripple.errors import OutputError
-from ripple.extras import needed
+from ripple.core.errors import OutputError
+from ripple.core.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg
@@ -18,10 +18,10 @@ with needed("postgres", "a table of PostgreSQL"):
 if TYPE_CHECKING:
     from ripple.connectors.connector import Part
     from ripple.connectors.contract import Commit
-    from ripple.connectors.postgres.place import PostgresPlace
+    from ripple.connectors.files.text.cut_record import Owner
     from ripple.connectors.postgres.record import Record
     from ripple.connectors.postgres.table import Found, Table
-    from ripple.connectors.text.cut_record import Owner
+    from ripple.connectors.postgres.uri import PostgresUri
 
 CONNECT_S = 10
 # A transaction takes as long as its rows; one in which nothing happens is of a process that is
@@ -44,7 +44,7 @@ def defaults() -> dict[str, str]:
     return {one.keyword.decode(): one.val.decode() if one.val else "" for one in told}
 
 
-def connected(place: PostgresPlace, subject: str) -> psycopg.Connection:
+def connected(place: PostgresUri, subject: str) -> psycopg.Connection:
     """Return a connection, whose transactions begin by themselves; raises psycopg.Error.
 
     subject: who connects, for whoever looks who is connected.

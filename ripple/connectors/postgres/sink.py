@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.connectors.contract import BasicSink
+from ripple.connectors.files.text.sink import TextFormat, TextLines
 from ripple.connectors.postgres.connector import ONCE
 from ripple.connectors.postgres.record import Records
 from ripple.connectors.postgres.session import claimed, connected, replaced, told
 from ripple.connectors.target import WHOLE
-from ripple.connectors.text.sink import TextFormat, TextLines
-from ripple.errors import OutputAwayError, OutputError
-from ripple.extras import needed
+from ripple.core.errors import OutputAwayError, OutputError
+from ripple.core.extras import needed
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Part
     from ripple.connectors.contract import Commit
+    from ripple.connectors.files.text.cut_record import Owner
     from ripple.connectors.postgres.table import Table
-    from ripple.connectors.text.cut_record import Owner
 
 # What is kept of changes before the server gets them.
 PENDING_BYTES_MAX = 64 << 20

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import pyarrow as pa
 
-from ripple.errors import OutputError
-from ripple.extras import needed
-from ripple.ops import OP, OP_NAMES, OP_SET
-from ripple.schema.arrow import to_arrow
-from ripple.schema.types import Schema
+from ripple.core.errors import OutputError
+from ripple.core.extras import needed
+from ripple.core.row_ops import OP, OP_NAMES, OP_SET
+from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.types import Schema
 
 with needed("postgres", "a table of PostgreSQL"):
     from psycopg import sql
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, Cursor
 
-    from ripple.connectors.postgres.place import PostgresPlace
-    from ripple.pipeline.plan import Output, Plan
-    from ripple.schema.types import Field
+    from ripple.connectors.postgres.uri import PostgresUri
+    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.schema.types import Field
 
 STAGED: LiteralString = "ripple_staged"
 POSITION: LiteralString = "ripple_n"
@@ -55,7 +55,7 @@ class Table:
     of each key: so a row is written once a transaction, however often it has changed.
     """
 
-    def __init__(self, place: PostgresPlace, plan: Plan, output: Output) -> None:
+    def __init__(self, place: PostgresUri, plan: Plan, output: Output) -> None:
         self.place = place
         self.columns = {field.name: _type_of(field) for field in output.fields}
         for name in self.columns:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ripple.batch import Batch
-from ripple.connectors.csv.format import TRADES
+from ripple.connectors.files.csv.format import TRADES
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
-from ripple.errors import InputError
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

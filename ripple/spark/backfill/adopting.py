@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.batch import Batch
-from ripple.causes import Causes
-from ripple.checkpoint.format import encode, fields_of
-from ripple.checkpoint.origin import HISTORY_EPOCH
 from ripple.connectors.dead_letter import letter_of
-from ripple.engine import Engine
-from ripple.engine.arrow_types import arrow_fields
-from ripple.partition.drive import Drive
+from ripple.core.causes import Causes
+from ripple.engine.machine import Engine
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.batch import Batch
 from ripple.spark import packets
 from ripple.spark.backfill.history import (
     HISTORY,
@@ -30,11 +27,14 @@ from ripple.spark.backfill.history import (
 )
 from ripple.spark.backfill.seam import BROKEN, Seam, Side
 from ripple.spark.packets import Packet
+from ripple.storage.checkpoint.format import encode, fields_of
+from ripple.storage.checkpoint.origin import HISTORY_EPOCH
+from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ripple.engine.inputs import Input
+    from ripple.engine.machine.inputs import Input
     from ripple.spark.backfill.live import Live
     from ripple.spark.backfill.shelf import Shelf
     from ripple.spark.parcel import Parcel

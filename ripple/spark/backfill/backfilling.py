@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import ripple
-from ripple.checkpoint.checkpoints import Checkpoints
-from ripple.checkpoint.origin import Origin, begin, folder_of, origin_in
-from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError
-from ripple.fenced import ChainError, DamagedError
+from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
 from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
@@ -29,14 +26,17 @@ from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.sources import spark_schema
 from ripple.spark.work import Unpacked, packets_from, pickled
+from ripple.storage.checkpoint.checkpoints import Checkpoints
+from ripple.storage.checkpoint.origin import Origin, begin, folder_of, origin_in
+from ripple.storage.fenced import ChainError, DamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from ripple.pipeline.builder import Pipeline
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.progress import Listener, Standing
 
 

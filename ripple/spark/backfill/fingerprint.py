@@ -12,7 +12,7 @@ import ripple
 from ripple.connectors.registry import find
 
 if TYPE_CHECKING:
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
     from ripple.spark.shares import Share, Source
 

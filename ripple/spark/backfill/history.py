@@ -14,24 +14,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.batch import Batch
-from ripple.causes import Causes
 from ripple.connectors.dead_letter import letter_of
-from ripple.errors import InputError
-from ripple.keys.partitioner import partition_numbers
+from ripple.core.causes import Causes
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.window import watermark
 from ripple.spark import packets
 from ripple.spark.backfill.identity import identities_of
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of
-from ripple.window import watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Teller

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ripple.errors import SchemaError
-from ripple.hashing import mix_each, xxh64_each
+from ripple.core.errors import SchemaError
+from ripple.core.hashing import mix_each, xxh64_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.batch import Batch
 from ripple.connectors.inputs import Signal, keyed_by
 from ripple.connectors.locate import open_inputs
-from ripple.errors import InputError
-from ripple.log_place import PREFIX
-from ripple.partition.restoring import notes_of
-from ripple.pipeline.stages import divided_why, stages_of
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+from ripple.model.pipeline.topology import divided_why, stages_of
 from ripple.spark.fold import check_triggers
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import one_of
 from ripple.spark.log_table import open_topic, range_of
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
 from ripple.spark.shares import Share
+from ripple.storage.log_uri import PREFIX
+from ripple.task.restore import notes_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from ripple.connectors.inputs import Inputs
-    from ripple.cut import Cut
-    from ripple.pipeline.plan import Plan
+    from ripple.core.cut import Cut
+    from ripple.model.pipeline.plan import Plan
 
 # Of so many the first records of a log, not all will have come late.
 _FIRST_RECORDS = 16

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
-from ripple.arguments import shown
-from ripple.checkpoint.format import Checkpoint, checkpoint_of
-from ripple.errors import InputError, RippleError
+from ripple.core.arguments import shown
+from ripple.core.errors import InputError, RippleError
 from ripple.spark.backfill.seam import BROKEN, PROVEN, UNPROVEN
+from ripple.storage.checkpoint.format import Checkpoint, checkpoint_of
 
 FORMAT = 1
 _ALL = 1 << 64

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ripple.checkpoint.origin import folder_of
-from ripple.fenced import DamagedError, object_in
-from ripple.store import RetryingStore
-from ripple.store.opening import open_store
+from ripple.storage.checkpoint.origin import folder_of
+from ripple.storage.fenced import DamagedError, object_in
+from ripple.storage.store import RetryingStore
+from ripple.storage.store.opening import open_store
 from ripple.world import LiveClock, LiveRandom
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ import socket
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ripple.errors import RippleError
+from ripple.core.errors import RippleError
 from ripple.spark.sealed import ForgedError, sealed, unsealed
 from ripple.spark.streaming.resident import here
 from ripple.world import addresses, live_world
 
 if TYPE_CHECKING:
-    from ripple.cut import Cut
+    from ripple.core.cut import Cut
     from ripple.spark.streaming.turn import Address
     from ripple.world.ports import Network, Stream
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.batch import Batch
 from ripple.connectors.dead_letter import letter_of
 from ripple.connectors.locate import open_source
-from ripple.engine.arrow_types import arrow_fields
-from ripple.errors import InputError
-from ripple.keys.partitioner import partitioned
-from ripple.log import PartitionReader, PartitionWriter, Topic, TopicError
-from ripple.log_place import PREFIX, LogPlace
-from ripple.pipeline.stages import stages_of
+from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.batch import Batch
+from ripple.model.keys.partitioner import partitioned
+from ripple.model.pipeline.topology import stages_of
 from ripple.spark import packets
+from ripple.storage.log import PartitionReader, PartitionWriter, Topic, TopicError
+from ripple.storage.log_uri import PREFIX, LogUri
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.replacing import replace
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ripple.connectors.contract import MarkedSource
-    from ripple.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan
 
 ROWS_MAX = 1 << 14
 """So many records are in one frame."""
@@ -60,7 +60,7 @@ class Landing:
         """
         if not place.startswith(PREFIX):
             raise InputError(f"records land in a log, {PREFIX}DIR/TOPIC, not in {place!r}")
-        at = LogPlace.parse(place)
+        at = LogUri.parse(place)
         if at.partition is not None:
             raise InputError(f"records land in all partitions of a topic, not in {place!r}")
         disk = LiveDisk(at.folder)

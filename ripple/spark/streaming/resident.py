@@ -12,30 +12,30 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ripple.checkpoint import Checkpoints
+from ripple.connectors.commit_group import looked_at
 from ripple.connectors.connector import Part
-from ripple.errors import RippleError
-from ripple.events import Restored, StoreFailed
-from ripple.fenced import FencedError
-from ripple.log import StaleEpochError
-from ripple.partition.group import looked_at
-from ripple.partition.keeper import Keeper
-from ripple.partition.life import Life
+from ripple.core.errors import RippleError
+from ripple.core.events import Restored, StoreFailed
 from ripple.spark.streaming.sliced import Sliced
-from ripple.store import RetryingStore
-from ripple.store.opening import open_store
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.fenced import FencedError
+from ripple.storage.log import StaleEpochError
+from ripple.storage.store import RetryingStore
+from ripple.storage.store.opening import open_store
+from ripple.task.active import ActiveTask
+from ripple.task.durable_state import DurableState
 from ripple.world import live_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from ripple.cut import Cut
-    from ripple.events import Event
-    from ripple.partition.endings import Endings
-    from ripple.partition.keeper import Restoration
-    from ripple.partition.kept import Kept
-    from ripple.partition.live import Parts
+    from ripple.connectors.endings import Endings
+    from ripple.core.cut import Cut
+    from ripple.core.events import Event
     from ripple.spark.streaming.turn import Turn
+    from ripple.task.durable_run import DurableRun
+    from ripple.task.durable_state import Restoration
+    from ripple.task.loop import TaskSpec
 
 _T = TypeVar("_T")
 _Key: TypeAlias = tuple[str, int]  # of a query and a partition
@@ -147,7 +147,7 @@ class _Lived:
         self._keeper = _Keeper(
             checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
         )
-        self._life = Life(
+        self._life = ActiveTask(
             self._plan,
             self._inputs,
             stream.outputs(self._plan, self._partition, self._epoch, world.executor),
@@ -222,13 +222,13 @@ class _Lived:
             self._failed_to_store = event.error
 
 
-class _Keeper(Keeper):
+class _Keeper(DurableState):
     """Knows the life that it keeps."""
 
-    kept: Kept
+    kept: DurableRun
 
     @asynccontextmanager
-    async def keeping(self, parts: Parts, endings: Endings) -> AsyncIterator[Restoration]:
+    async def keeping(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
         async with super().keeping(parts, endings) as restoration:
             self.kept = restoration.kept
             yield restoration

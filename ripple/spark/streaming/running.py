@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
-from ripple.errors import InputError, OutputError
-from ripple.partition.home import check_home
-from ripple.partition.settings import Settings
+from ripple.core.errors import InputError, OutputError
 from ripple.spark.driver import Driver
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import register
@@ -23,8 +21,10 @@ from ripple.spark.streaming.source import NAME, RunSource
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import TurnJob, turns
 from ripple.spark.work import packets_from, pickled
-from ripple.store import RetryingStore
-from ripple.store.opening import open_store
+from ripple.storage.store import RetryingStore
+from ripple.storage.store.opening import open_store
+from ripple.task.home import check_home
+from ripple.task.settings import Settings
 from ripple.world import LiveClock, LiveRandom
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from ripple.cut import Cut
-    from ripple.pipeline.builder import Pipeline
-    from ripple.pipeline.plan import Plan
+    from ripple.core.cut import Cut
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
 
     Show: TypeAlias = Callable[[int, Sequence[Mapping[str, Any]]], None]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ripple import cut as cuts
 from ripple.connectors.inputs import Signal
-from ripple.errors import InputError
-from ripple.partition.passed_inputs import PassedInputs
+from ripple.core import cut as cuts
+from ripple.core.errors import InputError
+from ripple.task.passed_inputs import PassedInputs
 
 if TYPE_CHECKING:
-    from ripple.batch import Batch, Marker
     from ripple.connectors.inputs import Inputs
-    from ripple.cut import Cut
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
 
 
 class Sliced(PassedInputs):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ripple.extras import needed
+from ripple.core.extras import needed
 from ripple.spark.driver import Driver
 from ripple.spark.sources import Conforming, spark_schema
 from ripple.spark.streaming.hints import Hints

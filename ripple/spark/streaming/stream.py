@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from ripple.connectors.connector import Part
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs
-from ripple.engine.division import Division
-from ripple.errors import InputError, PlanError
-from ripple.partition.grouping import commit_interval_ns, group_at
-from ripple.partition.settings import Settings
-from ripple.pipeline.stages import divided_why, stages_of
+from ripple.core.errors import InputError, PlanError
+from ripple.engine.operators.division import Division
+from ripple.model.pipeline.topology import divided_why, stages_of
 from ripple.spark.fold import check_triggers
 from ripple.spark.options import absolute, absolute_store
+from ripple.task.grouping import commit_interval_ns, group_at
+from ripple.task.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.inputs import Inputs
-    from ripple.cut import Cut
-    from ripple.partition.group import ReadableGroup
-    from ripple.pipeline.plan import Plan
+    from ripple.core.cut import Cut
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.parcel import Parcel
     from ripple.world.ports import Executor
 

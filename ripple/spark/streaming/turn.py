@@ -13,7 +13,7 @@ from ripple.spark.streaming.resident import here
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.cut import Cut
+    from ripple.core.cut import Cut
     from ripple.spark.streaming.hints import Hearer, Hints
     from ripple.spark.streaming.stream import Stream
 

@@ -1,0 +1,106 @@
+"""What each node of the plan does, in all partitions together: asked while the graph is looked at.
+
+Asked once for all who look, and never more often than each ``EVERY_NS``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ripple.client.dashboard.figures import Rates, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from coordinator.dashboard.worker_metrics import WorkerMetrics
+    from ripple.client.dashboard.contract import Values
+    from ripple.world.ports import Clock
+
+EVERY_NS = 900_000_000
+RANKED_MAX = 8
+# Less than this share of all is no place to look at first.
+SHARE_MIN = 0.1
+_COUNTERS = {
+    "rows_in": "rate",
+    "rows_out": "changes_rate",
+    "recomputed": "recomputed_rate",
+    "cutoffs": "wasted_rate",
+}
+_GAUGES = ("keys", "bytes")
+
+
+class Graphs:
+    """The live graphs of workers, added up by node."""
+
+    def __init__(self, numbers: WorkerMetrics, clock: Clock) -> None:
+        """Ask nothing yet."""
+        self._numbers = numbers
+        self._clock = clock
+        self._rates = Rates()
+        self._newest: Values = {}
+        self._at_ns: int | None = None
+        self._asking = asyncio.Lock()
+
+    async def of(self, workers: Iterable[tuple[str, str]]) -> Values:
+        """Return nodes and where the work is; given: names and addresses of workers."""
+        async with self._asking:
+            now_ns = self._clock.monotonic_ns()
+            if self._at_ns is None or now_ns - self._at_ns >= EVERY_NS:
+                self._at_ns = now_ns
+                pages = await asyncio.gather(
+                    *(self._numbers.page(address, "graph") for _, address in workers)
+                )
+                parts = [part for page in pages if isinstance(page, dict) for part in _parts(page)]
+                nodes = added(parts, self._rates, now_ns)
+                self._rates.turn()
+                self._newest = {"nodes": nodes, "ranked": ranked(nodes), "partitions": len(parts)}
+            return self._newest
+
+
+def _parts(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a worker says of its partitions; nothing of another release's."""
+    parts = page.get("partitions")
+    return [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+
+
+def added(parts: Iterable[Mapping[str, Any]], rates: Rates, now_ns: int) -> dict[str, Values]:
+    """Return what all partitions say together, by a node's id in the drawing of the plan.
+
+    Each partition's counters begin anew where it is restored: rates are of each, and then added.
+    """
+    said: dict[str, list[Values]] = {}
+    for part in parts:
+        where = part.get("process"), part.get("partition")
+        for node in part.get("nodes", ()):
+            name = _id(node)
+            values = {
+                rate: rates.rate((name, counter, where), node.get(counter), now_ns)
+                for counter, rate in _COUNTERS.items()
+            }
+            said.setdefault(name, []).append(values | {name: node.get(name) for name in _GAUGES})
+    found: dict[str, Values] = {}
+    for node, known in said.items():
+        one: Values = {each: total(values[each] for values in known) for each in known[0]}
+        again, wasted = one["recomputed_rate"], one["wasted_rate"]
+        found[node] = one | {"cutoff": wasted / again if again else None}
+    return found
+
+
+def _id(node: Mapping[str, Any]) -> str:
+    kind, name = str(node.get("kind")), str(node.get("name"))
+    return f"{kind} {name}" if kind in ("source", "output") else name
+
+
+def ranked(nodes: Mapping[str, Values]) -> list[Values]:
+    """Return where most is computed, and where most of it for nothing; most first."""
+    again = total(one["recomputed_rate"] for one in nodes.values()) or 0.0
+    found: list[Values] = []
+    for name, one in nodes.items():
+        share = (one["recomputed_rate"] or 0.0) / again if again else 0.0
+        if share >= SHARE_MIN:
+            found.append({"node": name, "what": "recomputes", "share": share})
+        wasted = (one["wasted_rate"] or 0.0) / again if again else 0.0
+        if wasted >= SHARE_MIN:
+            found.append({"node": name, "what": "for nothing", "share": wasted})
+    return sorted(found, key=lambda one: (-one["share"], one["node"], one["what"]))[:RANKED_MAX]

@@ -1,0 +1,1 @@
+"""Decisions of a coordinator: no clock, no randomness, no I/O."""

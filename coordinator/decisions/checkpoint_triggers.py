@@ -1,0 +1,50 @@
+"""When workers are told to store checkpoints: each by itself, every interval, nobody waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.decisions.limits import MS, Limits
+from coordinator.decisions.ring import point_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coordinator.decisions.views import Who
+
+
+class CheckpointTriggers:
+    """When each member was told last, or has stored; of the replica called ``replica``."""
+
+    def __init__(self, replica: str, limits: Limits) -> None:
+        self._replica = replica
+        self._interval_ns = limits.checkpoint_interval_ms * MS
+        self._last_ns: dict[Who, int] = {}
+
+    def members_are(self, members: Iterable[Who], now_ns: int) -> None:
+        """Go on with these members; those who are new do not all store at the same moment."""
+        before = self._last_ns
+        self._last_ns = {
+            who: before.get(who, now_ns - point_of(who[0]) % self._interval_ns) for who in members
+        }
+
+    def stored(self, who: Who, now_ns: int) -> None:
+        """Note that a member has stored its checkpoints, whoever told it to."""
+        if who in self._last_ns:
+            self._last_ns[who] = now_ns
+
+    def due(self, active: Iterable[Who], others: Iterable[str], now_ns: int) -> list[Who]:
+        """Return who of the active is to store now, by this replica's word.
+
+        others: the replicas that this one hears of. Of all of them, one speaks to each worker;
+        where they disagree, two may, which does no harm.
+        """
+        replicas = [self._replica, *others]
+        found = []
+        for who in active:
+            is_due = now_ns - self._last_ns.get(who, now_ns) >= self._interval_ns
+            speaks = min((point_of(f"{name} {who[0]}"), name) for name in replicas)[1]
+            if is_due and speaks == self._replica:
+                self._last_ns[who] = now_ns
+                found.append(who)
+        return found

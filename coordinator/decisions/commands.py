@@ -1,0 +1,194 @@
+"""What people may tell the cluster: freeze, pin, drain, move, each with a reason.
+
+A command is done when a version of the assignment says so. Until then it is part of whatever its
+coordinator proposes; given twice, it changes nothing more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from ripple.control.assignment import Assignment, Phase, Pin, worker_of
+from ripple.core.access import Right
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REASON_LENGTH_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Let nothing move: nobody joins, is evicted or gets a partition."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"frozen: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfreeze:
+    """Go on."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"no longer frozen: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class PinTo:
+    """Let a worker have a partition for as long as it is there."""
+
+    partition: int
+    worker: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} is pinned to {self.worker}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unpin:
+    """Let a partition go where it belongs."""
+
+    partition: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} is no longer pinned: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Move a worker's partitions away and give it no more. A worker that is to stop asks so too."""
+
+    worker: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.worker} is drained: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undrain:
+    """Let a worker have partitions again."""
+
+    worker: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.worker} is no longer drained: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Move a partition to a worker; another comes back in exchange where balance asks for it."""
+
+    partition: int
+    worker: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} moves to {self.worker}: {self.reason}"
+
+
+Command: TypeAlias = "Freeze | Unfreeze | PinTo | Unpin | Drain | Undrain | Move"
+
+
+def right_of(command: Command) -> Right:
+    """Return what a command takes: to stop and start all of it is more than to move a part."""
+    is_of_all = isinstance(command, (Freeze, Unfreeze))
+    return Right.ADMINISTER if is_of_all else Right.OPERATE
+
+
+def refusal(command: Command, now: Assignment) -> str | None:
+    """Return why a command cannot be followed, None if it can."""
+    if not 0 < len(command.reason.strip()) <= REASON_LENGTH_MAX:
+        return (
+            f"a command needs a reason of at most {REASON_LENGTH_MAX} characters: others will ask"
+        )
+    if isinstance(command, Freeze) and now.version == 0:
+        return "no worker has joined yet: there is nothing to freeze"
+    partition = getattr(command, "partition", 0)
+    if not 0 <= partition < len(now.shares):
+        return f"there is no partition {partition}: they are 0 to {len(now.shares) - 1}"
+    worker = getattr(command, "worker", None)
+    if worker is not None and worker not in now.by_id:
+        return f"there is no worker {worker}: there are {', '.join(now.by_id) or 'none'}"
+    if isinstance(command, Move):
+        return _no_move(command, now)
+    return None
+
+
+def _no_move(command: Move, now: Assignment) -> str | None:
+    if now.frozen is not None:
+        return f"the assignment is frozen ({now.frozen}): unfreeze it first"
+    pin = _pin_of(now, command.partition)
+    if pin is not None and pin.worker != command.worker:
+        return f"partition {command.partition} is pinned to {pin.worker}: {pin.reason}"
+    if now.by_id[command.worker].is_leaving:
+        return f"{command.worker} is drained: partitions move away from it"
+    return None
+
+
+def is_done(command: Command, now: Assignment) -> bool:
+    """Return whether a version says what the command asks for."""
+    match command:
+        case Freeze(reason):
+            return now.frozen == reason
+        case Unfreeze():
+            return now.frozen is None
+        case PinTo(partition, worker, reason):
+            return Pin(partition, worker, reason) in now.pins
+        case Unpin(partition):
+            return _pin_of(now, partition) is None
+        case Drain(worker):
+            return worker not in now.by_id or now.by_id[worker].is_leaving
+        case Undrain(worker):
+            return worker in now.by_id and not now.by_id[worker].is_leaving
+        case Move(partition, worker):
+            target = now.shares[partition].target
+            return target is not None and worker_of(target) == worker
+
+
+def obeyed(now: Assignment, command: Command) -> Assignment:
+    """Return ``now`` with a command obeyed, but for moves, which take several versions."""
+    match command:
+        case Freeze(reason):
+            return replace(now, frozen=reason)
+        case Unfreeze():
+            return replace(now, frozen=None)
+        case PinTo(partition, worker, reason):
+            pins = {pin.partition: pin for pin in now.pins} | {
+                partition: Pin(partition, worker, reason)
+            }
+            return replace(now, pins=_sorted(pins))
+        case Unpin(partition):
+            pins = {pin.partition: pin for pin in now.pins if pin.partition != partition}
+            return replace(now, pins=_sorted(pins))
+        case Drain(worker) | Undrain(worker):
+            is_leaving = isinstance(command, Drain)
+            members = (
+                replace(member, is_leaving=is_leaving) if member.id == worker else member
+                for member in now.members
+            )
+            return now.with_members(members)
+        case Move():
+            return now
+
+
+def movable(now: Assignment, command: Move) -> bool:
+    """Return whether a move can begin: the partition is not on its way already."""
+    share = now.shares[command.partition]
+    return share.phase is Phase.OWNED and share.owner is not None
+
+
+def _pin_of(now: Assignment, partition: int) -> Pin | None:
+    return next((pin for pin in now.pins if pin.partition == partition), None)
+
+
+def _sorted(pins: Mapping[int, Pin]) -> tuple[Pin, ...]:
+    return tuple(pins[partition] for partition in sorted(pins))

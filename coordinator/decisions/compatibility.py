@@ -1,0 +1,136 @@
+"""Whether a worker fits the cluster: it must compute the same from the same, in the same words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.control.assignment import Assignment, Candidate, Code, Stage
+from ripple.control.assignment.version import PARTITIONS_MAX
+from ripple.control.rpc.words import MISFIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INPUTS_MAX = 1024
+
+
+def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -> str | None:
+    """Return what differs between a candidate and a cluster that runs ``code``; None if it fits.
+
+    store: what tells the coordinators' store from others, where it is known.
+    """
+    found = store_differences(candidate.store, store)
+    found += code_differences(candidate.code, code) + stage_differences(candidate.code, now)
+    found += input_problems(dict(candidate.inputs), now)
+    if not found:
+        return None
+    return f"{candidate.id} {MISFIT}: " + "; ".join(found)
+
+
+def code_differences(theirs: Code, ours: Code) -> list[str]:
+    """Return what differs, each named with both, and who tells what that means."""
+    found = [
+        f"its {name} is {one}, the cluster's is {other}"
+        for name, one, other in (
+            ("protocol", theirs.protocol, ours.protocol),
+            ("pipeline", theirs.pipeline, ours.pipeline),
+            ("plan hash", theirs.plan_hash, ours.plan_hash),
+            ("topology hash", theirs.topology_hash, ours.topology_hash),
+        )
+        if one != other
+    ]
+    if theirs.pipeline == ours.pipeline and _is_other_code(theirs, ours):
+        found.append(
+            "it has other code than the cluster's workers: ripple plan FILE --checkpoint-dir STORE "
+            "shows what changes, and what becomes of state"
+        )
+    named = [{f"schema of {name}": one for name, one in code.schemas} for code in (theirs, ours)]
+    found += differences(*named)
+    if theirs.ends and ours.ends:  # versions before did not say
+        found += differences(dict(theirs.ends), dict(ours.ends))
+    return found
+
+
+def _is_other_code(theirs: Code, ours: Code) -> bool:
+    return (theirs.plan_hash, theirs.topology_hash) != (ours.plan_hash, ours.topology_hash)
+
+
+def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    """Return what differs in what is said by name, each named with both."""
+    return [
+        f"its {name} is {theirs.get(name, 'absent')}, the cluster's is {ours.get(name, 'absent')}"
+        for name in sorted(theirs.keys() | ours.keys())
+        if theirs.get(name) != ours.get(name)
+    ]
+
+
+def store_differences(theirs: str, ours: str) -> list[str]:
+    """Return that a worker's store is another one than the coordinators', if it is."""
+    if not (theirs and ours) or theirs == ours:
+        return []
+    return [
+        f"its store is that of {theirs}, the coordinators' is that of cluster {ours}: give the "
+        "worker their --store"
+    ]
+
+
+def stages_of(code: Code, partitions: int) -> tuple[Stage, ...]:
+    """Return the stages of a code, those that leave it open with so many partitions."""
+    return tuple(Stage(name, count or partitions) for name, count in code.stages)
+
+
+def stage_differences(code: Code, now: Assignment) -> list[str]:
+    """Return what differs in the stages, which stay what they were in the first version."""
+    theirs = stages_of(code, now.stages[0].partitions)
+    names, counts = {stage.name for stage in theirs}, [stage.partitions for stage in theirs]
+    if len(names) < len(theirs) or not 0 < min(counts, default=0) <= sum(counts) <= PARTITIONS_MAX:
+        return [
+            f"its stages are {_shown(theirs)}: each has a name, {PARTITIONS_MAX} in all at most"
+        ]
+    if now.version == 0 or theirs == now.stages:
+        return []
+    return [f"its stages are {_shown(theirs)}, the cluster's are {_shown(now.stages)}"]
+
+
+def _shown(stages: tuple[Stage, ...]) -> str:
+    return ", ".join(f"{stage.name} of {stage.partitions}" for stage in stages) or "none"
+
+
+def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
+    """Return why inputs of so many partitions cannot be read.
+
+    Partition i of an input belongs to i mod P, P those of the first stage. P has to divide the
+    number that an input has and every number that it grows to: then no key ever moves.
+    """
+    found = []
+    ours = now.stages[0].partitions
+    known = dict(now.inputs)
+    for name, count in sorted(counts.items()):
+        undivided = undivided_by(name, count, ours)
+        if undivided is not None:
+            found.append(undivided)
+        elif count < known.get(name, 0):
+            found.append(f"{name} has {count} partitions and had {known[name]}: they do not shrink")
+        elif name not in known and len(known) >= INPUTS_MAX:
+            found.append(f"{name} is one input more than {INPUTS_MAX}")
+    return found
+
+
+def undivided_by(name: str, count: int, ours: int) -> str | None:
+    """Return why ``ours`` partitions cannot share an input of ``count``; None where they can."""
+    if count > 0 and count % ours == 0:
+        return None
+    fitting = ", ".join(str(ours * times) for times in (1, 2, 3))
+    return (
+        f"{name} has {count} partitions, which {ours} does not divide: it may have {fitting} …; or "
+        f"start a new cluster with --partitions {_divisor(count, ours)}"
+    )
+
+
+def _divisor(count: int, asked: int) -> int:
+    """Return the number of partitions that fits and is nearest to what was asked for.
+
+    Of two the larger one: one that is too small cannot be made larger later.
+    """
+    fitting = [n for n in range(1, count + 1) if count % n == 0]
+    return min(fitting, key=lambda n: (abs(n - asked), -n), default=1)

@@ -1,0 +1,119 @@
+"""What a coordinator is told. Each may come twice, late, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from ripple.control.assignment import Report
+
+if TYPE_CHECKING:
+    from coordinator.decisions.commands import Command
+    from coordinator.decisions.views import View, Who
+    from ripple.control.assignment import Assignment, Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A worker asks to join, and asks again every heartbeat until it has joined."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A worker's stream has ended before it has joined."""
+
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A member is well, and says how."""
+
+    who: Who
+    report: Report = field(default_factory=Report)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExited:
+    """A member's process, in its ``start``-th start from 0, has ended; another one begins."""
+
+    who: Who
+    slot: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """A member's stream has ended."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A member has stopped in good order, and has nothing any more."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """A member has stored its checkpoints."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed; comes several times a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewHeard:
+    """Another replica has answered with its view."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsRead:
+    """The views in the store were read, all of them."""
+
+    views: tuple[View, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewWritten:
+    """The store has taken this replica's view."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRead:
+    """The chain was read. assignment: its newest version that can be read, None if there is none.
+
+    newest_number: of its newest version, readable or not; 0 where there is none.
+    """
+
+    assignment: Assignment | None
+    newest_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalEnded:
+    """A proposal is over, won or not, and the chain was read since if it could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commanded:
+    """Somebody commands; ``request`` is theirs, to be answered."""
+
+    request: str
+    command: Command
+
+
+Event: TypeAlias = (
+    "Registered | Withdrawn | Heartbeat | ProcessExited | StreamEnded | Left | Checkpointed "
+    "| Ticked | ViewHeard | ViewsRead | ViewWritten | ChainRead | ProposalEnded | Commanded"
+)

@@ -1,0 +1,1 @@
+"""The shell around the decisions: calls, sessions with workers, the store, other replicas."""

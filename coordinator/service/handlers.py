@@ -1,0 +1,164 @@
+"""What a coordinator does for workers, people and other coordinators: its methods."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import ripple.control.rpc.coordinator_pb2  # noqa: F401 - so that reflection finds it
+from coordinator.decisions import events as ev
+from coordinator.decisions.commands import REASON_LENGTH_MAX, Drain, right_of
+from coordinator.service.messages import (
+    ViewAnswer,
+    command_from_bytes,
+    done_to_bytes,
+    view_answer_to_bytes,
+)
+from coordinator.service.sessions import WorkerSession
+from coordinator.service.status_messages import status_to_bytes
+from ripple.control.rpc import methods, words
+from ripple.control.rpc.messages import said_from_bytes
+from ripple.control.rpc.reading import RpcError
+from ripple.core.access import Right, Role
+from ripple.world.control import UNKNOWN_CALLER, RefusedError, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.service.shell import Shell
+    from ripple.control.rpc.words import Said
+    from ripple.core.access import Access, Caller
+    from ripple.world.control import Conversation
+
+# A worker says something every heartbeat: who is silent for so long is not there any more.
+SILENT_S = 60.0
+# What a method takes; a command, what it says.
+_NEEDED = {
+    methods.STATUS: Right.READ,
+    methods.VIEW: Right.TAKE_PART,
+    methods.CONVERSE: Right.TAKE_PART,
+}
+
+
+class Handlers:
+    """Answers calls and holds conversations for one coordinator."""
+
+    def __init__(
+        self,
+        shell: Shell,
+        access: Access | None = None,
+        credential: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Answer whoever ``access`` lets, or everybody. credential: lets one follow outputs."""
+        self._shell = shell
+        self._access = access
+        self._credential = credential
+
+    @property
+    def service(self) -> Service:
+        """Its methods."""
+        return Service(
+            calls={
+                methods.COMMAND: self._command,
+                methods.STATUS: self._status,
+                methods.VIEW: self._view,
+            },
+            conversations={methods.CONVERSE: self._converse},
+            allows=None if self._access is None else self._refusal,
+        )
+
+    def _refusal(self, method: str, caller: Caller, request: bytes) -> str | None:
+        """Return why somebody may not do something."""
+        assert self._access is not None
+        known = self._access.known(caller)
+        needed = _NEEDED.get(method) or _needed_by(request)
+        if known.may(needed):
+            return None
+        if known.role is Role.NOBODY:
+            return UNKNOWN_CALLER
+        return f"{known.name} is {known.role.value}, and may not {needed.value}"
+
+    async def _command(self, request: bytes) -> bytes:
+        try:
+            command = command_from_bytes(request)
+        except RpcError as error:
+            raise RefusedError(str(error)) from error
+        return done_to_bytes(await self._shell.command(command))
+
+    async def _status(self, _: bytes) -> bytes:
+        status = self._shell.status
+        if status is None:
+            raise RefusedError("the store has not been read yet: try again")
+        return status_to_bytes(status, self._credential())
+
+    async def _view(self, _: bytes) -> bytes:
+        newest = self._shell.state.newest_number
+        return view_answer_to_bytes(ViewAnswer(self._shell.view, newest))
+
+    async def _converse(self, conversation: Conversation) -> None:
+        talk = WorkerSession(conversation)
+        self._shell.talks.begin(talk)
+        sending = asyncio.ensure_future(talk.send_all())
+        try:
+            await self._listen(talk)
+        except TimeoutError:
+            pass  # what ends it is that this returns
+        finally:
+            sending.cancel()
+            self._ended(talk)
+
+    async def _listen(self, talk: WorkerSession) -> None:
+        while True:
+            async with asyncio.timeout(SILENT_S):
+                data = await talk.conversation.receive()
+            if data is None:
+                return
+            try:
+                said = said_from_bytes(data)
+            except RpcError as error:
+                raise RefusedError(str(error)) from error
+            self._hear(talk, said)
+            talk.answer(self._shell.state.newest_number)
+
+    def _hear(self, talk: WorkerSession, said: Said) -> None:
+        tell, talks = self._shell.tell, self._shell.talks
+        match said:
+            case words.Register(candidate):
+                talks.asks(talk, candidate.nonce)
+                tell(ev.Registered(candidate))
+            case words.Heartbeat(who, report):
+                talks.speaks(talk, who)
+                tell(ev.Heartbeat(who, report))
+            case words.Exited(who, slot, start):
+                tell(ev.ProcessExited(who, slot, start))
+            case words.Draining(who, reason):
+                self._drain(who, reason)
+            case words.Left(who):
+                talks.speaks(talk, who)
+                tell(ev.Left(who))
+            case words.Checkpointed(who):
+                tell(ev.Checkpointed(who))
+            case words.Present():
+                pass
+
+    def _drain(self, who: words.Who, reason: str) -> None:
+        """Let a member be drained that asks for it, again and again until it is."""
+        now = self._shell.state.now
+        if now is None or not now.has(*who) or now.by_id[who[0]].is_leaving:
+            return
+        command = Drain(who[0], reason.strip()[:REASON_LENGTH_MAX] or "it is to stop")
+        self._shell.tell(ev.Commanded(f"{who[0]} {who[1]} drains", command))
+
+    def _ended(self, talk: WorkerSession) -> None:
+        nonce, who = self._shell.talks.end(talk)
+        if nonce is not None:
+            self._shell.tell(ev.Withdrawn(nonce))
+        if who is not None:
+            self._shell.tell(ev.StreamEnded(who))
+
+
+def _needed_by(request: bytes) -> Right:
+    try:
+        return right_of(command_from_bytes(request))
+    except RpcError:
+        return Right.OPERATE  # to be told what is wrong with it

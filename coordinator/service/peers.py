@@ -1,0 +1,70 @@
+"""The other replicas: each is asked what it sees, as often as workers say that they are well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from coordinator.decisions.events import Event, ViewHeard
+from coordinator.service.messages import view_answer_from_bytes
+from ripple.control.rpc import methods
+from ripple.control.rpc.reading import RpcError
+from ripple.world.control import ControlError
+
+if TYPE_CHECKING:
+    from coordinator.decisions.limits import Limits
+    from ripple.world.ports import World
+    from ripple.world.tls import Tls
+
+
+class Asker(Protocol):
+    """Who wants to know what others see."""
+
+    replica: str
+    limits: Limits
+
+    def tell(self, event: Event) -> None:
+        """Take an event."""
+        ...
+
+    def known_elsewhere(self, version: int) -> None:
+        """Take it that somebody knows a version."""
+        ...
+
+    def trouble(self, what: str, problem: str | None) -> None:
+        """Take it that something fails, or works."""
+        ...
+
+
+class Peer:
+    """Another replica, at ``address``."""
+
+    def __init__(self, world: World, address: str, tls: Tls | None, asker: Asker) -> None:
+        assert world.control is not None
+        self._address = address
+        self._clock = world.clock
+        self._channel = world.control.channel(address, tls=tls)
+        self._asker = asker
+
+    async def ask(self) -> None:
+        """Ask for ever."""
+        limits, name = self._asker.limits, f"coordinator {self._address}"
+        while True:
+            try:
+                data = await self._channel.call(
+                    methods.VIEW, b"", deadline_s=limits.view_interval_ms / 1000
+                )
+                answer = view_answer_from_bytes(data)
+            except (ControlError, RpcError) as error:
+                self._asker.trouble(name, str(error))
+            else:
+                self._asker.trouble(name, None)
+                # All of them may be told the same list, or one name for all. Who listened to itself
+                # only would believe that it is not alone.
+                if answer.view.replica != self._asker.replica:
+                    self._asker.tell(ViewHeard(answer.view))
+                    self._asker.known_elsewhere(answer.version)
+            await self._clock.sleep(limits.heartbeat_interval_ms / 1000)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        await self._channel.close()

@@ -1,9 +1,0 @@
-"""What can be wrong with an assignment."""
-
-from __future__ import annotations
-
-from ripple.errors import RippleError
-
-
-class AssignmentError(RippleError):
-    """A version of the assignment breaks its rules, or cannot be read; nothing was changed."""

@@ -1,9 +1,0 @@
-"""What can be wrong with a checkpoint."""
-
-from __future__ import annotations
-
-from ripple.errors import RippleError
-
-
-class CheckpointError(RippleError):
-    """A checkpoint cannot be written, found or used."""

@@ -1,0 +1,1 @@
+"""``ripple checkpoint``: checkpoints."""

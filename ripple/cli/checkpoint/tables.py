@@ -1,0 +1,112 @@
+"""The tables in checkpoints, as people want them: compared, and in other formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.connectors.target import open_target
+from ripple.storage.checkpoint import CheckpointError
+
+_EXAMPLES_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Keys by what became of them."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        kinds = {"added": self.added, "removed": self.removed, "changed": self.changed}
+        return ", ".join(f"{len(keys)} {kind}{_examples(keys)}" for kind, keys in kinds.items())
+
+
+def _examples(keys: tuple[str, ...]) -> str:
+    if not keys:
+        return ""
+    more = ", ..." if len(keys) > _EXAMPLES_MAX else ""
+    return f" ({', '.join(keys[:_EXAMPLES_MAX])}{more})"
+
+
+def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
+    """Return what became of each key from one table of a fold to another; None: no such fold."""
+    tables = [table for table in (before, after) if table is not None]
+    parts = _key_parts(tables)
+    old, new = _rows(before, parts), _rows(after, parts)
+    return Difference(
+        added=tuple(key for key in new if key not in old),
+        removed=tuple(key for key in old if key not in new),
+        changed=tuple(key for key in new if key in old and old[key] != new[key]),
+    )
+
+
+def _key_parts(tables: list[pa.Table]) -> int:
+    """Return how many columns the key has, with which a table starts."""
+    # Accumulators and columns of Ripple's own have a dot in their names, except the number of
+    # members in formats 1 and 2: it comes after a key that tells rows apart without it.
+    names = [*takewhile(lambda name: "." not in name, tables[0].column_names)]
+    if names[-1:] == ["members"] and all(_tells_apart(table, names[:-1]) for table in tables):
+        return len(names) - 1
+    return len(names)
+
+
+def _tells_apart(table: pa.Table, names: list[str]) -> bool:
+    """Return whether each row has other values in these columns."""
+    distinct: int = table.group_by(names).aggregate([]).num_rows if names else 1
+    return distinct >= int(table.num_rows)
+
+
+def _rows(table: pa.Table | None, parts: int) -> dict[str, tuple[object, ...]]:
+    if table is None:
+        return {}
+    columns = [column.to_pylist() for column in table.columns]
+    keys = zip(*columns[:parts], strict=True) if parts else [()] * table.num_rows
+    values = zip(*columns[parts:], strict=True)
+    return {"/".join(map(str, key)): value for key, value in zip(keys, values, strict=True)}
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a table as the ending of the file's name says; binary columns are hexadecimal in CSV.
+
+    The file appears whole or not at all. Raises CheckpointError for another ending, OutputError.
+    """
+    written = pa.BufferOutputStream()
+    if path.suffix == ".parquet":
+        import pyarrow.parquet  # noqa: PLC0415 - slow to import, rarely wanted
+
+        pyarrow.parquet.write_table(table, written)
+    elif path.suffix == ".csv":
+        import pyarrow.csv  # noqa: PLC0415 - slow to import, rarely wanted
+
+        pyarrow.csv.write_csv(pa.table(_as_text(table)), written)
+    else:
+        raise CheckpointError(f"{path} must end in .csv or .parquet, which says what to write")
+    target = open_target(path)
+    try:
+        target.write(memoryview(written.getvalue()))
+        target.commit()
+    finally:
+        target.close()
+
+
+def _as_text(table: pa.Table) -> dict[str, pa.Array]:
+    """Return the columns of a table as CSV can hold them."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_large_binary(column.type) or pa.types.is_binary(column.type):
+            hexadecimal = [None if value is None else value.hex() for value in column.to_pylist()]
+            columns[name] = pa.array(hexadecimal, pa.string())
+        elif pa.types.is_decimal(column.type):
+            columns[name] = pc.cast(column, pa.string())
+        elif pa.types.is_nested(column.type):
+            columns[name] = pa.array(map(str, column.to_pylist()), pa.string())
+        else:
+            columns[name] = column
+    return columns

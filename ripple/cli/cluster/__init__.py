@@ -1,0 +1,1 @@
+"""Commands about a cluster: cluster, status, top, query, inspect, debug, move, drain."""

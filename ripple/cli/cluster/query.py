@@ -1,0 +1,151 @@
+"""Ask live outputs in SQL: each partition at its own committed cut, which is stated.
+
+A table holds the rows that are shown now; windows that are over and were freed are not among them.
+Names of outputs that are no words of SQL stand in double quotes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.lib import client_options
+from ripple.cli.lib.exits import EXIT_UNREACHABLE, say
+from ripple.cli.lib.number_options import positive
+from ripple.cli.lib.output_forms import FORMS, add_format, shown, write, write_table
+from ripple.core import cut as cuts
+from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from ripple.client.outputs import Observer, OutputRows
+
+EXAMPLES = (
+    'ripple query "SELECT symbol, vwap FROM vwap ORDER BY vwap DESC LIMIT 10"',
+    "ripple query 'SELECT count(*) FROM \"by-class\"' --format json",
+    'ripple query "SELECT * FROM vwap" --format csv > vwap.csv',
+    "ripple query --list",
+)
+TIMEOUT_S = 30
+CSV = "csv"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("sql", nargs="?", metavar="SQL", help="one statement")
+    parser.add_argument("--list", action="store_true", help="list the outputs and their columns")
+    parser.add_argument(
+        "--timeout",
+        type=positive,
+        default=TIMEOUT_S,
+        metavar="SECONDS",
+        help="for the tables to come, and for the answer (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--memory", type=positive, default=512, metavar="MIB", help="(default: %(default)s)"
+    )
+    client_options.add_coordinator(parser)
+    add_format(parser, (*FORMS, CSV))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask; return the exit code."""
+    if (options.sql is None) == (not options.list):
+        raise InputError("give one statement, or --list")
+    if options.list and options.format == CSV:
+        raise InputError("--list has no CSV: take json")
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    async with client_options.observer_of(options, lambda _: None) as observer:
+        edges = await observer.known()
+        if options.list:
+            return _list(options, {name: edge.offer for name, edge in edges.items()})
+        from ripple.client.sql.tables_read import mentioned  # noqa: PLC0415 - an extra, and slow
+
+        named = mentioned(options.sql, edges)
+        found = await _shown(observer, named, options.timeout)
+    missing = {one.output: one.missing for one in found if one.missing}
+    if missing:
+        parts = "; ".join(f"{output}: {_listed(numbers)}" for output, numbers in missing.items())
+        say(f"no answer within {options.timeout} s from partitions of {parts}")
+        return EXIT_UNREACHABLE
+    from ripple.client.sql.query import query  # noqa: PLC0415 - an extra, and slow
+
+    tables = {one.output: one.table for one in found}
+    limits = {"timeout_s": options.timeout, "memory_mib": options.memory}
+    rows: pa.Table = await asyncio.to_thread(query, options.sql, tables, **limits)
+    if options.format == CSV:
+        _write_csv(rows)
+        return 0
+    cut = {one.output: _cut(one) for one in found}
+    value = {"cut": cut, "columns": rows.column_names, "rows": rows.to_pylist()}
+
+    def text() -> None:
+        columns = rows.to_pydict().values() if rows.num_rows else ()
+        listed = [[shown(value) for value in column] for column in columns]
+        write_table(rows.column_names, list(zip(*listed, strict=True)), gap=False)
+        say(f"{rows.num_rows} rows")
+        for one in found:
+            for number, position in one.cuts.items():
+                say(f"{one.output}/{number} at {cuts.text(position.cut)} (epoch {position.epoch})")
+
+    write(options.format, value, text)
+    return 0
+
+
+async def _shown(observer: Observer, outputs: list[str], timeout_s: float) -> list[OutputRows]:
+    seen = [await observer.follow(output) for output in outputs]
+    return list(await asyncio.gather(*(one.whole(timeout_s) for one in seen)))
+
+
+def _cut(one: OutputRows) -> dict[str, Any]:
+    return {
+        str(number): {"epoch": position.epoch, "cut": dict(position.cut)}
+        for number, position in one.cuts.items()
+    }
+
+
+def _write_csv(rows: pa.Table) -> None:
+    from pyarrow import ArrowInvalid, ArrowNotImplementedError, csv  # noqa: PLC0415 - slow
+
+    try:
+        csv.write_csv(rows, sys.stdout.buffer)
+    except (ArrowInvalid, ArrowNotImplementedError) as error:
+        for number, field in enumerate(rows.schema):
+            with open(os.devnull, "wb") as nowhere:
+                try:
+                    csv.write_csv(rows.select([number]), nowhere)
+                except (ArrowInvalid, ArrowNotImplementedError):
+                    raise InputError(
+                        f"CSV has no form for the column {field.name} ({field.type}): take json"
+                    ) from error
+        raise InputError(f"CSV cannot hold this: {error}") from error
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _list(options: argparse.Namespace, offers: Mapping[str, Any]) -> int:
+    found = [
+        {
+            "output": name,
+            "columns": [field.name for field in offer.fields if field.name != "op: int8"],
+        }
+        for name, offer in offers.items()
+    ]
+    rows = [(str(one["output"]), ", ".join(one["columns"])) for one in found]
+    write(
+        options.format,
+        {"outputs": found},
+        lambda: write_table(("OUTPUT", "COLUMNS"), rows, gap=False),
+    )
+    return 0

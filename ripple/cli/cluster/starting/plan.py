@@ -1,0 +1,199 @@
+"""The processes of a cluster on this machine, and the command line of each."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from ripple.connectors.registry import connector_of
+from ripple.control.process_settings import PROCESS_PORTS_APART
+from ripple.core.errors import InputError
+from ripple.storage.log_uri import PREFIX, LogUri
+from ripple.world.live import LiveRandom
+
+HOST = "127.0.0.1"
+COORDINATOR_PORTS = 9200
+WORKER_PORTS = 9100
+PORTS_APART = 10
+# Below those that systems give to whoever connects (Linux from 32,768 on), so that a process that
+# is started again finds its own free.
+FREE_PORTS = range(15_000, 32_000)
+TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a cluster is asked for.
+
+    pipeline: FILE.py[:NAME]. sinks: as ``--sink`` takes them. partitions: of the first stage, where
+    the cluster is new. store: "" where it is in the folder. free_ports: any that are free, instead
+    of those that are documented.
+    """
+
+    pipeline: str
+    source: str
+    sinks: tuple[str, ...]
+    folder: str
+    workers: int
+    processes: int
+    coordinators: int
+    partitions: int
+    store: str = ""
+    free_ports: bool = False
+    dashboard: int | None = None
+    allow_commands: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One process: its name, and what starts it. Workers end before coordinators."""
+
+    name: str
+    command: tuple[str, ...]
+    is_worker: bool
+
+
+def processes(asked: Asked) -> list[Planned]:
+    """Return the processes, in the order in which they start. Raises InputError."""
+    ports = _ports(asked)
+    coordinators = [ports.pop(0) for _ in range(asked.coordinators)]
+    addresses = [f"{HOST}:{one[0]}" for one in coordinators]
+    store = asked.store or f"{asked.folder}/store"
+    found = []
+    for number, (port, health, metrics) in enumerate(coordinators, 1):
+        peers = [address for address in addresses if address != f"{HOST}:{port}"]
+        flags = {
+            "store": store,
+            "host": HOST,
+            "port": port,
+            "health-port": health,
+            "metrics-port": metrics,
+            "partitions": asked.partitions,
+            **({"peers": ",".join(peers)} if peers else {}),
+            **(_dashboard(asked) if number == 1 else {}),
+        }
+        command = (sys.executable, "-m", "coordinator", *_flags(flags.items()))
+        found.append(Planned(f"coordinator-{number}", command, is_worker=False))
+    for number, (health, data, metrics) in enumerate(ports, 1):
+        name = f"worker-{number}"
+        flags = {
+            "worker-id": name,
+            "coordinator": ",".join(addresses),
+            "store": store,
+            **(_own_folders(asked, name) if asked.store else {}),
+            "source": asked.source,
+            "host": HOST,
+            "processes": asked.processes,
+            "health-port": health,
+            "rpc-port": data,
+            "metrics-port": metrics,
+            "sink": ",".join(asked.sinks),
+        }
+        command = (sys.executable, "-m", "worker", asked.pipeline, *_flags(flags.items()))
+        found.append(Planned(name, command, is_worker=True))
+    return found
+
+
+def _own_folders(asked: Asked, name: str) -> dict[str, str]:
+    """Return where a worker has on the disk what is not in the store."""
+    found = {"cache": f"{asked.folder}/cache/{name}"}
+    connectors = [connector_of(place.rpartition("=")[2]) for place in (asked.source, *asked.sinks)]
+    if not any(one is not None and one.lanes for one in connectors):
+        found["lanes"] = f"{asked.folder}/lanes"
+    return found
+
+
+def _dashboard(asked: Asked) -> dict[str, object]:
+    """Return what lets a coordinator show the dashboard."""
+    if asked.dashboard is None:
+        return {}
+    allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
+    source = asked.source
+    is_topic = source.startswith(PREFIX) and LogUri.parse(source).partition is None
+    connector = connector_of(source)
+    takes = is_topic or (connector is not None and bool(connector.retries))
+    retried = {"retry-source": source} if takes else {}
+    return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed, **retried}
+
+
+def coordinators_of(planned: Sequence[Planned]) -> str:
+    """Return the coordinators' addresses, as ``--coordinator`` takes them."""
+    return ",".join(addresses_of(planned, "port"))
+
+
+def addresses_of(planned: Sequence[Planned], flag: str) -> list[str]:
+    """Return the address that a flag gives each coordinator."""
+    start = f"--{flag}="
+    return [
+        f"{HOST}:{given.removeprefix(start)}"
+        for one in planned
+        if not one.is_worker
+        for given in one.command
+        if given.startswith(start)
+    ]
+
+
+def _flags(pairs: Iterable[tuple[str, object]]) -> list[str]:
+    return [
+        "--end-with-stdin",
+        "--log-format=text",
+        *(f"--{name}={value}" for name, value in pairs),
+    ]
+
+
+def _ports(asked: Asked) -> list[tuple[int, int, int]]:
+    """Return three ports for each process, coordinators first."""
+    counts = (asked.coordinators, asked.workers)
+    if asked.free_ports:
+        return _free(asked)
+    if max(counts) > (COORDINATOR_PORTS - WORKER_PORTS) // PORTS_APART:
+        raise InputError("more than 10 workers or coordinators need --free-ports")
+    found = [
+        (first, first + 1, first + 2)
+        for base, count in zip((COORDINATOR_PORTS, WORKER_PORTS), counts, strict=True)
+        for first in range(base, base + count * PORTS_APART, PORTS_APART)
+    ]
+    for ports in found:
+        for port in ports:
+            _check_free(port)
+    return found
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((HOST, port))
+        except OSError as error:
+            raise InputError(
+                f"port {port} is taken ({error.strerror}): is another cluster up? --free-ports "
+                "takes any that are free"
+            ) from None
+
+
+def _free(asked: Asked) -> list[tuple[int, int, int]]:
+    """Return ports that nobody has now; all are held until all are found. Raises InputError."""
+    counts = [1] * asked.coordinators + [asked.processes] * asked.workers
+    with ExitStack() as held:
+        return [(_hold(held), _hold(held, count), _hold(held)) for count in counts]
+
+
+def _hold(held: ExitStack, count: int = 1) -> int:
+    """Hold a free port, and those that further processes of its worker have; return the first."""
+    random, room = LiveRandom(), len(FREE_PORTS) - (count - 1) * PROCESS_PORTS_APART
+    for _ in range(TRIES if room > 0 else 0):
+        first = FREE_PORTS[random.below(room)]
+        with ExitStack() as tried, suppress(OSError):
+            for port in range(first, first + count * PROCESS_PORTS_APART, PROCESS_PORTS_APART):
+                tried.enter_context(socket.create_server((HOST, port)))
+            held.enter_context(tried.pop_all())
+            return first
+    raise InputError(
+        f"no {count} ports {PROCESS_PORTS_APART} apart are free from {FREE_PORTS.start} on: give "
+        "fewer --processes"
+        if count > 1
+        else f"no port from {FREE_PORTS.start} to {FREE_PORTS.stop - 1} is free"
+    )

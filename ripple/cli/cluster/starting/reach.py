@@ -1,0 +1,130 @@
+"""How far the outputs of a cluster are behind its input, as the places say it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ripple.connectors.connector import Writing
+from ripple.connectors.files.text.cut_record import Owner
+from ripple.connectors.installed import load
+from ripple.connectors.locate import open_inputs
+from ripple.connectors.log.sink import committed_in
+from ripple.connectors.registry import find
+from ripple.core.errors import InputError
+from ripple.storage.log import Topic
+from ripple.storage.log.errors import LogError
+from ripple.storage.log_uri import PREFIX, LogUri
+from ripple.world import LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.inputs import Inputs
+    from ripple.model.pipeline.plan import Plan
+
+    _Commits = Callable[[Owner], list[Commit | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """So many of the input's records are in every output."""
+
+    records: int
+    of: int
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left."""
+        return self.records == self.of
+
+    def __str__(self) -> str:
+        share = 100 * self.records // self.of if self.of else 100
+        return f"{self.records:,} of {self.of:,} records are in the outputs ({share} %)"
+
+
+class Reach:
+    """Looks at a pipeline's input and what its outputs have."""
+
+    def __init__(self, plan: Plan, source: str, sinks: Mapping[str, str]) -> None:
+        """Connect places as users write them; sinks: by output.
+
+        Raises InputError for places that cannot be read on, and sinks that do not tell what they
+        have.
+        """
+        self._plan = plan
+        self._source = source
+        if source.startswith(PREFIX):
+            _parsed(source)
+        inputs = self._inputs()
+        # A log's go on from what they have seen before; connections belong to one event loop.
+        self._kept = inputs if source.startswith(PREFIX) else None
+        self.partitions = len(inputs.names)
+        """How many the source has."""
+        self._sinks = {
+            Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
+        }
+
+    def look(self) -> Reached:
+        """Return how far the slowest output is.
+
+        Not to be called where an event loop runs. Raises OutputError for a topic that holds the
+        changes of another output.
+        """
+        ends = asyncio.run(self._ends())
+        whole = sum(ends.values())
+        found = [_sum_of(commits(owner), ends) for owner, commits in self._sinks.items()]
+        return Reached(min(found, default=whole), whole)
+
+    def _inputs(self) -> Inputs:
+        return open_inputs(self._source, self._plan, 1, follow=False)
+
+    async def _ends(self) -> Mapping[str, int]:
+        """Return by input where it ends now."""
+        inputs = self._kept or self._inputs()
+        try:
+            _, ends = await inputs.bounds()
+        finally:
+            if inputs is not self._kept:
+                await inputs.close()
+        return ends
+
+
+def _commits(plan: Plan, output: str, place: str) -> _Commits:
+    """Return what tells what the partitions of an output have committed."""
+    found = find(place, "continued_sink")
+    if place.startswith(PREFIX) or not found.use.reached:
+        return partial(_in_log, _parsed(place))
+    ask = load(found.connector.scheme, found.connector.package, found.use.reached)
+    asked = Writing(plan, plan.output(output))
+    return lambda _: [ask(found.path, asked)]
+
+
+def _in_log(place: LogUri, owner: Owner) -> list[Commit | None]:
+    try:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+    except (LogError, OSError):
+        return []
+    return [committed_in(topic, partition, owner) for partition in range(topic.partitions)]
+
+
+def _sum_of(commits: list[Commit | None], ends: Mapping[str, int]) -> int:
+    reached: dict[str, int] = {}
+    for commit in commits:
+        for name, offset in ({} if commit is None else commit.cut).items():
+            # A later stage's cut has the names of its senders before those of the inputs.
+            of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)
+            reached[of] = min(offset, reached.get(of, offset))
+    return sum(min(reached.get(name, 0), end) for name, end in ends.items())
+
+
+def _parsed(place: str) -> LogUri:
+    if not place.startswith(PREFIX):
+        raise InputError(
+            f"{place} does not tell what was written: a cluster that is started here writes "
+            "log:DIR/TOPIC, kafka:BROKERS/TOPIC or postgres:TABLE"
+        )
+    return LogUri.whole(place)

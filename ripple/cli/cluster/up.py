@@ -1,0 +1,348 @@
+"""Start a cluster on this machine, with nothing but a disk: coordinators, workers, a pipeline.
+
+What its processes say is passed on. One that dies is started again. Ctrl+C, or ``down`` from
+elsewhere, ends them in good order: what they have computed is kept in the folder, and the next
+``up`` goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ripple.cli.cluster import down as cluster_down
+from ripple.cli.cluster.dashboard import configure_dashboard, not_there, url_of
+from ripple.cli.cluster.starting.at_work import at_work
+from ripple.cli.cluster.starting.plan import HOST, Asked, addresses_of, coordinators_of, processes
+from ripple.cli.cluster.starting.process import Process, WillNotStartError
+from ripple.cli.cluster.starting.reach import Reach
+from ripple.cli.cluster.starting.stuck import Stuck, failing
+from ripple.cli.lib.exits import EXIT_FAILURE
+from ripple.cli.lib.number_options import positive
+from ripple.cli.lib.output_forms import many
+from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.connectors.identity import check_not_read
+from ripple.connectors.locate import sinks_by_output
+from ripple.connectors.registry import forms
+from ripple.control.process import write
+from ripple.core.errors import InputError, RippleError
+from ripple.model.pipeline.topology import is_spread
+from ripple.storage.store.opening import store_to_read
+from ripple.storage.store.s3_settings import is_s3
+from ripple.task.home import check_home
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from ripple.cli.cluster.starting.at_work import AtWork
+    from ripple.model.pipeline.plan import Plan
+
+PROGRAM = "ripple"
+FIRST = "main"  # the stage that reads, in the assignment
+LOOK_INTERVAL_S = 1.0
+LOOK_INTERVAL_MAX_S = 5.0
+LOOK_REST = 9  # a look is a tenth of the time at most, as long as that bound allows it
+TELL_INTERVAL_S = 10.0
+# Workers take up to 30 s to end in good order.
+WORKERS_END_S = 40.0
+COORDINATORS_END_S = 5.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# What each process imports when it starts, of an extra that may be missing.
+_OF_EXTRAS = (
+    "ripple.control.telemetry.exposition",
+    "ripple.control.telemetry.log",
+    "ripple.rpc",
+    "ripple.world.live_control",
+)
+_OF_DASHBOARD = "ripple.client.dashboard.web"
+
+
+def say(text: str) -> None:
+    """Say a line; a terminal that stands still must not stop the cluster, whose lines come here."""
+    write(f"{text}\n")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--source", type=a_place, required=True, metavar="PLACE", help=forms("continued_source")
+    )
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        required=True,
+        metavar="[OUTPUT=]log:DIR/TOPIC",
+        help="once for each output that is wanted",
+    )
+    parser.add_argument(
+        "--dir", type=a_place, required=True, metavar="DIR", help="of all that the cluster keeps"
+    )
+    parser.add_argument(
+        "--store",
+        type=a_store,
+        metavar=STORE,
+        help="of checkpoints and of the assignment; by default in the folder",
+    )
+    parser.add_argument("--workers", type=positive, default=3, metavar="N", help="(%(default)s)")
+    parser.add_argument(
+        "--processes", type=positive, default=1, metavar="N", help="that compute, a worker (1)"
+    )
+    parser.add_argument("--coordinators", type=positive, default=1, metavar="N", help="(1)")
+    parser.add_argument(
+        "--partitions",
+        type=positive,
+        metavar="N",
+        help="of the first stage of a new cluster; by default as many as the source has",
+    )
+    parser.add_argument(
+        "--until-end",
+        action="store_true",
+        help="end in good order when all that is in the source now is in the outputs",
+    )
+    parser.add_argument(
+        "--free-ports",
+        action="store_true",
+        help="take any ports that are free; by default workers have 9100 to 9102, 9110 to 9112 "
+        "and so on (probes, data, metrics), coordinators 9200 to 9202 (gRPC, probes, metrics)",
+    )
+
+    configure_dashboard(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the cluster until somebody ends it; return the exit code."""
+    for module in (*_OF_EXTRAS, *([] if options.dashboard is None else [_OF_DASHBOARD])):
+        import_module(module)  # a missing extra is named before anything starts
+    from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
+
+    plan = load_plan(options.file)
+    places = sinks_by_output(plan, options.sink)
+    check_not_read(options.source, places)
+    reach = Reach(plan, options.source, places)
+    reach.look()  # what is another pipeline's is refused before anything starts
+    partitions = options.partitions or reach.partitions
+    undivided = undivided_by(options.source, reach.partitions, partitions)
+    if undivided is not None:
+        raise InputError(undivided)
+    if is_spread(plan):
+        asyncio.run(_check_home(plan, options.store or f"{options.dir}/store"))
+    asked = Asked(
+        pipeline=options.file,
+        source=options.source,
+        sinks=tuple(f"{name}={place}" for name, place in places.items()),
+        folder=options.dir,
+        workers=options.workers,
+        processes=options.processes,
+        coordinators=options.coordinators,
+        partitions=partitions,
+        store=options.store or "",
+        free_ports=options.free_ports,
+        dashboard=options.dashboard,
+        allow_commands=options.dashboard_allow_commands,
+    )
+    if options.dashboard is not None:
+        where = f"{url_of(HOST, options.dashboard)}{not_there()}"
+        say(f"{PROGRAM}: the dashboard comes to {where}")
+    if options.partitions is not None:
+        check_begun(asked.store or f"{options.dir}/store", options.partitions)
+    cluster_down.check_free(options.dir)  # says more than that a port is taken
+    planned = processes(asked)
+    lock = cluster_down.held(options.dir)
+    say(
+        f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
+        f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
+    )
+    width = max(len(one.name) for one in planned)
+    metrics = addresses_of(planned, "metrics-port")
+    failing_now = partial(failing, addresses_of(planned, "health-port"))
+    status = _Status(reach, partial(at_work, metrics), failing_now if options.until_end else None)
+
+    def pass_on(name: str, line: str) -> None:
+        status.clear()
+        say(f"{name:<{width}} | {line}")
+
+    cluster = _Cluster([Process(one, pass_on) for one in planned])
+    try:
+        return asyncio.run(cluster.run(status))
+    finally:
+        lock.release()
+
+
+def check_begun(store: str, partitions: int) -> None:
+    """Raise InputError where a store's cluster has begun with another number of partitions."""
+    from ripple.control.assignment import AssignmentChain  # noqa: PLC0415 - slow to import
+
+    async def first_stage() -> int | None:
+        async with store_to_read(store) as opened:
+            reading = await AssignmentChain(opened).newest()
+        if reading.entry is None:
+            return None
+        counts = {stage.name: stage.partitions for stage in reading.entry.content.stages}
+        return counts.get(FIRST)
+
+    found = asyncio.run(first_stage()) if is_s3(store) or os.path.isdir(store) else None
+    if found not in (None, partitions):
+        raise InputError(
+            f"the cluster of {store} has {many(found, 'partition')}, for ever, not {partitions}: "
+            "leave --partitions out; or begin another one, with another --dir, another store and "
+            "other outputs"
+        )
+
+
+async def _check_home(plan: Plan, place: str) -> None:
+    """Raise ChangedPlanError where one process has computed all stages of a pipeline."""
+    if not is_s3(place) and not os.path.isdir(place):
+        return
+    async with store_to_read(place) as store:
+        await check_home(store, plan, staged=True)
+
+
+class UnreachableEndError(RippleError):
+    """The outputs will never have it all: something fails that does not pass by itself."""
+
+
+class _Cluster:
+    """All processes: they live until a signal, the end of the source, or one that cannot start."""
+
+    def __init__(self, all_of_them: list[Process]) -> None:
+        self._all = all_of_them
+        self._number: signal.Signals | None = None
+        self._asked = asyncio.Event()
+
+    async def run(self, status: _Status) -> int:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._signalled, number)
+        lives = [asyncio.ensure_future(one.live()) for one in self._all]
+        watching = asyncio.ensure_future(status.watch())
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait([*lives, watching, asked], return_when=asyncio.FIRST_COMPLETED)
+            status.clear()
+            if asked.done():
+                assert self._number is not None
+                say(f"{PROGRAM}: {self._number.name}: ending in good order; once more: at once")
+        finally:
+            asked.cancel()
+            watching.cancel()
+            await self._end(lives)
+        return self._code(status, [*lives, watching])
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._asked.is_set():
+            for one in self._all:
+                one.end(signal.SIGKILL)
+        self._number = number
+        self._asked.set()
+
+    async def _end(self, lives: Sequence[asyncio.Future[None]]) -> None:
+        """End workers, then coordinators, which they need for that; then whoever is left."""
+        for is_worker, within_s in ((True, WORKERS_END_S), (False, COORDINATORS_END_S)):
+            some = [
+                (one, life)
+                for one, life in zip(self._all, lives, strict=True)
+                if one.is_worker == is_worker
+            ]
+            for one, _ in some:
+                one.end()
+            await asyncio.wait([life for _, life in some], timeout=within_s)
+            for one, life in some:
+                if not life.done():
+                    say(f"{PROGRAM}: {one.name} has not ended within {within_s:g} s: killed")
+                    one.end(signal.SIGKILL)
+        await asyncio.wait(lives)
+
+    def _code(self, status: _Status, tasks: Sequence[asyncio.Future[None]]) -> int:
+        ended = [task for task in tasks if task.done() and not task.cancelled()]
+        errors = [error for task in ended if (error := task.exception()) is not None]
+        for error in errors:
+            if not isinstance(error, WillNotStartError | UnreachableEndError):
+                raise error
+            say(f"{PROGRAM}: {error}")
+        if errors:
+            return EXIT_FAILURE
+        if self._number is signal.SIGINT:
+            return 128 + signal.SIGINT
+        if self._number is None:
+            say(f"{PROGRAM}: {status.newest}")
+        return 0
+
+
+class _Status:
+    """Says how far the outputs are: a line that is redrawn on a terminal, else one now and then."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        working: Callable[[], Awaitable[AtWork]],
+        failing: Callable[[], Awaitable[Mapping[str, str]]] | None,
+    ) -> None:
+        """failing: returns who fails and why, where the end is waited for."""
+        self._reach = reach
+        self._working = working
+        self._failing = failing
+        self._stuck = Stuck()
+        self._is_terminal = sys.stderr.isatty()
+        self._told_s = time.monotonic()
+        self._told = ""
+        self.newest = ""
+        self._why = ""  # it cannot be seen, once that was said
+
+    async def watch(self) -> None:
+        """Look now and then; return when the outputs have it all, if that is waited for.
+
+        Raises UnreachableEndError where that will never be.
+        """
+        took_s = 0.0
+        while True:
+            await asyncio.sleep(min(max(LOOK_INTERVAL_S, LOOK_REST * took_s), LOOK_INTERVAL_MAX_S))
+            if self._failing is not None:
+                why = self._stuck.seen(await self._failing(), time.monotonic())
+                if why is not None:
+                    raise UnreachableEndError(why)
+            began_s = time.monotonic()
+            try:
+                reached = await asyncio.to_thread(self._reach.look)
+            except (RippleError, OSError) as error:
+                self._say_why(error)  # the cluster itself waits for brokers that are away
+                continue
+            finally:
+                took_s = time.monotonic() - began_s
+            self._why = ""
+            self.newest = str(reached)
+            if self._failing is not None and reached.is_all:
+                # What outputs say may be of other code: each partition has opened its state first.
+                working = await self._working()
+                if working.is_all:
+                    return
+                self.newest = f"{reached}; {working}"
+            self._show()
+
+    def _say_why(self, error: Exception) -> None:
+        why = str(error) or type(error).__name__
+        if not self._why:
+            self.clear()
+            say(f"{PROGRAM}: cannot see how far the outputs are: {why}")
+        self._why = why
+
+    def clear(self) -> None:
+        """Remove the line from the terminal."""
+        if self._is_terminal:
+            write("\r\033[K")
+
+    def _show(self) -> None:
+        if self._is_terminal:
+            write(f"\r\033[K{self.newest}")
+        elif self.newest != self._told and time.monotonic() - self._told_s >= TELL_INTERVAL_S:
+            say(f"{PROGRAM}: {self.newest}")
+            self._told, self._told_s = self.newest, time.monotonic()

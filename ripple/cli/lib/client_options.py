@@ -1,0 +1,249 @@
+"""Asking a cluster: whom, over what, and what they answer."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.contexts import CONTEXT_VARIABLE, FILES, Context, in_use
+from ripple.cli.lib.path_options import a_place
+from ripple.core.access import AccessError, token_from
+from ripple.core.errors import InputError
+from ripple.world.addresses import check_secured, parts
+from ripple.world.control import ControlError, DeadlineError, RefusedError
+from ripple.world.tls import Tls
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from coordinator.decisions.status import MemberStatus, Status
+    from ripple.client.outputs import Endpoints, Observer
+    from ripple.world.ports import World
+
+PORT = 9200
+VARIABLE = "RIPPLE_COORDINATOR"
+TOKEN_BYTES_MAX = 4096
+STATUS_S = 5.0
+PAGE_S = 5.0
+PAGE_BYTES_MAX = 64 << 20
+
+
+def add_coordinator(parser: argparse.ArgumentParser) -> None:
+    """Add whom to ask, by a context's name or by itself."""
+    parser.add_argument(
+        "--context",
+        type=a_place,
+        metavar="NAME",
+        help=f"the cluster of this name ({CONTEXT_VARIABLE}; ripple config context list)",
+    )
+    add_whom(parser)
+
+
+def add_whom(parser: argparse.ArgumentParser) -> None:
+    """Add where a cluster is, and the certificates for it."""
+    parser.add_argument(
+        "--coordinator",
+        type=a_place,
+        metavar="HOST:PORT[,...]",
+        help=f"whom to ask, the next one where one does not answer (default: {VARIABLE}, the "
+        f"context in use, or localhost:{PORT})",
+    )
+    parser.add_argument(
+        "--port", type=int, default=PORT, help="of coordinators named without one (default: 9200)"
+    )
+    parser.add_argument(
+        "--token-file",
+        type=a_place,
+        metavar="FILE",
+        help="with the token that says who asks, where roles are in force (RIPPLE_TOKEN_FILE)",
+    )
+    for name, about in (
+        ("certificate", "of whoever asks"),
+        ("key", "that belongs to it"),
+        ("authority", "whose certificates are believed"),
+    ):
+        variable = f"RIPPLE_TLS_{name.upper()}"
+        parser.add_argument(
+            f"--tls-{name}", type=a_place, metavar="FILE", help=f"{about} ({variable})"
+        )
+
+
+def whom(options: argparse.Namespace) -> Context:
+    """Return who is asked: as flags say, then variables, then the context. Raises InputError."""
+    named = getattr(options, "context", None)
+    found = in_use(named, options.coordinator, os.environ, VARIABLE)
+    if found is None:
+        at = options.coordinator or os.environ.get(VARIABLE) or f"localhost:{PORT}"
+        # As processes have them: in their container a command needs no flags.
+        found = Context(
+            at, **{name: os.environ.get(f"RIPPLE_{name.upper()}") or None for name in FILES}
+        )
+    flags = {name: getattr(options, name) for name in FILES}
+    return replace(found, **{name: value for name, value in flags.items() if value is not None})
+
+
+def tls_of(options: argparse.Namespace) -> Tls | None:
+    """Return the certificates that were given. Raises InputError unless all or none were."""
+    chosen = whom(options)
+    files = (chosen.tls_certificate, chosen.tls_key, chosen.tls_authority)
+    if not any(files):
+        return None
+    certificate, key, authority = files
+    if certificate is None or key is None or authority is None:
+        raise InputError(
+            "TLS needs --tls-certificate, --tls-key and --tls-authority, or RIPPLE_TLS_…"
+        )
+    return Tls(certificate=certificate, key=key, authority=authority)
+
+
+def token_of(options: argparse.Namespace) -> str:
+    """Return the token that says who asks, "" for none. Raises InputError, OSError."""
+    path = whom(options).token_file
+    if path is None:
+        return ""
+    with open(path, "rb") as file:
+        data = file.read(TOKEN_BYTES_MAX)
+    try:
+        return token_from(data)
+    except AccessError as error:
+        raise InputError(f"{path} {error}") from error
+
+
+def coordinators_of(options: argparse.Namespace) -> list[str]:
+    """Return the addresses; the port may be left out. Raises InputError."""
+    tls, found = tls_of(options), []
+    for given in filter(None, (one.strip() for one in whom(options).coordinator.split(","))):
+        address = given if given.rpartition(":")[2].isdigit() else f"{given}:{options.port}"
+        try:
+            parts(address)
+            check_secured(address, tls)
+        except ValueError as error:
+            if tls is None and "TLS" in str(error):
+                raise InputError(
+                    f"{address} is not on this machine: give --tls-certificate, --tls-key and "
+                    "--tls-authority (ripple cert makes some)"
+                ) from error
+            raise InputError(f"--coordinator: {error}") from error
+        found.append(address)
+    if not found:
+        raise InputError("--coordinator names nobody")
+    return found
+
+
+async def ask(
+    options: argparse.Namespace, method: str, request: bytes, deadline_s: float
+) -> tuple[str, bytes]:
+    """Return who has answered, and what. All that can be asked may be asked twice.
+
+    Of several, one that answers is asked first: a frozen one may do what it is told when it wakes.
+    Raises InputError where it is refused, ConnectionError where nobody answers.
+    """
+    # Here, since gRPC takes its time, and may be absent.
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    tls, control, problems = tls_of(options), LiveControl(token_of(options)), []
+    coordinators = coordinators_of(options)
+    if len(coordinators) > 1:
+        first, _ = await _status(options)
+        coordinators.sort(key=lambda address: address != first)
+    for address in coordinators:
+        channel = control.channel(address, tls=tls)
+        try:
+            return address, await channel.call(method, request, deadline_s=deadline_s)
+        except RefusedError as error:
+            raise InputError(f"{address} refuses: {error}") from error
+        except DeadlineError as error:
+            problems.append(f"{error}, whether it was done or not")
+        except ControlError as error:
+            problems.append(str(error))
+        finally:
+            await channel.close()
+    raise ConnectionError(f"no coordinator answers: {'; '.join(problems)}")
+
+
+async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
+    """Return who has answered, and what it knows of the cluster."""
+    from coordinator.service.status_messages import status_from_bytes  # noqa: PLC0415
+
+    address, data = await _status(options)
+    return address, status_from_bytes(data)
+
+
+async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
+    from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
+    from ripple.control.rpc.methods import STATUS  # noqa: PLC0415
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    tls, control = tls_of(options), LiveControl(token_of(options))
+    try:
+        return await first_answer(
+            control, coordinators_of(options), STATUS, b"", deadline_s=STATUS_S, tls=tls
+        )
+    except RefusedError as error:
+        raise InputError(str(error)) from error
+
+
+def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Observer:
+    """Return who follows outputs of the cluster."""
+    from ripple.client.outputs import Observer  # noqa: PLC0415
+
+    world, find = _finding(options)
+    return Observer(world, find, tls=tls_of(options), say=say)
+
+
+async def places_of(options: argparse.Namespace) -> Endpoints:
+    """Return where partitions are. Raises ConnectionError where no coordinator says it."""
+    _, find = _finding(options)
+    return await find()
+
+
+def _finding(options: argparse.Namespace) -> tuple[World, Callable[[], Awaitable[Endpoints]]]:
+    from ripple.client.outputs import found_by  # noqa: PLC0415
+    from ripple.world import live_world  # noqa: PLC0415
+    from ripple.world.live_control import LiveControl  # noqa: PLC0415
+
+    control = LiveControl(token_of(options))
+    find = found_by(control, coordinators_of(options), tls_of(options))
+    return live_world(os.curdir, control=control), find
+
+
+def chosen(members: Iterable[MemberStatus], worker: str | None) -> list[MemberStatus]:
+    """Return the members, or the one that is named. Raises InputError."""
+    found = [one for one in members if worker in (None, one.id)]
+    if not found:
+        names = ", ".join(one.id for one in members) or "none"
+        raise InputError(f"there is no worker {worker or ''}: there are {names}")
+    return found
+
+
+async def pages(
+    members: Sequence[MemberStatus], purpose: str, path: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return by worker what its page says, and of those that do not answer why."""
+    texts = await asyncio.gather(
+        *(page_at(dict(one.addresses).get(purpose), path) for one in members),
+        return_exceptions=True,
+    )
+    found: dict[str, str] = {}
+    silent: dict[str, str] = {}
+    for one, text in zip(members, texts, strict=True):
+        if isinstance(text, str):
+            found[one.id] = text
+        elif isinstance(text, OSError | ValueError):
+            silent[one.id] = str(text)
+        else:
+            raise text
+    return found, silent
+
+
+async def page_at(address: str | None, path: str) -> str:
+    """Return what a page of a process says. Raises OSError and ValueError."""
+    from ripple.control.probes import page_of  # noqa: PLC0415
+    from ripple.world.live_network import LiveNetwork  # noqa: PLC0415
+
+    if address is None:
+        raise ConnectionError("it has not said where its pages are")
+    return (await page_of(LiveNetwork(), address, path, PAGE_S, PAGE_BYTES_MAX)).decode()

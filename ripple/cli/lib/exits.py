@@ -1,0 +1,217 @@
+"""How a command ends: one line on standard error, and an exit code that says why.
+
+0 success; 1 wrong arguments, or the work failed; 2 nobody answers at an address; 3 schemas do not
+fit; 128 + n ended by signal n, as shells report it (130 Ctrl+C, 141 the output's reader went away,
+143 SIGTERM).
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Any, NoReturn
+
+from ripple.connectors.target import ClosedPipeError
+from ripple.control import process
+from ripple.core.errors import RippleError, SchemaError
+
+EXIT_FAILURE = 1
+EXIT_UNREACHABLE = 2
+EXIT_SCHEMA = 3
+
+# The first type that fits decides.
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (SchemaError, EXIT_SCHEMA),
+    (RippleError, EXIT_FAILURE),
+    (ConnectionError, EXIT_UNREACHABLE),
+    (OSError, EXIT_FAILURE),
+    (ModuleNotFoundError, EXIT_FAILURE),  # of an extra, which says what to do
+)
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class SignalledError(BaseException):
+    """A signal asked the process to end; like KeyboardInterrupt, no error to be handled."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that ends wrong usage with the book's exit code, which is not argparse's own.
+
+    What is mistyped gets a suggestion.
+    """
+
+    _given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, and keep what was given, to say what was meant."""
+        self._given = tuple(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the arguments, and end."""
+        if message.startswith("the following arguments are required"):
+            # One that is missing is often there, mistyped.
+            flags = _flags(self)
+            words = [word.partition("=")[0] for word in self._given if word.startswith("--")]
+            unknown = [word for word in words if not any(flag.startswith(word) for flag in flags)]
+            if unknown:
+                message = f"unrecognized arguments: {unknown[0]}"
+        _, is_unknown, listed = message.partition("unrecognized arguments: ")
+        if is_unknown:
+            given = listed.split()[0].partition("=")[0]
+            owners = _owners(self, given)
+            if owners:
+                message += f": {given} goes with {', '.join(owners)}"
+            else:
+                message += _meant(given, [flag for flag in _flags(self) if flag.startswith("--")])
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_FAILURE, f"{self.prog}: {_shown(message)}\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help; argparse would pass over that it cannot be written."""
+        if message:
+            (file or sys.stderr).write(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            hint = _meant(str(value), known) or f" (choose from {', '.join(known)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
+
+
+_SubParsers = argparse._SubParsersAction
+
+
+def _flags(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the flags of a parser, and of those below it."""
+    found: list[str] = []
+    for action in parser._actions:
+        found += action.option_strings
+        if isinstance(action, _SubParsers):
+            found += [flag for below in action.choices.values() for flag in _flags(below)]
+    return found
+
+
+def _owners(parser: argparse.ArgumentParser, flag: str) -> list[str]:
+    """Return which of the actions below a parser have a flag."""
+    below = [one for one in parser._actions if isinstance(one, _SubParsers)]
+    choices = [each for one in below for each in one.choices.items()]
+    return [name for name, action in choices if flag in _flags(action)]
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
+
+    close = get_close_matches(given, list(known), n=1)
+    return f": is {close[0]} meant?" if close else ""
+
+
+def exit_code(program: str, work: Callable[[], int]) -> int:
+    """Run ``work`` and return the process's exit code; expected failures become one line.
+
+    SIGTERM and SIGHUP are made to unwind, so that nothing half-written stays behind.
+    """
+    process.begin()
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        # A name that is no text, or that the terminal has no letters for, is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    for number in _ENDING_SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+    try:
+        return _flushed(work)
+    except (ClosedPipeError, BrokenPipeError):
+        # Not an error worth a word: whoever read the output has seen enough.
+        _drop_output()
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        say(f"{program}: interrupted")
+        return 128 + signal.SIGINT
+    except SignalledError as ending:
+        say(f"{program}: ended by {signal.Signals(ending.number).name}")
+        return 128 + ending.number
+    except tuple(kind for kind, _ in _CODES) as error:
+        say(f"{program}: {' '.join(_text(error).split())}")
+        _drop_output()
+        return _code_of(error)
+
+
+def _code_of(error: Exception) -> int:
+    from ripple.cli.lib.silence import is_silence  # noqa: PLC0415 - only where something is wrong
+
+    code = next(code for kind, code in _CODES if isinstance(error, kind))
+    return EXIT_UNREACHABLE if code == EXIT_FAILURE and is_silence(error) else code
+
+
+def finished() -> None:
+    """Let no signal undo what is done: from here on it ends as it would have."""
+    for number in (signal.SIGINT, *_ENDING_SIGNALS):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _text(error: Exception) -> str:
+    """Return what an error says; the number of a system's error helps nobody."""
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename is not None else ""
+        found = process.files() if error.errno == errno.EMFILE else None
+        limit = "" if found is None else f" (it may have {found[1]}: raise it by ulimit -n)"
+        return f"{named}{error.strerror}{limit}"
+    return str(error)
+
+
+def _shown(text: str) -> str:
+    from ripple.control.secrets import without_secrets  # noqa: PLC0415 - not where help is shown
+
+    return without_secrets(text)
+
+
+def say(text: str) -> None:
+    """Write a line to standard error; that nobody can read it is no reason to fail."""
+    say_inline(f"{text}\n")
+
+
+def say_meanwhile(text: str) -> None:
+    """Write a line to standard error, of what goes on whether it is read or not.
+
+    What ``say`` writes may come before it: ``process.standard_error.flush`` waits for that.
+    """
+    process.write(_shown(f"{text}\n"))
+
+
+def say_inline(text: str) -> None:
+    """Write ``text`` to standard error as ``say`` does, without ending the line."""
+    with suppress(OSError):
+        os.write(2, _shown(text).encode(errors="backslashreplace"))
+
+
+def _flushed(work: Callable[[], int]) -> int:
+    """Run ``work``; what it printed is out, or has failed, before it counts as done."""
+    try:
+        code = work()
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return code
+
+
+def _end(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: the unwinding must not be disturbed
+    raise SignalledError(number)
+
+
+def _drop_output() -> None:
+    """Send what Python would still flush at exit nowhere: it could only fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

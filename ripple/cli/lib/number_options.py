@@ -1,0 +1,47 @@
+"""Numbers as arguments."""
+
+from __future__ import annotations
+
+import argparse
+
+from ripple.core.errors import PlanError
+from ripple.model.window import Tumbling, duration_ns
+
+_DIGITS_MAX = 18
+
+
+def count(text: str) -> int:
+    """Read a whole number, 0 or more."""
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 10^{_DIGITS_MAX} - 1")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Read a whole number, 1 or more."""
+    if count(text) == 0:
+        raise argparse.ArgumentTypeError("it must be at least 1")
+    return int(text)
+
+
+def offsets(text: str) -> tuple[int, int]:
+    """Read the first and the last of some offsets, such as 5000-5999."""
+    first, _, last = text.partition("-")
+    if count(first) > count(last):
+        raise argparse.ArgumentTypeError(f"{text!r} ends before it begins")
+    return int(first), int(last)
+
+
+def window_span_ns(text: str) -> int:
+    """Read the size of a tumbling window such as ``60s``."""
+    try:
+        return Tumbling(duration_ns(text)).size_ns
+    except PlanError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def port(text: str) -> int:
+    """Read a port, 0 for any that is free."""
+    if count(text) > 65_535:
+        raise argparse.ArgumentTypeError("a port is 0 to 65535")
+    return int(text)

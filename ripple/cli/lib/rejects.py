@@ -1,0 +1,74 @@
+"""Malformed records, as the person at the terminal hears of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.exits import say
+from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.target import open_target
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.cli.lib.progress import Progress
+    from ripple.connectors.target import Target
+    from ripple.model.batch import Rejected
+
+SHOWN_MAX = 5
+RAW_CHARACTERS_SHOWN_MAX = 60
+
+
+class ReportedLetters(DeadLetters):
+    """Dead letters of which the first SHOWN_MAX are told one by one, and all by their counts."""
+
+    def __init__(
+        self, program: str, target: Target | None, *, before_telling: Callable[[], None]
+    ) -> None:
+        super().__init__(target)
+        self._program = program
+        self._kept_in = target.name if target is not None else None
+        self._before_telling = before_telling
+
+    def write(self, source: str, rejected: Iterable[Rejected]) -> None:
+        """Count and keep records, and tell of the first ones."""
+        rejected = tuple(rejected)
+        untold = rejected[: max(SHOWN_MAX - self.total, 0)]
+        if untold:
+            self._before_telling()
+        for record in untold:
+            say(f"{self._program}: {source}, {record.place}: {record.cause}: {shown(record.raw)}")
+        super().write(source, rejected)
+
+    def tell_counts(self) -> None:
+        """Tell how many records there were of each reason."""
+        say_counts(self.counts, self._kept_in)
+
+
+def open_letters(program: str, options: argparse.Namespace, progress: Progress) -> DeadLetters:
+    """Open what ``--dead-letter`` names, if anything.
+
+    With ``--strict`` the first one ends the run, and is told as its error.
+    """
+    target = open_target(options.dead_letter) if options.dead_letter is not None else None
+    if options.strict:
+        return DeadLetters(target)
+    return ReportedLetters(program, target, before_telling=progress.clear)
+
+
+def say_counts(counts: Counter[str], kept_in: str | None) -> None:
+    """Tell how many records there were of each reason, and where they are kept if they are."""
+    if not counts:
+        return
+    kept = f" (kept in {kept_in})" if kept_in else ""
+    say(f"Rejected records: {counts.total()}{kept}")
+    for reason, count in counts.most_common():
+        say(f"{count:>10}  {reason}")
+
+
+def shown(raw: bytes) -> str:
+    """Return the beginning of the record; nothing in it can act on the terminal."""
+    text = raw.decode(errors="backslashreplace")
+    return repr(text[:RAW_CHARACTERS_SHOWN_MAX]) + "..." * (len(text) > RAW_CHARACTERS_SHOWN_MAX)

@@ -1,0 +1,55 @@
+"""What a run did, in lines for standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.exits import say
+from ripple.model.window import watermark
+
+if TYPE_CHECKING:
+    from ripple.engine.machine import Counters, Engine
+
+_LABEL_WIDTH = 18
+
+
+def say_statistics(title: str, pairs: list[tuple[str, str]]) -> None:
+    """Write labels and values below a title, aligned."""
+    say("\n".join([title, *(f"{label + ':':<{_LABEL_WIDTH}} {text}" for label, text in pairs)]))
+
+
+def throughput(events: int, elapsed_s: float) -> list[tuple[str, str]]:
+    """Return how long it took, and how fast that was."""
+    return [
+        ("Elapsed", f"{elapsed_s:.3f}s"),
+        ("Throughput", f"{events / elapsed_s:.0f} events/sec"),
+    ]
+
+
+def watermark_text(watermark_ns: int) -> str:
+    """Return a watermark as text, "none" before the first event."""
+    return "none" if watermark_ns == watermark.NONE else f"{watermark_ns} ns"
+
+
+def uncomputable(engine: Engine) -> list[tuple[str, str]]:
+    """Return how many rows of each fold are absent because they cannot be computed, and one why."""
+    lines = []
+    for fold, found in engine.uncomputable.items():
+        text = f"{found.count} in fold {fold!r}"
+        if found.final:
+            text += f", {found.final} of them final"
+        for first in found.rows[:1]:
+            text += f"; the first: key {first.key!r}, step {first.step!r}: {first.reason}"
+        lines.append(("Not computed", text))
+    return lines
+
+
+def exceptions(counters: Counters) -> list[tuple[str, str]]:
+    """Return how many events were not plainly applied, only the kinds that there were."""
+    kinds = (
+        ("Mildly late", counters.mildly_late),
+        ("Very late", counters.very_late),
+        ("Future", counters.future),
+        ("Rejected", counters.dead_lettered),
+    )
+    return [(label, str(count)) for label, count in kinds if count]

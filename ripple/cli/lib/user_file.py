@@ -1,0 +1,26 @@
+"""The user's Python file, for commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.exits import EXIT_FAILURE, say
+from ripple.model.pipeline import file
+from ripple.model.pipeline.file import FILE_HELP, NAME_DEFAULT
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Plan
+
+__all__ = ["FILE_HELP", "NAME_DEFAULT", "load_plan"]
+
+
+def load_plan(place: str) -> Plan:
+    """Return the plan of the pipeline at ``FILE.py[:NAME]``, as ``pipeline_file.load_plan`` does.
+
+    When the file raises, says so with the traceback of its own frames, and ends the process.
+    """
+    try:
+        return file.load_plan(place)
+    except file.PipelineFileError as error:
+        say(str(error))
+        raise SystemExit(EXIT_FAILURE) from error

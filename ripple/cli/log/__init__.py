@@ -1,0 +1,1 @@
+"""``ripple log``: event logs."""

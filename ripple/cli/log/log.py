@@ -1,0 +1,315 @@
+"""Create event logs, append to them, follow them, look into them and verify them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.exits import EXIT_FAILURE, say
+from ripple.cli.lib.number_options import count, offsets, positive
+from ripple.cli.lib.output_forms import add_format, many
+from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.progress import Progress
+from ripple.cli.lib.rejects import ReportedLetters
+from ripple.cli.log.route import Routes
+from ripple.cli.log.schema import SCHEMA_FORMS, read_schema
+from ripple.cli.log.state import print_info, print_verified, repair
+from ripple.cli.log.table import print_table
+from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.locate import open_source
+from ripple.connectors.registry import forms
+from ripple.connectors.target import open_target
+from ripple.core.errors import InputError
+from ripple.model.batch import Marker
+from ripple.model.window import duration_ns
+from ripple.model.window.instant import any_instant_ns
+from ripple.storage.log import LogSettings, PartitionReader, Topic
+from ripple.storage.log.router import TopicWriter
+from ripple.storage.log.settings import compression_of
+from ripple.storage.log_uri import LogUri
+from ripple.world import LiveClock, LiveDisk
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from ripple.connectors.target import Target
+    from ripple.model.batch import Batch
+
+PROGRAM = "ripple"
+APPEND_ROWS = 16_384
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="make a topic")
+    append = actions.add_parser("append", help="append records from a file or standard input")
+    tail = actions.add_parser("tail", help="write a partition's records as JSON lines")
+    table = actions.add_parser("table", help="write the rows that an output's changes make")
+    info = actions.add_parser("info", help="what a topic is and holds")
+    check = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
+    mend = actions.add_parser("repair", help="give up records that are lost; see verify")
+    for action in (create, append, tail, table, info, check, mend):
+        action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
+    _configure_create(create)
+    append.add_argument("source", type=a_place, metavar="PLACE", help=forms("source"))
+    append.add_argument("--format", choices=("csv", "jsonl"), help="as csv: or jsonl: before it")
+    append.add_argument("--header", action="store_true", help="a CSV's first line names columns")
+    append.add_argument(
+        "--batch", type=positive, default=APPEND_ROWS, metavar="N", help=f"rows ({APPEND_ROWS})"
+    )
+    append.add_argument(
+        "--dead-letter", type=a_place, metavar="FILE", help="write malformed records there"
+    )
+    append.add_argument(
+        "--route",
+        action="append",
+        default=[],
+        type=a_place,
+        metavar="FIELD=VALUE:DIR/TOPIC",
+        help="records with that value go there instead; the first that fits counts",
+    )
+    tail.add_argument("-f", "--follow", action="store_true", help="wait for more")
+    tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
+    tail.add_argument("--partition", type=count, metavar="N", help="(0)")
+    tail.add_argument("-n", type=count, metavar="N", help="at most so many records")
+    for action in (info, check):
+        add_format(action)
+    check.add_argument("--partition", type=count, metavar="N", help="only this one")
+    mend.add_argument("--partition", type=count, metavar="N", help="(0)")
+    mend.add_argument(
+        "--give-up", required=True, type=offsets, metavar="FIRST-LAST", help="offsets, of verify"
+    )
+
+
+def _configure_create(create: argparse.ArgumentParser) -> None:
+    settings = LogSettings()
+    create.add_argument(
+        "--schema", type=a_place, default="trade", metavar="SCHEMA", help=SCHEMA_FORMS
+    )
+    create.add_argument("--partitions", type=positive, default=1, metavar="N", help="(1)")
+    create.add_argument("--key", default="", metavar="FIELD,...", help="decides the partition")
+    create.add_argument("--time-field", metavar="FIELD", help="event time, integer nanoseconds")
+    create.add_argument("--compression", default="none", metavar="NAME", help="none, lz4, zstd")
+    create.add_argument(
+        "--sync", type=count, default=settings.sync_appends, metavar="N", help="every N appends (1)"
+    )
+    create.add_argument(
+        "--segment-bytes", type=positive, default=settings.segment_bytes_max, metavar="N"
+    )
+    create.add_argument("--retention-bytes", type=count, default=0, metavar="N", help="0: for ever")
+    create.add_argument("--retention-age", default="", metavar="SPAN", help="such as 7d or 12h")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; return the exit code."""
+    code: int = _ACTIONS[options.action](options)
+    return code
+
+
+def _open(options: argparse.Namespace) -> tuple[Topic, int | None]:
+    """Return the topic, and the partition if one is named."""
+    place = LogUri.parse(options.topic)
+    topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+    partition = getattr(options, "partition", None)
+    if None not in (partition, place.partition) and partition != place.partition:
+        raise InputError(f"{options.topic} and --partition {partition} name two partitions")
+    return topic, place.partition if partition is None else partition
+
+
+def _open_whole(options: argparse.Namespace) -> Topic:
+    topic, partition = _open(options)
+    if partition is not None:
+        raise InputError(f"{options.topic} is one partition: name the topic")
+    return topic
+
+
+def _create(options: argparse.Namespace) -> int:
+    place = LogUri.parse(options.topic)
+    if place.partition is not None:
+        raise InputError(
+            f"{options.topic} is partition {place.partition} of {place.topic}: a topic's name is "
+            "no number"
+        )
+    schema = read_schema(options.schema)
+    topic = Topic.create(
+        LiveDisk(place.folder),
+        place.topic,
+        schema,
+        partitions=options.partitions,
+        key=[name for name in options.key.split(",") if name],
+        time_field=options.time_field or ("timestamp_ns" if options.schema == "trade" else None),
+        settings=LogSettings(
+            sync_appends=options.sync,
+            segment_bytes_max=options.segment_bytes,
+            retention_bytes_max=options.retention_bytes,
+            retention_age_ns_max=duration_ns(options.retention_age) if options.retention_age else 0,
+            compression=compression_of(options.compression),
+        ),
+    )
+    print(f"{options.topic}: {many(topic.partitions, 'partition')} of {topic.schema.name}")
+    return 0
+
+
+def _append(options: argparse.Namespace) -> int:
+    topic = _open_whole(options)
+    routes = Routes(topic, options.route)
+    name, rows = topic.path, options.batch
+    place = f"{options.format}:{options.source}" if options.format else options.source
+    source = open_source(place, topic.schema, name=name, batch_rows=rows, header=options.header)
+    progress = Progress(source)
+    target = open_target(options.dead_letter) if options.dead_letter else None
+    letters = ReportedLetters(PROGRAM, target, before_telling=progress.clear)
+    holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
+    seen = 0
+    writers: list[TopicWriter] = []
+    before = 0
+    try:
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(TopicWriter(one, LiveClock(), holder=holder))
+                for one in routes.topics
+            ]
+            before = _rows(writers)
+            for writer in writers:
+                _say_cuts(writer)
+            for batch in source.batches():
+                if isinstance(batch, Marker):
+                    for writer in writers:
+                        writer.mark(batch.watermark_ns)
+                    continue
+                letters.write(source.name, batch.rejected)
+                for number, records in routes.divided(batch.records):
+                    writers[number].append(records)
+                seen += batch.records.num_rows
+                progress.update(seen)
+    except BaseException:
+        appended = _rows(writers) - before
+        if appended:
+            say(
+                f"appended {many(appended, 'record')}, which stay: those of the first {seen} that "
+                "fit, and of the batch after them what was there before it failed"
+            )
+        raise
+    finally:
+        source.close()
+        progress.clear()
+        letters.close()
+    say(f"appended {many(seen, 'record')}")
+    letters.tell_counts()
+    return EXIT_FAILURE if letters.counts and not seen else 0
+
+
+def _rows(writers: Sequence[TopicWriter]) -> int:
+    return sum(writer.rows for writer in writers)
+
+
+def _say_cuts(writer: TopicWriter) -> None:
+    for one in writer.writers:
+        if one.tail is not None:
+            say(
+                f"{PROGRAM}: {one.tail.file}: cut off {one.tail.length} bytes of an append that a "
+                f"crash left unfinished at byte {one.tail.position} (offset {one.tail.offset})"
+            )
+
+
+def _tail(options: argparse.Namespace) -> int:
+    target = open_target("-")
+    try:
+        asyncio.run(_write_tail(options, target))
+    finally:
+        target.close()
+    return 0
+
+
+async def _write_tail(options: argparse.Namespace, target: Target) -> None:
+    lines = TextLines(TextFormat("json"), target.name)
+    topic, partition = _open(options)
+    letters = ReportedLetters(PROGRAM, None, before_telling=lambda: None)
+    left = options.n
+    with PartitionReader(topic, partition or 0) as reader:
+        offset = _start(reader, options.start)
+        async for entry in _entries(reader, offset, follow=options.follow):
+            if isinstance(entry, Marker):
+                say(f"offset {entry.next_offset - 1}: no event below {_time(entry.watermark_ns)}")
+                continue
+            letters.write(topic.path, entry.rejected)
+            records = entry.records if left is None else entry.records.slice(0, left)
+            target.write(lines.of(records, is_first=False))
+            if left is not None:
+                left -= records.num_rows
+                if left == 0:
+                    break
+    letters.tell_counts()
+
+
+async def _entries(
+    reader: PartitionReader, offset: int | None, *, follow: bool
+) -> AsyncIterator[Batch | Marker]:
+    if follow:
+        async for entry in reader.follow(offset):
+            yield entry
+    else:
+        for entry in reader.read(offset):
+            yield entry
+
+
+def _start(reader: PartitionReader, text: str | None) -> int | None:
+    """Return the offset that a number or a time such as 2024-02-27T02:13:20Z means."""
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time_ns = any_instant_ns(text)
+    except ValueError:
+        raise InputError(
+            f"--from {text!r} is neither an offset nor a time (2024-02-27T02:13:20Z, or "
+            "1709000000000000000ns)"
+        ) from None
+    return reader.seek_time(time_ns)
+
+
+def _table(options: argparse.Namespace) -> int:
+    print_table(_open_whole(options))
+    return 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    is_sound = print_info(_open_whole(options), options.format)
+    return 0 if is_sound else EXIT_FAILURE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    topic, partition = _open(options)
+    partitions = range(topic.partitions) if partition is None else [partition]
+    is_sound = print_verified(topic, partitions, options.topic, options.format)
+    return 0 if is_sound else EXIT_FAILURE
+
+
+def _repair(options: argparse.Namespace) -> int:
+    topic, partition = _open(options)
+    repair(topic, partition or 0, *options.give_up)
+    return 0
+
+
+def _time(time_ns: int) -> str:
+    try:
+        return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ns} ns"
+
+
+_ACTIONS = {
+    "create": _create,
+    "append": _append,
+    "tail": _tail,
+    "table": _table,
+    "info": _info,
+    "verify": _verify,
+    "repair": _repair,
+}

@@ -1,0 +1,1 @@
+"""Commands that run pipelines, or look at one: run, plan, new, dead-letter."""

@@ -1,0 +1,345 @@
+"""List the records that a pipeline refused, and give them back to its source."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ripple.cli.lib.exits import say
+from ripple.cli.lib.number_options import count
+from ripple.cli.lib.output_forms import add_format, many, plain, write_line
+from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.rejects import shown
+from ripple.connectors.dead_letter import text_of
+from ripple.connectors.installed import load
+from ripple.connectors.registry import connector_of
+from ripple.connectors.retries import (
+    Name,
+    Outcome,
+    Retries,
+    Target,
+    note_retried,
+    read_journal,
+    retries_path,
+)
+from ripple.core.causes import Causes
+from ripple.core.errors import InputError
+from ripple.storage.log import Topic
+from ripple.storage.log_uri import LogUri
+from ripple.storage.store.opening import store_to_read
+from ripple.storage.store.s3_settings import is_s3
+from ripple.task.dead_letters.log import Found, letters_in
+from ripple.task.dead_letters.queue import with_letters
+from ripple.world import LiveClock, LiveDisk, LiveRandom
+from ripple.world.errors import StoreError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Collection, Iterable, Iterator
+
+    from ripple.connectors.letter import Letter
+    from ripple.connectors.retries import Retrying
+
+REFUSED_SHOWN_MAX = 5
+_VERSION_CHARACTERS = 12
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="the letters, and how many of each reason")
+    retry = actions.add_parser("retry", help="append their records to a topic again, each once")
+    for action in (listing, retry):
+        action.add_argument(
+            "--checkpoint-dir",
+            type=a_store,
+            required=True,
+            metavar=STORE,
+            help="that the pipeline was given, or the store of its cluster",
+        )
+        action.add_argument("--pipeline", metavar="NAME", help="only of this one")
+        action.add_argument("--partition", type=count, metavar="N", help="only of this one")
+        action.add_argument("--input", metavar="NAME", help="only of this input")
+        action.add_argument("--reason", metavar="TEXT", help="only if this is in the reason")
+    listing.add_argument("--from", dest="start", type=count, metavar="OFFSET", help="and later")
+    for action in (listing, retry):
+        add_format(action)  # one object a line, with no totals
+    retry.add_argument(
+        "--source",
+        type=a_place,
+        required=True,
+        metavar="PLACE",
+        help="where the records are written again: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for those "
+        "that came from there",
+    )
+    retry.add_argument(
+        "--offset", type=count, action="append", metavar="N", help="only this one; may be repeated"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; return the exit code."""
+    return _retry(options) if options.action == "retry" else _list(options)
+
+
+class _Box(NamedTuple):
+    """One partition's dead letters. disk: that of the folder, None where they are in S3."""
+
+    place: str
+    disk: LiveDisk | None
+    pipeline: str
+    partition: int
+
+    @property
+    def journal_path(self) -> str:
+        return retries_path(self.pipeline, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.pipeline}/{self.partition}"
+
+    def letters(self, *, superseded: bool = False) -> list[Letter]:
+        """Return the letters that count."""
+        return self.found(superseded=superseded).letters
+
+    def found(self, *, superseded: bool = False) -> Found:
+        """Return the letters that count, and what of them cannot be read."""
+        return asyncio.run(self._found(superseded=superseded))
+
+    async def _found(self, *, superseded: bool) -> Found:
+        async with store_to_read(self.place, "--checkpoint-dir") as store:
+            return await letters_in(store, self.pipeline, self.partition, superseded=superseded)
+
+    def readable(self) -> Found:
+        """Return what counts; where nothing can be read, why is its damage."""
+        try:
+            return self.found()
+        except StoreError as error:
+            return Found([], (str(error),))
+
+    def retried(self) -> Collection[Name]:
+        """Return the letters that were retried."""
+        return () if self.disk is None else read_journal(self.disk, self.journal_path).retried
+
+
+def _list(options: argparse.Namespace) -> int:
+    boxes = _boxes(options)
+    if not boxes and options.format == "text":
+        print("0 letters")
+    for box in boxes:
+        retried = _retried(box)
+        totals = Causes()
+        if options.format == "text":
+            print(f"Dead letters of {box}")
+        found = box.readable()
+        for letter in _chosen(found.letters, options):
+            is_retried = None if retried is None else Name(letter.input, letter.offset) in retried
+            totals.add(letter.cause)
+            if options.format == "text":
+                print(_line(letter, is_retried))
+            else:
+                write_line(options.format, _known(letter, retried=is_retried))
+        if options.format == "text":
+            print(many(totals.total(), "letter"))
+            for cause, number in totals.most_common():
+                print(f"{number:>10}  {plain(cause)}")
+        for damage in found.damage:
+            say(f"{box}: {damage}: what is in it is not listed")
+    return 0
+
+
+def _retried(box: _Box) -> Collection[Name] | None:
+    """Return the letters that were retried; None, having said why, where nobody can tell."""
+    try:
+        return box.retried()
+    except (InputError, OSError) as error:
+        say(f"{box}: which letters were retried is not known: {error}")
+        return None
+
+
+def _line(letter: Letter, is_retried: bool | None) -> str:
+    line = "" if letter.line_number is None else f" (line {letter.line_number})"
+    columns = [
+        f"  {letter.input}",
+        f"offset {letter.offset}{line}",
+        f"version {letter.version[:_VERSION_CHARACTERS]}",
+        f"{plain(letter.cause)}: {shown(letter.raw)}{' (retried)' if is_retried else ''}",
+    ]
+    return "  ".join(columns)
+
+
+def _known(letter: Letter, *, retried: bool | None) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "pipeline": letter.pipeline,
+        "version": letter.version,
+        "input": letter.input,
+        "offset": letter.offset,
+        "line_number": letter.line_number,
+        "step": letter.step,
+        "reason": letter.reason,
+        "written_ns": letter.written_ns,
+        "retried": retried,
+        "can_be_retried": letter.record is not None,
+    }
+    text = text_of(letter.raw)
+    if text is None:
+        known["raw_base64"] = base64.b64encode(letter.raw).decode()
+    else:
+        known["raw"] = text
+    return known
+
+
+def _retry(options: argparse.Namespace) -> int:
+    connector = connector_of(options.source)
+    place = None if connector is not None and connector.retries else _place(options.source)
+    topic = None
+    if place is not None:
+        topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
+    boxes = _boxes(options)
+    if not boxes:
+        if options.format == "text":
+            print("0 retried")
+        return 0
+    if len(pipelines := sorted({box.pipeline for box in boxes})) > 1:
+        raise InputError(f"choose with --pipeline: there are letters of {', '.join(pipelines)}")
+    holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
+    if place is None or topic is None:
+        assert connector is not None
+        opens = load(connector.scheme, connector.package, connector.retries)
+        with opens(options.source.partition(":")[2], pipelines[0]) as target:
+            for box in boxes:
+                _write_again(box, options, target, holder)
+        return 0
+    with Target(topic, LiveClock(), holder=holder) as target:
+        for box in boxes:
+            chosen = list(_chosen(box.letters(), options))
+            _check_one_input(box, chosen)
+            name = os.path.abspath(os.path.join(place.folder, place.topic))
+            retries = Retries(
+                # Letters in S3 have no folder: what was retried is noted beside the target.
+                box.disk or LiveDisk(place.folder, make=False),
+                box.journal_path,
+                target,
+                name,
+                clock=LiveClock(),
+                random=LiveRandom(),
+                holder=holder,
+            )
+            try:
+                retries.finish(partial(box.letters, superseded=True))
+                retries.send(chosen)
+            finally:
+                retries.close()
+                _tell(box, retries.outcome, options.format)
+    return 0
+
+
+def _write_again(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
+    """Let a place that knows by itself what it has take a partition's letters."""
+    if box.disk is not None and (unfinished := read_journal(box.disk, box.journal_path).unfinished):
+        raise InputError(
+            f"a retry to {next(iter(unfinished)).target} was cut short: finish it first, by a "
+            "retry to there"
+        )
+    outcome, retried = Outcome(), box.retried()
+    chosen = [(Name(one.input, one.offset), one) for one in _chosen(box.letters(), options)]
+    new = [(name, one) for name, one in chosen if name not in retried]
+    outcome.before = len(chosen) - len(new)
+    try:
+        target.send((one for _, one in new), outcome)
+        if box.disk is not None:
+            refused = {Name(one.input, one.offset) for one, _ in outcome.refused}
+            note_retried(
+                box.disk,
+                box.journal_path,
+                target.name,
+                [name for name, _ in new if name not in refused],
+                clock=LiveClock(),
+                random=LiveRandom(),
+                holder=holder,
+            )
+    finally:
+        _tell(box, outcome, options.format)
+
+
+def _tell(box: _Box, outcome: Outcome, form: str) -> None:
+    if form != "text":
+        refused = [
+            {"input": letter.input, "offset": letter.offset, "reason": reason}
+            for letter, reason in outcome.refused
+        ]
+        counts = {name: getattr(outcome, name) for name in ("sent", "finished", "before")}
+        where = {"pipeline": box.pipeline, "partition": box.partition}
+        write_line(form, where | counts | {"refused": refused})
+        return
+    print(f"{box}: {outcome.sent} retried")
+    if outcome.finished:
+        print(f"{outcome.finished:>10}  of a retry that was cut short, now finished")
+    if outcome.before:
+        print(f"{outcome.before:>10}  were retried before")
+    for letter, reason in outcome.refused[:REFUSED_SHOWN_MAX]:
+        say(f"{letter.input}, offset {letter.offset} cannot be retried: {reason}")
+    if outcome.refused:
+        print(f"{len(outcome.refused):>10}  cannot be retried")
+        for reason, number in Counter(reason for _, reason in outcome.refused).most_common():
+            print(f"{number:>20}  {reason}")
+
+
+def _place(source: str) -> LogUri:
+    try:
+        return LogUri.whole(source)
+    except InputError as error:
+        raise InputError(f"--source {error}, or kafka:BROKERS/TOPIC") from error
+
+
+def _chosen(letters: Iterable[Letter], options: argparse.Namespace) -> Iterator[Letter]:
+    for letter in letters:
+        if (
+            options.input in (None, letter.input)
+            and (options.reason is None or options.reason in letter.cause)
+            and letter.offset >= (getattr(options, "start", None) or 0)
+            and (getattr(options, "offset", None) is None or letter.offset in options.offset)
+        ):
+            yield letter
+
+
+def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
+    names = sorted({letter.input for letter in chosen})
+    if len(names) > 1:
+        raise InputError(f"{box} has letters of {', '.join(names)}: choose one with --input")
+
+
+def _boxes(options: argparse.Namespace) -> list[_Box]:
+    given = options.checkpoint_dir
+    found = asyncio.run(_with_letters(given))
+    # What was retried is noted in the folder; letters in S3 have none.
+    disk = None if is_s3(given) else LiveDisk(Path(given), make=False)
+    return _wanted([_Box(given, disk, *one) for one in found], options)
+
+
+async def _with_letters(place: str) -> list[tuple[str, int]]:
+    async with store_to_read(place, "--checkpoint-dir") as store:
+        return await with_letters(store)
+
+
+def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
+    asked = [
+        box
+        for box in boxes
+        if options.pipeline in (None, box.pipeline) and options.partition in (None, box.partition)
+    ]
+    if not asked:
+        held = ", ".join(map(str, _filled(boxes))) or "none at all"
+        raise InputError(
+            f"there are no such dead letters below {options.checkpoint_dir}: there are {held}"
+        )
+    return _filled(asked)
+
+
+def _filled(boxes: Iterable[_Box]) -> list[_Box]:
+    """Return those with letters, or damage: each partition has a place for them."""
+    return [box for box in boxes if any(box.readable())]

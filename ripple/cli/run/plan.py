@@ -1,0 +1,273 @@
+"""Show what a pipeline will do: its stages, the edges between them, and their stable names.
+
+With --checkpoint-dir: what would become of the state in the newest whole checkpoint. Nothing is
+written, and nobody who writes there is disturbed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_UNREACHABLE, say
+from ripple.cli.lib.output_forms import add_format, write
+from ripple.cli.lib.path_options import STORE, a_place, a_store
+from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.run.plan_outputs import seen_at
+from ripple.connectors.locate import sinks_by_output
+from ripple.core.errors import InputError
+from ripple.engine.migration.adaptation import adapt, refusals
+from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
+from ripple.engine.migration.lineage import Node
+from ripple.model.pipeline.description import blind_spots, type_text
+from ripple.model.pipeline.plan import type_of
+from ripple.model.pipeline.topology import stages_of
+from ripple.storage.checkpoint import Checkpoints, partitions
+from ripple.storage.store.opening import store_to_read
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Collection, Iterable, Sequence
+
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.types import Field
+    from ripple.storage.checkpoint import Found
+
+
+_UNKNOWN = (
+    "some outputs are new, or other ones: whether ripple run goes on depends on what is where they "
+    "are written: name them with --sink"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--checkpoint-dir",
+        type=a_store,
+        metavar=STORE,
+        help="compare with the newest whole checkpoint there",
+    )
+    parser.add_argument("--partition", type=int, default=0, help="of the checkpoint (%(default)s)")
+    parser.add_argument(
+        "--rebuild",
+        action="append",
+        default=[],
+        metavar="FOLD",
+        help="as if this fold were to be computed again from the first record of the log",
+    )
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        metavar="[OUTPUT=]PLACE",
+        help="where ripple run would write: what that refuses, and what is new, is told, too",
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the plan, or the comparison; exit code 1 if ``ripple run`` would be refused.
+
+    2 if that is not known, since nobody answers where an output is.
+    """
+    plan = load_plan(options.file)
+    if options.checkpoint_dir is None:
+        if options.rebuild:
+            raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
+        if options.sink:
+            raise InputError("--sink goes with --checkpoint-dir: without state, all is written")
+        write(options.format, _values(plan), lambda: print(plan.describe(), end=""))
+        return 0
+    return _compare(plan, options)
+
+
+def _values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as values of JSON."""
+    return {
+        "pipeline": plan.name,
+        "topology": plan.topology_hash,
+        "source": {
+            "name": plan.source.name,
+            "fields": _fields(plan.source.fields),
+            "key": plan.source.node_key,
+        },
+        "stages": [
+            {
+                "number": stage.number,
+                "folds": list(stage.folds),
+                "partitions": stage.partitions,
+                "by": list(stage.key),
+                "edge": None
+                if stage.edge is None
+                else {
+                    "of": stage.edge.of,
+                    "to": stage.edge.to,
+                    "kind": stage.edge.kind.value,
+                    "why": stage.edge.why,
+                },
+            }
+            for stage in stages_of(plan)
+        ],
+        "folds": [
+            {
+                "name": fold.name,
+                "input": fold.input,
+                "by": [field.name for field in fold.key],
+                "fields": _fields(fold.row),
+                "key": fold.node_key,
+            }
+            for fold in plan.folds
+        ],
+        "outputs": [
+            {
+                "name": output.name,
+                "of": output.of,
+                "fields": _fields(output.fields),
+                "key": output.node_key,
+            }
+            for output in plan.outputs
+        ],
+    }
+
+
+def _fields(fields: Iterable[Field]) -> list[dict[str, str]]:
+    return [{"name": one.name, "type": type_text(type_of(one))} for one in fields]
+
+
+def _compare(plan: Plan, options: argparse.Namespace) -> int:
+    found = asyncio.run(_newest(plan, options.checkpoint_dir, options.partition))
+    value: dict[str, Any] = {"pipeline": plan.name, "partition": options.partition}
+    if found is None:
+        would = "ripple run would begin with the first record of the log."
+        value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
+        if options.sink:
+            value |= {"passed_over": (), "remarks": (), "problems": ()}
+            _with_outputs(plan, options.sink, value)
+        write(options.format, value, lambda: _print(value) if options.sink else print(would))
+        return _code(value)
+    value |= {
+        "checkpoint": found.checkpoint.name,
+        "passed_over": [str(damage) for damage in found.damaged],
+    }
+    staged = found.snapshot.stage is not None
+    value |= _of_stage(plan, found) if staged else _of_run(plan, found, options.rebuild)
+    if not staged:
+        _with_outputs(plan, options.sink, value)
+    write(options.format, value, lambda: _print(value))
+    return _code(value)
+
+
+def _code(value: dict[str, Any]) -> int:
+    if value["starts"]:
+        return 0
+    return EXIT_UNREACHABLE if value.get("silent") else EXIT_FAILURE
+
+
+def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any]:
+    """Return what becomes of each node of a pipeline in one process."""
+    comparison = compare(plan, found.snapshot, rebuild)
+    if not comparison.problems:
+        adapt(found.snapshot, plan, comparison)  # a migration may fail: better here
+    return {
+        "nodes": [_judged(plan, node) for node in comparison.nodes],
+        "remarks": comparison.remarks,
+        "problems": comparison.problems,
+        "starts": not comparison.problems,
+        "would": _would_do(found, comparison),
+    }
+
+
+def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]) -> None:
+    """Add what the outputs would do, as far as it is known where they are."""
+    if not given:
+        kept = (Verdict.KEEP.value, Verdict.DROP.value)
+        if any(one["kind"] == "sink" and one["verdict"] not in kept for one in value["nodes"]):
+            value["remarks"] = (*value["remarks"], _UNKNOWN)
+        return
+    seen = seen_at(plan, sinks_by_output(plan, given))
+    value["remarks"] = (*value["remarks"], *seen.remarks)
+    if seen.new and value["checkpoint"] is not None and not plan.migrations:
+        # Checkpoints that an output is behind are passed over, whatever is in them.
+        value["problems"] = ()
+        value["would"] = (
+            f"ripple run would read the log from its first record: {', '.join(seen.new)} "
+            "would be written from there."
+        )
+    known = len(value["problems"]) + len(seen.problems) - len(seen.silent)
+    value["problems"] = (*value["problems"], *seen.problems)
+    if known:
+        value["would"] = "ripple run would refuse to start."
+    elif seen.silent:
+        value["silent"] = seen.silent
+        silent = ", ".join(seen.silent)
+        value["would"] = (
+            f"whether ripple run would go on is not known: nobody answers for {silent}."
+        )
+    value["starts"] = not value["problems"]
+
+
+def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
+    """Return whether workers would go on, all of whose partitions decide as this one does."""
+    reasons = refusals(plan, found.snapshot, staged=True)
+    would = f"workers would go on from checkpoint {found.checkpoint.name}, and the like of it."
+    return {
+        "nodes": [],
+        "remarks": [],
+        "problems": reasons,
+        "starts": not reasons,
+        "would": "workers would refuse to start." if reasons else would,
+    }
+
+
+def _judged(plan: Plan, node: Judged) -> dict[str, Any]:
+    unseen = blind_spots(plan, Node(node.kind, node.key).name)
+    return {
+        "key": node.key,
+        "kind": node.kind,
+        "old_key": node.old_key,
+        "verdict": node.verdict.value,
+        "cause": node.cause,
+        "cannot_see": None if node.verdict is Verdict.DROP else unseen,
+    }
+
+
+def _print(value: dict[str, Any]) -> None:
+    for damage in value["passed_over"]:
+        say(f"ripple plan: passed over: {damage}")
+    for node in value["nodes"]:
+        cause = f"  ({node['cause']})" if node["cause"] else ""
+        print(f"{node['verdict']:<8} {node['key']}{cause}")
+        if node["cannot_see"] is not None:
+            print(f"         cannot see: {node['cannot_see']}")
+    for told in (*value["remarks"], *value["problems"]):
+        say(f"ripple plan: {told}")
+    print(value["would"])
+
+
+async def _newest(plan: Plan, folder: str, partition: int) -> Found | None:
+    async with store_to_read(folder, "--checkpoint-dir") as store:
+        found = await Checkpoints(store, plan.name, partition).latest()
+        present = () if found else await partitions(store)
+    if found is None:
+        others = ", ".join(f"{name}/{number}" for name, number in present)
+        say(
+            f"ripple plan: there is no checkpoint of {plan.name}/{partition} below {folder}; there "
+            f"is state of {others or 'nothing else'}"
+        )
+    return found
+
+
+def _would_do(found: Found, comparison: Comparison) -> str:
+    if comparison.problems:
+        return "ripple run would refuse to start."
+    cut = ", ".join(f"{name} {offset}" for name, offset in found.checkpoint.cut.items())
+    verdicts = {node.verdict for node in comparison.folds}
+    if comparison.rebuilds:
+        return (
+            "ripple run would read the log from its first record, without writing up to where the "
+            "outputs are, and go on from there."
+        )
+    how = ", with migrated state" if Verdict.MIGRATE in verdicts else ""
+    return f"ripple run would go on from checkpoint {found.checkpoint.name} at {cut}{how}."

@@ -1,0 +1,68 @@
+"""What the outputs of a run would say to it, asked before anything is claimed or written."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.cli.lib.silence import is_silence
+from ripple.connectors.commit_group import looked_at
+from ripple.connectors.locate import path_of, reached_at
+from ripple.core.errors import RippleError
+from ripple.task.grouping import group_at
+from ripple.world.errors import DiskLockedError
+from ripple.world.ports import INLINE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.model.pipeline.plan import Plan
+
+
+class Seen(NamedTuple):
+    """What was seen. new: outputs that hold nothing yet; problems: why a run would be refused.
+
+    silent: the outputs where nobody answers, so that nothing is known of them.
+    """
+
+    new: tuple[str, ...]
+    problems: tuple[str, ...]
+    remarks: tuple[str, ...]
+    silent: tuple[str, ...]
+
+
+def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
+    """Look at each output, by its place."""
+    new: list[str] = []
+    problems: list[str] = []
+    remarks: list[str] = []
+    silent: list[str] = []
+    for output, place in places.items():
+        try:
+            asyncio.run(_look(plan, output, place))
+            if _is_new(plan, output, place):
+                new.append(output)
+        except DiskLockedError as error:  # of the run that is to be replaced, most likely
+            remarks.append(str(error))
+        except (RippleError, OSError) as error:
+            problems.append(str(error))
+            if is_silence(error):
+                silent.append(output)
+    return Seen(tuple(new), tuple(problems), tuple(remarks), tuple(silent))
+
+
+async def _look(plan: Plan, output: str, place: str) -> None:
+    group = group_at({output: place}, plan, INLINE, waits=False)
+    try:
+        await looked_at(group, None)
+    finally:
+        await group.close()
+
+
+def _is_new(plan: Plan, output: str, place: str) -> bool:
+    asks = reached_at(place, plan, output, None)
+    if asks is not None:
+        return asks() is None
+    path = path_of(place, "continued_sink")
+    return path is not None and not Path(path).exists()

@@ -1,0 +1,179 @@
+"""Run a pipeline over a source, in this process.
+
+What changed is written after every batch. Malformed records are told, counted and left out;
+statistics go to standard error.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ripple.cli.cluster.dashboard import add_dashboard
+from ripple.cli.lib.exits import finished
+from ripple.cli.lib.number_options import positive
+from ripple.cli.lib.path_options import STORE, a_place, a_store, check_apart
+from ripple.cli.lib.progress import Progress
+from ripple.cli.lib.rejects import open_letters, say_counts
+from ripple.cli.lib.statistics import (
+    exceptions,
+    say_statistics,
+    throughput,
+    uncomputable,
+    watermark_text,
+)
+from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.connectors.identity import check_not_read
+from ripple.connectors.locate import (
+    open_sink,
+    open_source,
+    open_whole,
+    path_of,
+    sinks_by_output,
+)
+from ripple.connectors.registry import forms
+from ripple.core.errors import InputError
+from ripple.task.one_shot import at_once
+from ripple.task.report import Report
+from ripple.task.run import BATCH_ROWS, plain_life
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.engine.machine import Engine
+
+PROGRAM = "ripple"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument(
+        "--source", type=a_place, required=True, metavar="PLACE", help=forms("source")
+    )
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        metavar="[OUTPUT=]PLACE",
+        help=f"{forms('sink')}; by default -. Once for each output that is wanted. A path with '=' "
+        "in it begins with ./ or /",
+    )
+    parser.add_argument(
+        "--batch",
+        type=positive,
+        metavar="N",
+        default=BATCH_ROWS,
+        help=f"records between two outputs ({BATCH_ROWS})",
+    )
+    parser.add_argument(
+        "--header", action="store_true", help="the first line of a CSV source names its columns"
+    )
+    parser.add_argument(
+        "--dead-letter",
+        type=a_place,
+        metavar="FILE",
+        help="write malformed records there, as JSON lines",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
+    )
+    _configure_lasting(parser)
+
+
+def _configure_lasting(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "going on after a crash",
+        "State and progress are kept in a folder or in S3; started again, the run goes on, and\n"
+        "each cut's output appears once in files and logs. The source is one that can be read\n"
+        "again: a log, a topic of Kafka, a stream of NATS or Redis, changes of a table of\n"
+        "PostgreSQL.",
+    )
+    group.add_argument(
+        "--checkpoint-dir", type=a_store, metavar=STORE, help="where checkpoints are kept"
+    )
+    group.add_argument("--checkpoint-interval", metavar="SPAN", default="10s", help="(%(default)s)")
+    group.add_argument(
+        "--commit-interval", metavar="SPAN", help="of outputs (1s; 250ms with topics of Kafka)"
+    )
+    group.add_argument(
+        "-f", "--follow", action="store_true", help="wait for more at the end of the log"
+    )
+    group.add_argument(
+        "--rebuild",
+        action="append",
+        default=[],
+        metavar="FOLD",
+        help="compute a changed fold from the log's first record; see ripple plan",
+    )
+    group.add_argument(
+        "--on-error",
+        choices=("wait", "stop"),
+        default="wait",
+        help="what to do when an input, or Kafka as an output, is away or denies a right that it "
+        "gave: wait, with growing pauses, until it is back, or stop (%(default)s)",
+    )
+    group.add_argument(
+        "--keep", type=int, default=3, metavar="N", help="checkpoints kept (%(default)s)"
+    )
+    add_dashboard(group)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the pipeline."""
+    plan = load_plan(options.file)
+    started_s = time.perf_counter()
+    places = sinks_by_output(plan, options.sink or ["-"])
+    if options.checkpoint_dir is not None:
+        from ripple.cli.run import durable  # noqa: PLC0415 - slow to import
+
+        return durable.run(options, plan, places)
+    if options.dashboard is not None:
+        raise InputError("--dashboard needs --checkpoint-dir: other runs are over too soon")
+    if options.follow:
+        raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
+    files = {name: path_of(place, "sink") for name, place in places.items()}
+    check_apart(path_of(options.source, "source"), [*files.values(), options.dead_letter])
+    others = {name: place for name, place in places.items() if files[name] is None}
+    check_not_read(options.source, others, continues=False)
+    source = open_whole(options.source, plan, options.batch) or open_source(
+        options.source,
+        plan.source.schema,
+        name=plan.source.name,
+        checks=plan.source.checks,
+        batch_rows=options.batch,
+        header=options.header,
+    )
+    progress = Progress(source)
+    life = plain_life(
+        plan,
+        source,
+        {name: partial(open_sink, place, plan, name) for name, place in places.items()},
+        lambda: open_letters(PROGRAM, options, progress),
+        strict=options.strict,
+        batch_rows=options.batch,
+        on_batch=lambda _, report: progress.update(report.consumed),
+    )
+    try:
+        report = at_once(life.run())
+        finished()
+    finally:
+        progress.clear()
+    say_counts(report.rejected, report.letters)
+    _say_results(life.engine, report, time.perf_counter() - started_s)
+    return 0
+
+
+def _say_results(engine: Engine, report: Report, elapsed_s: float) -> None:
+    counters = engine.counters
+    lines = [
+        ("Events processed", f"{counters.consumed}"),
+        ("Stabilizations", f"{report.stabilizations}"),
+        *throughput(counters.consumed, elapsed_s),
+        ("Watermark", watermark_text(report.watermark_ns)),
+        ("Output records", f"{report.rows_out}"),
+        *exceptions(counters),
+        *uncomputable(engine),
+    ]
+    say_statistics(f"--- {engine.plan.name} ---", lines)

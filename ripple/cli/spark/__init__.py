@@ -1,0 +1,1 @@
+"""``ripple spark``: replay, backfill, validate and run on Spark."""

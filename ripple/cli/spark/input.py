@@ -1,0 +1,59 @@
+"""The pipeline and the input of a command on Spark, and which range of it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.user_file import FILE_HELP
+from ripple.cli.spark.session import configure_header
+from ripple.core.errors import InputError
+from ripple.spark.options import Bound
+from ripple.spark.shares import source_at
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Plan
+
+
+def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
+    """Add the pipeline's file and --source. places: what it may be."""
+    parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
+    parser.add_argument("--source", type=a_place, required=True, metavar="PLACE", help=places)
+
+
+def configure_input(parser: argparse.ArgumentParser) -> None:
+    """Add the pipeline's file, --source, --from, --to and --header."""
+    configure_source(
+        parser,
+        "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or a pattern of "
+        "files",
+    )
+    parser.add_argument(
+        "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"
+    )
+    parser.add_argument("--to", dest="stop", metavar="WHERE", help="likewise, exclusive")
+    configure_header(parser)
+
+
+def range_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    """Look at the source; return the range of it, as arguments of what reads it.
+
+    Raises InputError, also where a range was asked for in which there is nothing.
+    """
+    found: dict[str, Any] = {"header": options.header}
+    for name, text in (("start", options.start), ("stop", options.stop)):
+        if text is not None:
+            found[name] = Bound.parse(text, "--from" if name == "start" else "--to")
+    rows = [share.rows for share in source_at(options.source, plan, **found).shares]
+    if None not in rows:
+        check_read(options, sum(max(each or 0, 0) for each in rows))
+    return found
+
+
+def check_read(options: argparse.Namespace, rows: int) -> None:
+    """Raise InputError where a range was asked for and nothing is in it."""
+    bounds = (("--from", options.start), ("--to", options.stop))
+    given = [f"{flag} {text}" for flag, text in bounds if text is not None]
+    if given and not rows:
+        raise InputError(f"{options.source} has no records in the range {' '.join(given)}")

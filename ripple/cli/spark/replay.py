@@ -1,0 +1,86 @@
+"""A range of an input through a pipeline on Spark: its rows, its letters, its digests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ripple.cli.lib.output_forms import add_format, as_json, write
+from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.user_file import load_plan
+from ripple.cli.spark.input import check_read, configure_input, range_of
+from ripple.cli.spark.session import Progress, check_files, configure_session, opened
+from ripple.connectors.locate import sinks_by_output
+from ripple.core.errors import OutputError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ripple.spark.report import Report
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ripple spark replay``."""
+    configure_input(parser)
+    parser.add_argument(
+        "--sink",
+        type=a_place,
+        action="append",
+        metavar="[OUTPUT=][FORMAT:]DIR",
+        help="a folder for an output's rows; parquet unless csv:, json:, orc: or delta: is before",
+    )
+    parser.add_argument(
+        "--digest-only", action="store_true", help="print the digest of all outputs, and no more"
+    )
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="leave windows open at the end, as a live run does at that cut",
+    )
+    parser.add_argument(
+        "--dead-letter", type=a_place, metavar="DIR", help="write refused records there, as JSON"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace folders that are there")
+    parser.add_argument(
+        "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
+    )
+    add_format(parser)
+    configure_session(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay; return the exit code."""
+    check_files(options.report)
+    plan = load_plan(options.file)
+    arguments = range_of(options, plan)  # before a JVM is started
+    sinks = sinks_by_output(plan, options.sink or [])
+    if options.digest_only and (sinks or options.dead_letter):
+        raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
+    if not sinks and not options.digest_only:
+        raise OutputError("name a folder for the output with --sink, or ask for --digest-only")
+    # Rows of other formats are written by the JVM.
+    is_brief = all(":" not in place for place in sinks.values())
+    with opened(options, is_brief=is_brief) as spark:
+        from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
+
+        one = Replay(spark, options.file, options.source, closes=not options.open, **arguments)
+        with Progress() as progress:
+            if options.digest_only:
+                report = one.report(show=progress.show)
+            else:
+                report = one.write(
+                    sinks,
+                    letters=options.dead_letter,
+                    overwrite=options.overwrite,
+                    show=progress.show,
+                )
+    check_read(options, report.counters["consumed"])
+    _say(options, report)
+    return 0
+
+
+def _say(options: argparse.Namespace, report: Report) -> None:
+    if options.report is not None:
+        Path(options.report).write_text(as_json(report.as_dict(), indent=1) + "\n")
+    text = report.digest if options.digest_only else report.text()
+    write(options.format, report.as_dict(), lambda: print(text))

@@ -1,0 +1,228 @@
+"""What the commands on Spark share: their options, a session, a line of progress."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from ripple.cli.lib.exits import SignalledError, say, say_inline
+from ripple.core.errors import OutputError, RippleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.spark.progress import Standing
+
+PROGRAM = "ripple"
+_ERASE = "\r\033[K"
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class MissingError(RippleError):
+    """A package or a program that Spark needs is missing."""
+
+
+def configure_header(parser: argparse.ArgumentParser) -> None:
+    """Add --header."""
+    parser.add_argument(
+        "--header", action="store_true", help="the first line of CSV files names their columns"
+    )
+
+
+def configure_session(parser: argparse.ArgumentParser) -> None:
+    """Add what a session is asked for."""
+    parser.add_argument(
+        "--master", metavar="URL", help="of Spark (local[*], or what spark-submit says)"
+    )
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark"
+    )
+
+
+def check_files(*paths: str | None) -> None:
+    """Raise OutputError where what comes at the end, after hours perhaps, cannot be written."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = os.path.dirname(path) or "."
+        if os.path.isdir(path):
+            raise OutputError(f"cannot write {path}: it is a folder")
+        if not os.path.isdir(folder):
+            raise OutputError(f"cannot write {path}: there is no folder {folder}")
+        if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise OutputError(f"cannot write {path}: permission denied")
+
+
+@contextmanager
+def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[Any]:
+    """Hold a session of Spark for a command; see ``session``.
+
+    Raises MissingError where it cannot be had.
+    """
+    settings = {}
+    for text in options.conf:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OutputError(f"--conf takes KEY=VALUE, not {text!r}")
+        settings[name] = value
+    try:
+        from ripple.spark.jvm import hush  # noqa: PLC0415 - imports pyspark
+        from ripple.spark.session import session  # noqa: PLC0415 - likewise
+    except ModuleNotFoundError as error:
+        raise MissingError(str(error)) from error
+    # Where py4j is interrupted, it says so at length.
+    logging.getLogger().addHandler(logging.NullHandler())
+    with _held():
+        spark = session(options.master, is_brief=is_brief, **settings)
+        _silence(spark)
+    heard = _Heard()
+    try:
+        yield spark
+    except BaseException as error:
+        heard.raise_instead(error)
+        raise
+    finally:
+        hush()
+        with suppress(Exception):  # a JVM that died has said so already
+            spark.stop()
+        heard.end()
+
+
+def _silence(spark: Any) -> None:
+    """Let PySpark's server of counters say nothing: a JVM that ends is a traceback to it."""
+    server = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+
+
+@contextmanager
+def _held() -> Iterator[None]:
+    """Let signals wait until a session is there; a second one ends the process at once.
+
+    A JVM whose parent unwinds while it starts fails at length and stays for ever; one whose parent
+    is gone ends. And Spark leaves a handler of its own, which asks the JVM from within, where the
+    answer to another question is read.
+    """
+    waiting: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        if waiting:
+            os._exit(128 + number)
+        waiting.append(number)
+
+    before = {one: signal.getsignal(one) for one in _NUMBERS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for waited in waiting:
+            signal.raise_signal(waited)
+
+
+class _Heard:
+    """Signals that end a command, each as an interrupt at first.
+
+    Of any other exception py4j does not know that an answer was not read: who asks next on the way
+    out would wait for a job to end. Even so that may fail, and is not what the command ends with.
+    """
+
+    def __init__(self) -> None:
+        self._before = {one: signal.getsignal(one) for one in _NUMBERS}
+        self._numbers: list[int] = []
+        for number, handler in self._before.items():
+            if callable(handler):
+                signal.signal(number, self._hear)
+
+    def raise_instead(self, error: BaseException) -> None:
+        """Raise what tells the first signal, if one came before an error."""
+        if self._numbers and self._numbers[0] != signal.SIGINT:
+            raise SignalledError(self._numbers[0]) from error
+        if self._numbers:
+            raise KeyboardInterrupt from error
+
+    def end(self) -> None:
+        """Let signals be heard by who heard them before."""
+        for number, handler in self._before.items():
+            if callable(handler):
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, _: object) -> None:
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)  # the way out must not be disturbed
+        self._numbers.append(number)
+        raise KeyboardInterrupt
+
+
+class Stopping:
+    """Whether a signal has asked for the end, in good order; a second one ends at once."""
+
+    def __init__(self, spark: Any | None = None) -> None:
+        """Hear them, and SIGHUP, from now on. spark: a session whose jobs are given up then."""
+        from ripple.spark.jvm import hush  # noqa: PLC0415 - imports pyspark
+
+        self._spark, self._hush = spark, hush
+        self._asked = threading.Event()
+        self.number: int | None = None
+        for number in _NUMBERS:
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._ask)  # nohup means what it says
+
+    def __bool__(self) -> bool:
+        return self._asked.is_set()
+
+    def wait(self, span_s: float) -> None:
+        """Wait for a span, or until it is asked."""
+        self._asked.wait(span_s)
+
+    def say(self) -> None:
+        """Say which signal it was, where one came."""
+        if self.number is not None:
+            say(f"{PROGRAM}: stopped in good order by {signal.Signals(self.number).name}")
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that ends in good order: 130 after Ctrl+C."""
+        return 128 + signal.SIGINT if self.number == signal.SIGINT else 0
+
+    def _ask(self, number: int, _: object) -> None:
+        if self:
+            os._exit(128 + number)
+        self.number = number
+        self._asked.set()
+        self._hush()
+        if self._spark is not None:
+            threading.Thread(target=self._give_up, daemon=True).start()
+
+    def _give_up(self) -> None:
+        assert self._spark is not None
+        with suppress(Exception):  # between two rounds the session is stopped at once
+            self._spark.sparkContext.cancelAllJobs()
+
+
+class Progress:
+    """One line on standard error, where that is a terminal, as long as it is entered."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, standing: Standing) -> None:
+        """Redraw the line."""
+        if self._shown:
+            say_inline(f"{_ERASE}{standing.text()}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            say_inline(_ERASE)

@@ -1,0 +1,96 @@
+"""Crashes, live results and the engine itself, checked on Spark."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ripple.cli.lib.number_options import count
+from ripple.cli.lib.output_forms import add_format, as_json, write
+from ripple.cli.lib.path_options import a_place
+from ripple.cli.lib.user_file import load_plan
+from ripple.cli.spark import watch as spark_watch
+from ripple.cli.spark.input import configure_input, range_of
+from ripple.cli.spark.session import Progress, check_files, configure_session, opened
+from ripple.spark.against import CHECKPOINTS, checkpoints_at
+from ripple.spark.crashes import CRASHES_DEFAULT
+from ripple.spark.exact import ORACLE_ROWS_DEFAULT
+from ripple.spark.finding import OUR_ENGINE
+
+PRINTED = "-"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ripple spark validate``."""
+    configure_input(parser)
+    parser.add_argument(
+        "--crashes", type=count, metavar="N", help=f"at random points ({CRASHES_DEFAULT})"
+    )
+    parser.add_argument(
+        "--oracle",
+        type=count,
+        metavar="N",
+        help=f"first records of each share, by exact types ({ORACLE_ROWS_DEFAULT})",
+    )
+    parser.add_argument(
+        "--against",
+        type=a_place,
+        action="append",
+        default=[],
+        metavar="[OUTPUT=]PLACE",
+        help="log:DIR/TOPIC, checkpoints:DIR or checkpoints:s3://BUCKET/PREFIX, as live runs have "
+        "written them from this source; once for each",
+    )
+    parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
+    add_format(parser, shorthand=False)
+    parser.add_argument(
+        "--json",
+        type=a_place,
+        nargs="?",
+        const=PRINTED,
+        metavar="FILE",
+        help="write what was found there; without FILE the same as --format json",
+    )
+    parser.add_argument(
+        "--html", type=a_place, metavar="FILE", help="write it as a page that needs nothing else"
+    )
+    configure_session(parser)
+    spark_watch.configure(parser)
+    parser.add_argument("--engine", default=OUR_ENGINE, help=argparse.SUPPRESS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check; return the exit code, 1 where something is wrong."""
+    if options.json == PRINTED:
+        options.json, options.format = None, "json"
+    spark_watch.check(options)
+    check_files(options.json, options.html)
+    plan = load_plan(options.file)  # before a JVM is started, as the places
+    arguments = range_of(options, plan)
+    for place in options.against:
+        if place.startswith(CHECKPOINTS):
+            checkpoints_at(place, plan)
+    if options.watch:
+        return spark_watch.run(options)
+    with opened(options, is_brief=True) as spark:
+        from ripple.spark.validating import validate  # noqa: PLC0415 - imports pyspark
+
+        with Progress() as progress:
+            verdict = validate(
+                spark,
+                options.file,
+                options.source,
+                crashes=CRASHES_DEFAULT if options.crashes is None else options.crashes,
+                oracle_rows=ORACLE_ROWS_DEFAULT if options.oracle is None else options.oracle,
+                against=tuple(options.against),
+                seed=options.seed or 0,
+                engine=options.engine,
+                show=progress.show,
+                **arguments,
+            )
+    if options.json is not None:
+        Path(options.json).write_text(as_json(verdict.as_dict(), indent=1) + "\n")
+    if options.html is not None:
+        Path(options.html).write_text(verdict.html())
+    write(options.format, verdict.as_dict(), lambda: print(verdict.text()))
+    return 0 if verdict.holds else 1

@@ -1,0 +1,127 @@
+"""A plan as a graph to draw: what each step does, in which stage, and what flows between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.model.pipeline.description import fields_text, window_text
+from ripple.model.pipeline.plan import Derive, Filter
+from ripple.model.pipeline.topology import stages_of
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan, Step
+
+# More than this nobody sees at once, and layouts take too long.
+NODES_MAX = 300
+
+
+def drawing(plan: Plan) -> dict[str, Any]:
+    """Return nodes and edges, in the order of the plan; ids are names.
+
+    Names of steps and folds are unique in a plan; those of outputs have a prefix.
+    """
+    nodes: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
+    stages = stages_of(plan)
+    stage_of = {name: stage.number for stage in stages for name in stage.folds}
+    into = {stage.edge.to: stage.edge for stage in stages if stage.edge is not None}
+    last: dict[str, str] = {}  # of the source and each fold, where its rows come out
+
+    def add(node: dict[str, Any], above: str | None, **edge: Any) -> str:
+        nodes.append(node)
+        if above is not None:
+            edges.append({"from": above, "to": node["id"], "kind": "rows", "why": ""} | edge)
+        return str(node["id"])
+
+    source = plan.source
+    above = add(
+        {
+            "id": f"source {source.name}",
+            "name": source.name,
+            "kind": "source",
+            "stage": 0,
+            "fields": fields_text(source.fields),
+            "about": source.topic or "",
+            "node_key": source.node_key,
+        },
+        None,
+    )
+    for step in plan.steps:
+        above = add(_step(step, 0), above)
+    last[source.name] = above
+    for fold in plan.folds:
+        stage, edge = stage_of[fold.name], into.get(fold.name)
+        kind = {"kind": edge.kind.value, "why": edge.why} if edge is not None else {}
+        above = add(_fold(fold, stage), last[fold.input], of=fold.input, **kind)
+        for step in fold.steps:
+            above = add(_step(step, stage), above)
+        last[fold.name] = above
+    for output in plan.outputs:
+        add(
+            {
+                "id": f"output {output.name}",
+                "name": output.name,
+                "kind": "output",
+                "stage": stage_of[output.of],
+                "fields": fields_text(output.fields),
+                "about": output.topic or "",
+                "node_key": output.node_key,
+            },
+            last[output.of],
+        )
+    return {
+        "name": plan.name,
+        "topology": plan.topology_hash,
+        "nodes": nodes[:NODES_MAX],
+        "edges": edges,
+        "cut_at": NODES_MAX if len(nodes) > NODES_MAX else None,
+        "stages": [
+            {
+                "number": stage.number,
+                "name": stage.folds[0],
+                "key": list(stage.key),
+                "folds": list(stage.folds),
+            }
+            for stage in stages
+        ],
+    }
+
+
+def _step(step: Step, stage: int) -> dict[str, Any]:
+    if isinstance(step, Derive):
+        kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
+    elif isinstance(step, Filter):
+        kind, about = "filter", repr(step.condition.expr)
+    else:
+        kind = "map"
+        about = getattr(step.function, "__qualname__", type(step.function).__name__)
+    return {
+        "id": step.name,
+        "name": step.name,
+        "kind": kind,
+        "stage": stage,
+        "fields": fields_text(step.fields_out),
+        "about": about,
+        "node_key": step.node_key,
+    }
+
+
+def _fold(fold: Fold, stage: int) -> dict[str, Any]:
+    return {
+        "id": fold.name,
+        "name": fold.name,
+        "kind": "fold",
+        "stage": stage,
+        "fields": fields_text(fold.row),
+        "about": ", ".join(one.name for one in fold.aggregates),
+        "key": [member.name for member in fold.key],
+        "window": None if fold.window is None else window_text(fold.window),
+        "aggregates": [
+            f"{one.name} = {one.aggregate.name}({_inputs(one)})" for one in fold.aggregates
+        ],
+        "node_key": fold.node_key,
+    }
+
+
+def _inputs(one: FoldAggregate) -> str:
+    return ", ".join(repr(each.expr) for each in one.inputs)

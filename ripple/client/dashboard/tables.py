@@ -1,0 +1,176 @@
+"""The part of a table that is on somebody's screen, computed by Arrow, as exact text.
+
+A filter is words: ``price>100 venue=NYSE apple``. ``name OP value`` compares a field, with ``=``,
+``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``~`` (contains); any other word is looked for in all texts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.client.dashboard.contract import AskedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.client.dashboard.contract import Values
+
+ROWS_MAX = 200
+CELL_CHARACTERS_MAX = 200
+FILTER_CHARACTERS_MAX = 500
+_WORD = re.compile(r'(?:(?P<name>\w+)(?P<op>!=|<=|>=|=|<|>|~))?(?P<value>"[^"]*"|[^\s"]+)')
+_COMPARE = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def window(
+    table: pa.Table,
+    keys: Sequence[str],
+    *,
+    by: str,
+    is_down: bool,
+    words: str,
+    first: int,
+    rows: int,
+) -> Values:
+    """Return some rows of a table, sorted by a field and then by its key, and how many there are.
+
+    by: "" for the order of the key. Rows without a value come last. Raises AskedError for what the
+    table does not have.
+    """
+    if not (first >= 0 and 0 < rows <= ROWS_MAX):
+        raise AskedError(f"at most {ROWS_MAX} rows are shown at once, from 0 on")
+    chosen = filtered(table, words)
+    if by and by not in table.column_names:
+        raise _no_field(by, table)
+    order = [(by, "descending" if is_down else "ascending")] if by else []
+    order += [(name, "ascending") for name in keys if name != by]
+    sortable = [one for one in order if _is_sortable(table.schema.field(one[0]).type)]
+    if by and (not sortable or sortable[0][0] != by):
+        raise AskedError(f"{by} is a {table.schema.field(by).type}, which has no order")
+    if sortable:
+        # What comes before the window is found too; two rows that are alike in all of this are not
+        # told apart by it, and a key has one row.
+        nearest = first + rows <= chosen.num_rows // 4 and len(sortable) == len(order)
+        indices = (
+            pc.select_k_unstable(chosen, first + rows, sort_keys=sortable)
+            if nearest
+            else pc.sort_indices(chosen, sort_keys=sortable)
+        )
+        part = chosen.take(indices.slice(first, rows))
+    else:
+        part = chosen.slice(first, rows)
+    return {
+        "total": table.num_rows,
+        "chosen": chosen.num_rows,
+        "columns": columns_of(table.schema, keys),
+        "rows": texts(part),
+    }
+
+
+def filtered(table: pa.Table, words: str) -> pa.Table:
+    """Return the rows of which all words are true. Raises AskedError."""
+    if len(words) > FILTER_CHARACTERS_MAX:
+        raise AskedError(f"a filter has at most {FILTER_CHARACTERS_MAX} characters")
+    for word in _WORD.finditer(words):
+        table = table.filter(_mask(table, word["name"], word["op"], word["value"].strip('"')))
+    return table
+
+
+def _mask(table: pa.Table, name: str | None, op: str | None, value: str) -> Any:
+    if name is None or op is None:
+        masks = [
+            pc.match_substring(table.column(field.name), value, ignore_case=True)
+            for field in table.schema
+            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        ]
+        if not masks:
+            return pa.array([False] * table.num_rows)
+        found = masks[0]
+        for mask in masks[1:]:
+            found = pc.or_kleene(found, mask)
+        return found
+    if name not in table.column_names:
+        raise AskedError(
+            f"there is no field {name[:40]}: there are {', '.join(table.column_names)}"
+        )
+    column = table.column(name)
+    if op == "~":
+        return pc.match_substring(pc.cast(column, pa.string()), value, ignore_case=True)
+    try:
+        given = pa.scalar(value, pa.string()).cast(column.type)
+        return _COMPARE[op](column, given)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise AskedError(f"{name} is a {column.type}, and {value[:40]!r} is none") from error
+
+
+def _no_field(name: str, table: pa.Table) -> AskedError:
+    there = ", ".join(table.column_names) or "none yet"
+    return AskedError(f"there is no field {name[:40]}: there are {there}")
+
+
+def columns_of(schema: pa.Schema, keys: Sequence[str]) -> list[Values]:
+    """Return what the page needs to know of the fields."""
+    return [
+        {
+            "name": field.name,
+            "type": str(field.type),
+            "is_key": field.name in keys,
+            "is_number": _is_number(field.type),
+        }
+        for field in schema
+    ]
+
+
+def texts(table: pa.Table) -> list[list[str | None]]:
+    """Return rows as exact text: each digit of an integer, the shortest text of a float."""
+    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def for_browser(table: pa.Table) -> pa.Table:
+    """Return rows in types that engines in browsers know; nanoseconds as times."""
+    for place, field in enumerate(table.schema):
+        kind = field.type
+        if field.name.endswith("_ns") and pa.types.is_int64(kind):
+            column = table.column(place).cast(pa.timestamp("ns", "UTC"))
+            column = pc.floor_temporal(column, unit="millisecond").cast(pa.timestamp("ms"))
+        elif pa.types.is_decimal(kind):
+            column = table.column(place).cast(pa.float64())
+        elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            column = pa.array([_text(one) for one in table.column(place).to_pylist()], pa.string())
+        else:
+            continue
+        table = table.set_column(place, field.name, column)
+    return table
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        value = value.hex()
+    text = repr(value) if isinstance(value, float) else str(value)
+    return text if len(text) <= CELL_CHARACTERS_MAX else text[: CELL_CHARACTERS_MAX - 1] + "…"
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _is_sortable(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind)

@@ -1,0 +1,107 @@
+"""One snapshot a tick, shared by all who look; none while nobody does.
+
+A viewer gets the newest snapshot when it asks for one: who is slow misses some, and nobody waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import RippleError
+
+if TYPE_CHECKING:
+    from ripple.client.dashboard.contract import Shown, Values
+    from ripple.world.ports import Clock
+
+TICK_S = 1.0
+HISTORY = 300
+# What charts show, of each tick that was: the newest HISTORY of them.
+KEPT = ("time_ms", "rate_in", "rate_out", "lag_s", "lag_median_s", "commit_age_s")
+
+
+class Ticks:
+    """Snapshots of what is shown."""
+
+    def __init__(self, shown: Shown, clock: Clock, *, tick_s: float = TICK_S) -> None:
+        self._shown = shown
+        self._clock = clock
+        self._tick_s = tick_s
+        self._viewers = 0
+        self._running: asyncio.Task[None] | None = None
+        self._newest = b""
+        self._number = 0
+        self._turned = asyncio.Event()
+        self._history: list[list[object]] = []
+
+    @property
+    def viewers(self) -> int:
+        """How many look."""
+        return self._viewers
+
+    @property
+    def number(self) -> int:
+        """How many snapshots were made."""
+        return self._number
+
+    @property
+    def history(self) -> dict[str, object]:
+        """What charts begin with."""
+        return {"names": list(KEPT), "rows": self._history}
+
+    async def watch(self) -> AsyncGenerator[bytes, None]:
+        """Yield the newest snapshot, as JSON, and each that follows while there is time."""
+        self._viewers += 1
+        if self._running is None:
+            self._newest = b""  # who comes back after a while is not shown what was
+            self._running = asyncio.ensure_future(self._run())
+        seen = 0
+        try:
+            while True:
+                if self._newest and seen != self._number:
+                    seen = self._number
+                    yield self._newest
+                else:
+                    turned = self._turned
+                    await turned.wait()
+        finally:
+            self._viewers -= 1
+            if not self._viewers and self._running is not None:
+                self._running.cancel()
+                self._running = None
+
+    async def close(self) -> None:
+        """Make no more."""
+        if self._running is not None:
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
+
+    async def _run(self) -> None:
+        while True:
+            began_ns = self._clock.monotonic_ns()
+            await self._tick()
+            took_s = (self._clock.monotonic_ns() - began_ns) / 1e9
+            await self._clock.sleep(max(0.05, self._tick_s - took_s))
+
+    async def _tick(self) -> None:
+        try:
+            found = await self._shown.snapshot()
+        except RippleError as error:
+            found = {"error": str(error)}
+        self._number += 1
+        found |= {"number": self._number, "time_ms": self._clock.now_ns() // 1_000_000}
+        self._keep(found)
+        self._newest = json.dumps(found, separators=(",", ":")).encode()
+        self._turned.set()
+        self._turned = asyncio.Event()
+
+    def _keep(self, found: Values) -> None:
+        totals = found.get("totals")
+        if totals is not None:
+            totals = totals | {"time_ms": found["time_ms"]}
+            self._history.append([totals.get(name) for name in KEPT])
+            del self._history[:-HISTORY]

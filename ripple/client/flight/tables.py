@@ -1,0 +1,114 @@
+"""The outputs of a running cluster as tables, followed from the first question on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ripple.client.flight.errors import FlightError, Why
+from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    import pyarrow as pa
+
+    from ripple.client.outputs import Observer, OutputRows, OutputSubscription
+    from ripple.world.ports import Clock
+
+HEARD_S = 10.0
+IDLE_S = 60.0
+CUTS, OUTPUT = "ripple.cuts", "ripple.output"
+
+
+@dataclass(slots=True, eq=False)
+class _Followed:
+    """An output that somebody has asked for. used_ns: when that was last."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    seen: OutputSubscription | None = None
+    used_ns: int = 0
+
+
+class Tables:
+    """Snapshots of outputs, each at a stated cut of every partition.
+
+    An output is followed from the first question until nobody has asked for ``idle_s``: so the next
+    answer costs what has changed, and a cluster that nobody asks pays nothing.
+    """
+
+    def __init__(
+        self, observer: Observer, clock: Clock, *, heard_s: float = HEARD_S, idle_s: float = IDLE_S
+    ) -> None:
+        self._observer = observer
+        self._clock = clock
+        self._heard_s = heard_s
+        self._idle_s = idle_s
+        self._followed: dict[str, _Followed] = {}
+
+    async def names(self) -> list[str]:
+        """Return the outputs there are. Raises FlightError where nobody shows any."""
+        try:
+            return list(await self._observer.known(self._heard_s))
+        except ConnectionError as error:
+            raise FlightError(Why.AWAY, str(error)) from error
+
+    async def table(self, output: str, key: Mapping[str, object] | None = None) -> pa.Table:
+        """Return the rows that are shown now; the schema's metadata says of which cuts.
+
+        key: only rows with these fields of the key. Where a partition's owner has died the rows are
+        of its last cut. Raises FlightError, also where a partition was never heard.
+        """
+        async with self._following(output) as seen:
+            shown = await seen.whole(self._heard_s)
+            if shown.missing:
+                raise FlightError(
+                    Why.AWAY,
+                    f"output {output!r}: {len(shown.missing)} of {seen.partitions} partitions "
+                    f"were not heard within {self._heard_s:g} s, {shown.missing[0]} first",
+                )
+            if key:
+                try:
+                    shown = seen.shown(key)
+                except InputError as error:
+                    raise FlightError(Why.WRONG, f"output {output!r}: {error}") from error
+        return shown.table.replace_schema_metadata({OUTPUT: output, CUTS: cuts_of(shown)})
+
+    async def keys(self, output: str) -> tuple[str, ...]:
+        """Return the fields of an output's key. Raises FlightError."""
+        async with self._following(output) as seen:
+            await seen.whole(self._heard_s)
+            return () if seen.layout is None else seen.layout.keys
+
+    async def rest(self) -> None:
+        """Leave, for ever, outputs that nobody asks for any more."""
+        while True:
+            await self._clock.sleep(self._idle_s / 4)
+            before_ns = self._clock.monotonic_ns() - int(self._idle_s * 1e9)
+            for output, one in list(self._followed.items()):
+                if one.used_ns < before_ns and not one.lock.locked():
+                    del self._followed[output]
+                    self._observer.leave(output)
+
+    @asynccontextmanager
+    async def _following(self, output: str) -> AsyncIterator[OutputSubscription]:
+        if output not in await self.names():
+            known = ", ".join(self._observer.outputs)
+            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known}")
+        one = self._followed.setdefault(output, _Followed())
+        async with one.lock:  # of the output: who has it calls it one at a time
+            if one.seen is None:
+                one.seen = await self._observer.follow(output, self._heard_s)
+            try:
+                yield one.seen
+            finally:
+                one.used_ns = self._clock.monotonic_ns()
+
+
+def cuts_of(shown: OutputRows) -> str:
+    """Return the cut of each partition, as JSON."""
+    cuts = {str(number): dict(position.cut) for number, position in shown.cuts.items()}
+    return json.dumps(cuts, sort_keys=True)

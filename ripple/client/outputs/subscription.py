@@ -1,0 +1,216 @@
+"""One output, followed from outside: its rows by partition, and what changes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.core import cut as cuts
+from ripple.core.errors import InputError
+from ripple.core.frozen import frozen
+from ripple.engine.changes.column_table import ColumnTable
+from ripple.engine.changes.columns import diff
+from ripple.engine.changes.layout import Layout, layout_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.core.cut import Cut
+    from ripple.engine.edges.edge_changes import EdgeChanges
+    from ripple.exchange.subscription import Arrival, Subscription
+
+
+VALUE_CHARACTERS_MAX = 100  # of what somebody asks for, in a message
+
+
+class Position(NamedTuple):
+    """How far one partition was followed: its owner's epoch, its cut, and its watermark there."""
+
+    epoch: int
+    cut: Cut
+    watermark_ns: int
+
+
+@frozen
+class Change:
+    """What one partition has changed. since: None where it is all that is there.
+
+    rows: the key, ``op`` (int8 of ``ripple.core.row_ops``), the values; a key once.
+    """
+
+    partition: int
+    process: str
+    since: Cut | None
+    position: Position
+    rows: pa.RecordBatch
+
+
+@frozen
+class OutputRows:
+    """An output's rows, of each partition at a cut of its own: what is shown now.
+
+    A cut is a committed one, or, of an output that is followed uncommitted, the computed one.
+    Rows that are final and were freed are not among them. missing: partitions that were not heard
+    yet.
+    """
+
+    output: str
+    table: pa.Table
+    cuts: Mapping[int, Position]
+    missing: tuple[int, ...]
+
+
+class _Part:
+    """The rows of one partition."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.table = ColumnTable(layout)
+        self.position: Position | None = None
+
+
+class OutputSubscription:
+    """One output of a running system. Whoever has it calls it, one at a time.
+
+    What has arrived is taken in by ``changes`` and ``whole``; until then it costs the window of a
+    connection, and those who send keep one bit a row.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        following: Subscription,
+        partitions: int,
+        arrived: asyncio.Event,
+        place_of: Callable[[int], str],
+    ) -> None:
+        """Take what arrives for ``following``. place_of: of a partition, whose it is."""
+        self.name = name
+        self.partitions = partitions
+        self.layout: Layout | None = None
+        self._schema: pa.Schema | None = None
+        self._following = following
+        self._arrived = arrived
+        self._place_of = place_of
+        self._parts: dict[int, _Part] = {}
+        self._shown: OutputRows | None = None  # of what was taken in last
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Partitions that were not heard yet."""
+        return tuple(n for n in range(self.partitions) if n not in self._parts)
+
+    async def changes(self, timeout_s: float | None = None) -> list[Change]:
+        """Wait until something has changed, take it in and return it; [] after ``timeout_s``."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    if found := self.take():
+                        return found
+                    await self._arrived.wait()
+        return []
+
+    async def whole(self, timeout_s: float | None = None) -> OutputRows:
+        """Return the rows once each partition was heard, or what there is after ``timeout_s``."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self.missing:
+                    await self.changes()
+        self.take()
+        return self.shown()
+
+    async def arrived(self) -> None:
+        """Wait until there is something to take in."""
+        await self._arrived.wait()
+
+    def take(self) -> list[Change]:
+        """Take in what has arrived by now, and return it."""
+        self._arrived.clear()
+        found = (self._taken(arrival) for arrival in self._following.take())
+        return [change for change in found if change is not None]
+
+    def shown(self, key: Mapping[str, Any] | None = None) -> OutputRows:
+        """Return the rows as of what was taken in last. key: only those with these key fields."""
+        if self._shown is None:
+            rows = [self._parts[number].table.rows() for number in sorted(self._parts)]
+            table = pa.table({}) if self.layout is None else self.layout.table.empty_table()
+            if rows:
+                table = pa.Table.from_batches(rows)
+            positions = {n: p.position for n, p in sorted(self._parts.items()) if p.position}
+            self._shown = OutputRows(self.name, table, positions, self.missing)
+        if not key:
+            return self._shown
+        whole = self._shown
+        return OutputRows(
+            self.name, of_key(self.layout, whole.table, key), whole.cuts, whole.missing
+        )
+
+    def _taken(self, arrival: Arrival) -> Change | None:
+        changes, part = arrival.changes, self._parts.get(arrival.sender)
+        position = None if part is None else part.position
+        if position is not None and arrival.epoch < position.epoch:
+            self._following.dropped(arrival)
+            return None
+        if position is not None and not self._goes_on(position, changes):
+            self._following.refused(arrival)
+            return None
+        if self.layout is None:
+            self.layout, self._schema = layout_of(changes.rows.schema), changes.rows.schema
+        rows = changes.rows
+        self._shown = None
+        if part is None or changes.since is None:
+            before = part
+            part = self._parts[arrival.sender] = _Part(self.layout)
+            part.table.apply(rows)
+            if before is not None:  # so that nobody sees as new what was there
+                rows = self._difference(before.table.rows(), part.table.rows())
+        else:
+            part.table.apply(rows)
+        part.position = Position(arrival.epoch, dict(changes.cut), changes.watermark_ns)
+        self._following.applied(arrival)
+        since = None if position is None else position.cut
+        process = self._place_of(arrival.sender)
+        return Change(arrival.sender, process, since, part.position, rows)
+
+    def _goes_on(self, position: Position, changes: EdgeChanges) -> bool:
+        """Return whether changes begin where a partition is, or a table is no older.
+
+        An older table takes back what was not committed.
+        """
+        if changes.since is not None:
+            return dict(changes.since) == position.cut
+        may_go_back = self._following.edge.is_uncommitted
+        return may_go_back or cuts.is_within(position.cut, changes.cut)
+
+    def _difference(self, before: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the changes that lead from one table to another, each row whole."""
+        assert self.layout is not None
+        assert self._schema is not None
+        deltas = diff(self.layout, before, now, patch_threshold=len(self.layout.table))
+        columns = [deltas.column(name) for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def of_key(layout: Layout | None, rows: Any, key: Mapping[str, Any]) -> Any:
+    """Return the rows of a table or batch whose key fields have these values.
+
+    Raises InputError for a field that is none of the key.
+    """
+    for name, value in key.items():
+        names = () if layout is None else layout.keys
+        if name not in names:
+            raise InputError(f"{name!r} is no field of the key, which is {', '.join(names)}")
+        column = rows.column(name)
+        try:
+            wanted = pa.scalar(value, column.type)
+            if wanted.as_py() != value:  # 1.5 would be 1
+                raise ValueError("it has no such value")
+            rows = rows.filter(pc.equal(column, wanted))
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            given = repr(value)[:VALUE_CHARACTERS_MAX]
+            raise InputError(f"{name}={given}: the field is {column.type}: {error}") from error
+    return rows

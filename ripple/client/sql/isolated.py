@@ -1,0 +1,209 @@
+"""SQL over tables, answered by a process of its own: whoever serves others never waits for it.
+
+What it may take is limited twice: by DuckDB, and by the system and whoever waits, who end the
+process. It is told the question on standard input, and says on standard output which tables that
+is about, when it begins to answer, and one table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+from asyncio.subprocess import PIPE
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.client.outputs import subprocesses
+from ripple.core.errors import InputError, LimitError
+from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    Tables = Mapping[str, pa.Table]
+
+START_S = 30.0  # a process begins late where others are busy, and so does what is sent to it
+# Past its time: what no interrupt ends is ended with its process.
+GRACE_S = 1.0
+# Of data beside the tables and what DuckDB counts: what one works with.
+SLACK_BYTES = 32 << 20
+
+
+@frozen
+class Limits:
+    """What one question may take. timeout_s: to be answered, once the tables are there."""
+
+    timeout_s: float = 10.0
+    memory_mib: int = 256
+    tables_bytes_max: int = 64 << 20
+    answer_bytes_max: int = 16 << 20
+
+
+async def query_apart(
+    sql: str,
+    known: Iterable[str],
+    fetch: Callable[[list[str]], Awaitable[Tables]],
+    *,
+    rows_max: int | None = None,
+    limits: Limits | None = None,
+    parameters: pa.RecordBatch | None = None,
+    are_given: bool = True,
+) -> pa.Table:
+    """Return what one statement says; at most ``rows_max`` rows and one.
+
+    known: the tables that there are. fetch: gets those that the statement reads, by name.
+    parameters: one row, for its question marks; without ``are_given`` they are null. Raises
+    InputError for what is wrong with it, LimitError for too much, TimeoutError; what ``fetch``
+    raises.
+    """
+    limits = Limits() if limits is None else limits
+    told = {
+        "sql": sql,
+        "known": list(known),
+        "rows_max": None if rows_max is None else rows_max + 1,
+        "timeout_s": limits.timeout_s,
+        "memory_mib": limits.memory_mib,
+        "answer_bytes_max": limits.answer_bytes_max,
+        "are_given": are_given,
+        "has_parameters": parameters is not None,
+    }
+    try:
+        process = await subprocesses.start(__name__, stdin=PIPE, limit=1 << 20)
+    except OSError as error:
+        raise LimitError(f"no process can be started to answer it: {error}") from error
+    talk = _Talk(process)
+    try:
+        async with asyncio.timeout(START_S):
+            await talk.tell(json.dumps(told).encode() + b"\n")
+            named = json.loads(await talk.heard("tables"))
+        tables = await fetch(named)
+        size = sum(table.nbytes for table in tables.values())
+        if size > limits.tables_bytes_max:
+            raise LimitError(
+                f"the tables have {size:,} bytes, more than {limits.tables_bytes_max:,}"
+            )
+        async with asyncio.timeout(START_S):
+            await talk.tell(json.dumps(list(tables)).encode() + b"\n")
+            for table in tables.values():
+                await talk.tell(_stream(table))
+            if parameters is not None:
+                await talk.tell(_stream(pa.Table.from_batches([parameters])))
+            await talk.heard("begins")
+        with suppress(TimeoutError):  # told in our words
+            async with asyncio.timeout(limits.timeout_s + GRACE_S):
+                size = int(await talk.heard("rows"))
+            async with asyncio.timeout(START_S):
+                return pa.ipc.open_stream(await talk.read(size)).read_all()
+        raise TimeoutError(f"no answer within {limits.timeout_s:g} s")
+    finally:
+        await subprocesses.end(process)
+
+
+class _Talk:
+    """What is said to the process, and what it says: a line with a word, and more of the kind."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+
+    async def tell(self, data: bytes | memoryview) -> None:
+        with suppress(ConnectionError):  # how it has ended is told by who listens
+            await subprocesses.tell(self._stdin, data)
+
+    async def heard(self, wanted: str) -> str:
+        """Return what comes with a word. Raises what it says instead."""
+        kind, _, said = (await self._stdout.readline()).decode().strip().partition(" ")
+        if kind == wanted:
+            return said
+        if kind in _ERRORS:
+            raise _ERRORS[kind](json.loads(said))
+        raise await self._ended()
+
+    async def read(self, size: int) -> bytes:
+        try:
+            return await self._stdout.readexactly(size)
+        except asyncio.IncompleteReadError:
+            raise await self._ended() from None
+
+    async def _ended(self) -> LimitError:
+        await self._process.wait()
+        how = subprocesses.ended(self._process)
+        return LimitError(f"the question took more memory or time than it may: {how}")
+
+
+_ERRORS: dict[str, Any] = {"wrong": InputError, "much": LimitError, "late": TimeoutError}
+
+
+def _stream(table: pa.Table) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def main() -> None:
+    """Answer one question."""
+    told = json.loads(sys.stdin.buffer.readline())
+    try:
+        from ripple.client.sql.query import query  # noqa: PLC0415 - the same
+        from ripple.client.sql.tables_read import mentioned  # noqa: PLC0415 - an extra, and slow
+
+        _say("tables", json.dumps(mentioned(told["sql"], told["known"])))
+        names = json.loads(sys.stdin.buffer.readline())
+        source = pa.PythonFile(sys.stdin.buffer, mode="r")
+        tables = {name: pa.ipc.open_stream(source).read_all() for name in names}
+        parameters: list[object] | None = [] if told["are_given"] else None
+        if told["has_parameters"]:
+            (row,) = pa.ipc.open_stream(source).read_all().to_batches()
+            parameters = [column[0].as_py() for column in row.columns]
+        _limit(told)
+        _say("begins")
+        rows = query(
+            told["sql"],
+            tables,
+            timeout_s=told["timeout_s"],
+            memory_mib=told["memory_mib"],
+            rows_max=told["rows_max"],
+            bytes_max=told["answer_bytes_max"],
+            threads=1,
+            parameters=parameters,
+        )
+        body = _stream(rows)
+    except (InputError, ModuleNotFoundError) as error:
+        _say("wrong", json.dumps(str(error)))
+    except (LimitError, MemoryError) as error:
+        _say("much", json.dumps(str(error) or "it takes more memory than it may: ask for less"))
+    except TimeoutError as error:
+        _say("late", json.dumps(str(error)))
+    else:
+        _say("rows", str(len(body)))
+        sys.stdout.buffer.write(body)
+
+
+def _say(kind: str, said: str = "") -> None:
+    sys.stdout.buffer.write(f"{kind} {said}\n".encode())
+    sys.stdout.buffer.flush()
+
+
+def _limit(told: Mapping[str, Any]) -> None:
+    """Let the system end what takes more than it may."""
+    cpu_s = int(told["timeout_s"] + START_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    data = _data_bytes() + (told["memory_mib"] << 20) + told["answer_bytes_max"] + SLACK_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+
+
+def _data_bytes() -> int:
+    """Return how much data this process has by now, as RLIMIT_DATA counts it."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[5]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""SQL over tables in memory, by somebody who is not trusted with anything else."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import InputError, LimitError
+from ripple.core.extras import needed
+
+with needed("query", "SQL over outputs"):
+    import duckdb
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MEMORY_MIB = 512
+TIMEOUT_S = 30.0
+MESSAGE_CHARACTERS_MAX = 400
+PIECE_ROWS = 8192  # of an answer
+_ABSENT = re.compile(r"Table with name (.+?) does not exist")
+_LISTS = re.compile(r"\s*show\s+(all\s+)?tables\b", re.IGNORECASE)
+_ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+
+
+def query(
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    *,
+    timeout_s: float = TIMEOUT_S,
+    memory_mib: int = MEMORY_MIB,
+    rows_max: int | None = None,
+    bytes_max: int | None = None,
+    threads: int | None = None,
+    parameters: Sequence[object] | None = (),
+) -> pa.Table:
+    """Return what one statement says of ``tables``, by name; the first ``rows_max`` rows of it.
+
+    It reaches no file, no network, no Python, no setting. Enumerations come as their texts.
+    parameters: for its question marks; None for nulls, however many it wants. Raises InputError
+    for what is wrong with it, LimitError for more than ``bytes_max`` of an answer and what takes
+    too much memory, TimeoutError after ``timeout_s``.
+    """
+    limits: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_mib}MiB"}
+    if threads is not None:
+        limits["threads"] = threads
+    connection = duckdb.connect(":memory:", config=limits)
+    is_late = threading.Event()
+
+    def interrupt() -> None:
+        is_late.set()
+        connection.interrupt()
+
+    timer = threading.Timer(timeout_s, interrupt)
+    try:
+        _check_apart(tables)
+        for name, table in tables.items():
+            connection.register(name, table)
+        for setting in (
+            "python_enable_replacements = false",
+            "temp_directory = ''",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            connection.execute(f"SET {setting}")
+        statement = _question(connection, sql)
+        values = dict.fromkeys(statement.named_parameters) if parameters is None else parameters
+        timer.start()
+        relation = connection.sql(sql, params=values or None)
+        if relation is None:
+            raise InputError("it is no question: nothing comes of it")
+        return _bounded(relation if rows_max is None else relation.limit(rows_max), bytes_max)
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        raise LimitError(
+            f"it takes more than the {memory_mib} MiB that it may: ask for less, or give it more "
+            "(ripple query --memory, sql_memory_mib of a gateway)"
+        ) from error
+    except duckdb.Error as error:
+        if is_late.is_set():
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from error
+        text = " ".join(str(error).split())
+        if absent := _ABSENT.search(text):  # what else there is, DuckDB would guess among its own
+            text = f"there is no output {absent[1]}: ripple query --list shows those that there are"
+        raise InputError(text[:MESSAGE_CHARACTERS_MAX]) from error
+    finally:
+        timer.cancel()
+        connection.close()
+
+
+def _bounded(relation: duckdb.DuckDBPyRelation, bytes_max: int | None) -> pa.Table:
+    """Return the rows, which come one piece at a time: nobody holds more than may be had."""
+    reader = relation.to_arrow_reader(PIECE_ROWS)
+    schema = pa.schema([field.with_type(_plain(field.type)) for field in reader.schema])
+    found, size = [], 0
+    for batch in reader:
+        size += batch.nbytes
+        if bytes_max is not None and size > bytes_max:
+            raise LimitError(f"the answer has more than {bytes_max:,} bytes: ask for less")
+        found.append(batch)
+    return pa.Table.from_batches(found, reader.schema).cast(schema)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return a type without dictionaries, which not all clients understand where they change."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
+
+
+def _check_apart(names: Iterable[str]) -> None:
+    """Raise InputError where SQL would take one output for another."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                f"the outputs {other} and {name} differ by case alone, which SQL does not mind: "
+                "ask for one of them at a time"
+            )
+
+
+def _question(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise InputError("one statement, please")
+    if statements[0].type not in _ASKS:
+        kind = statements[0].type.name
+        raise InputError(f"{kind} is not answered: outputs are only read, by SELECT")
+    if _LISTS.match(sql):  # here are only those that a statement names
+        raise InputError("outputs are not listed in SQL: ripple query --list shows them")
+    return statements[0]

@@ -1,0 +1,152 @@
+"""Columns as they are found, brought to the declared types where nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.core.errors import SchemaError
+from ripple.model.schema.columns import decoded
+from ripple.model.schema.well_formed import ill_formed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+    Numbers = npt.NDArray[Any]
+
+BEYOND_INT64 = "does not fit in 64 bits"
+MORE_DIGITS = "has more digits than a float holds"
+NOT_UTF8 = "is not valid UTF-8"
+_TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def check_columns(
+    found: pa.Schema, wanted: pa.Schema, source: str, *, is_empty: bool = False
+) -> None:
+    """Raise SchemaError unless every wanted column is there, in a type that can be brought over.
+
+    An optional one may be missing, or without a value and so of no type, as any may be that is
+    known to have no rows (``is_empty``). Integers of any width, timestamps and dates become int64
+    (the latter as nanoseconds since 1970); integers and floats become float64; every form of text
+    becomes string.
+    """
+    for field in wanted:
+        index = found.get_all_field_indices(field.name)
+        if len(index) > 1:
+            raise SchemaError(f"{source} has column {field.name!r} {len(index)} times")
+        if not index:
+            check_absent(field, found.names, source)
+        elif kinds.is_null(_values_of(found.field(index[0]).type)) and (field.nullable or is_empty):
+            continue
+        elif not _can_become(_values_of(found.field(index[0]).type), field.type):
+            raise SchemaError(
+                f"column {field.name!r} of {source} is {found.field(index[0]).type}, "
+                f"but the schema declares {field.type}"
+            )
+
+
+def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
+    """Raise SchemaError unless a column that is not there is optional."""
+    if not field.nullable:
+        listed = ", ".join(map(str, found)) or "none"
+        raise SchemaError(f"{source} has no column {field.name!r}: it has {listed}")
+
+
+def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask | None]:
+    """Return a column in another type, and what is wrong with which rows of it, if anything is.
+
+    Those rows are null. The types are such that ``check_columns`` takes them.
+    """
+    if kinds.is_dictionary(column.type):
+        column = decoded(column)
+    if kind == pa.string():
+        text = column if column.type == kind else column.cast(kind)
+        return _without(text, NOT_UTF8, ill_formed(text))
+    if column.type == kind:
+        return column, "", None
+    if kinds.is_date(column.type):
+        column = column.cast(pa.timestamp("s" if kinds.is_date32(column.type) else "ms"))
+    try:
+        if kinds.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ns", column.type.tz))
+        return column.cast(kind), "", None
+    except pa.ArrowInvalid:
+        # Arrow says so of the whole column; which rows it is, it does not say.
+        if kind == pa.int64():
+            whole, phrase, failed = _without(column, BEYOND_INT64, _beyond_int64(column))
+            return conformed(whole, kind)[0], phrase, failed
+        floats = column.cast(kind, safe=False)
+        return _without(floats, MORE_DIGITS, _is_rounded(column, floats))
+
+
+def in_ns(ticks: pa.Array, tick_ns: int) -> tuple[pa.Array, list[int]]:
+    """Return numbers of a unit as nanoseconds, and the rows that do not fit, which are null."""
+    values = _numbers(ticks)
+    far = _is_far(values, tick_ns)
+    null = far | ticks.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(np.where(null, 0, values) * tick_ns, mask=null), np.flatnonzero(far).tolist()
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of the forms of text."""
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _without(
+    column: pa.Array, phrase: str, failed: Mask | None
+) -> tuple[pa.Array, str, Mask | None]:
+    if failed is None or not failed.any():
+        return column, "", None
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, rarely wanted
+
+    return pc.if_else(pa.array(failed), None, column), phrase, failed
+
+
+def _beyond_int64(column: pa.Array) -> Mask:
+    """Return for which rows unsigned integers, or timestamps as nanoseconds, need more bits."""
+    if not kinds.is_timestamp(column.type):
+        big: Mask = _numbers(column) > np.iinfo(np.int64).max
+        return big
+    return _is_far(_numbers(column.cast(pa.int64())), _TICKS_NS[column.type.unit])
+
+
+def _is_far(ticks: Numbers, tick_ns: int) -> Mask:
+    """Return which numbers of a unit need more than 64 bits as nanoseconds."""
+    far: Mask = (ticks > np.iinfo(np.int64).max // tick_ns) | (
+        ticks < -(-np.iinfo(np.int64).min // tick_ns)
+    )
+    return far
+
+
+def _is_rounded(integers: pa.Array, floats: pa.Array) -> Mask:
+    """Return for which rows a float is not the integer that it was made of."""
+    exact, rounded = _numbers(integers), _numbers(floats)
+    limit = 2.0**64 if exact.dtype == np.uint64 else 2.0**63
+    is_inside = rounded < limit
+    differ: Mask = np.where(is_inside, rounded, 0).astype(exact.dtype) != exact
+    return ~is_inside | differ
+
+
+def _numbers(column: pa.Array) -> Numbers:
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _values_of(kind: pa.DataType) -> pa.DataType:
+    """Return the type of what a column has, also in a dictionary."""
+    return kind.value_type if kinds.is_dictionary(kind) else kind
+
+
+def _can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if wanted == pa.string():
+        return is_text(found)
+    if wanted == pa.int64():
+        return bool(kinds.is_integer(found) or kinds.is_timestamp(found) or kinds.is_date(found))
+    if wanted == pa.float64():
+        return bool(kinds.is_floating(found) or kinds.is_integer(found))
+    return bool(kinds.is_boolean(found))

@@ -1,0 +1,400 @@
+"""A partition's outputs as one commit group: a file, a log and a transaction fit the same hole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ripple.connectors.contract import KnowingSink, is_readable_sink
+from ripple.connectors.endings import failures
+from ripple.core.errors import OutputAwayError, OutputError
+from ripple.core.events import CommitWaits, OutputTruncated, Promise, Tell, untold
+from ripple.core.frozen import frozen
+from ripple.core.tracing import TracedGroup
+from ripple.world.ports import INLINE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.connectors.contract import Commit, ReadableSink, Sink
+    from ripple.core.cut import Cut
+    from ripple.model.schema.exported import Made
+    from ripple.world.ports import Executor
+
+
+# As commits of Kafka have it.
+PATIENCE_S = 180.0
+PAUSE_S, PAUSE_S_MAX = 0.1, 10.0
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
+
+
+@frozen
+class OutputStatus:
+    """How far an output is as its group is opened: see Sink.
+
+    name: of the place, for people. takes_made: whether it takes rows as they were made, too.
+    is_shared: whether what is read back there is of other partitions, too. holder: what has the
+    rows, as nothing else ever is called, where they and the record of their cut may part; else "".
+    """
+
+    name: str
+    records_cut: bool
+    committed: Commit | None
+    unfinished: Cut | None
+    takes_made: bool = False
+    is_shared: bool = False
+    holder: str = ""
+
+
+class CommitGroup(Protocol):
+    """The outputs of one partition, which are committed together.
+
+    The calls are ``open``, then ``write`` and ``commit`` in turns, and ``close``. With
+    ``commits_beside`` the changes of later cuts may be written while a commit is under way: what it
+    commits is what was written when it was called. The next one begins when that one is done.
+    """
+
+    @property
+    def commits_beside(self) -> bool:
+        """Whether more may be written while a commit is under way."""
+        ...
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+        """Become the only writer and return what each output has reached.
+
+        epoch: what is written bears it, and a lower one is refused, where the target can do that;
+        None where the partition has no owner, because nothing is continued. Raises OutputError,
+        DiskLockedError and OSError; then nothing is open.
+        """
+        ...
+
+    def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
+        """Take one output's changes since the last write, and what they reach; see Sink.
+
+        As they were made only if the standing of the output says so.
+        """
+        ...
+
+    def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
+        """Return what makes durable what was written of these outputs, with what they reach."""
+        ...
+
+    async def close(self) -> None:
+        """Release the outputs; what was not committed may be gone. Closing twice is allowed."""
+        ...
+
+
+@runtime_checkable
+class PreparedGroup(Protocol):
+    """A group that can do a part of ``open`` while the owner before goes on writing."""
+
+    async def prepare(self) -> None:
+        """Do whatever does not stop that owner; ``open`` comes soon. Raises as it does."""
+        ...
+
+
+@runtime_checkable
+class KeyListingGroup(Protocol):
+    """A group that can tell which keys its readers have."""
+
+    def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """Yield which keys the readers of an output have, as far as it tells; see KnowingSink."""
+        ...
+
+
+@runtime_checkable
+class ProbingGroup(Protocol):
+    """A group that can be looked at before anything is claimed for it."""
+
+    async def look(self) -> int:
+        """Return the highest epoch that an owner had, 0 for none, with nothing changed.
+
+        Raises as ``open`` does where that would be refused, as far as can be told.
+        """
+        ...
+
+
+async def looked_at(group: CommitGroup, epoch: int | None) -> int:
+    """Ask a group what can be refused, with nothing changed; return the highest epoch it knows.
+
+    epoch: of the owner that is to be, if somebody assigns it. Raises FencedError where that is not
+    above the epochs of owners that were, and as ``ProbingGroup.look``.
+    """
+    known = await group.look() if isinstance(group, ProbingGroup) else 0
+    if epoch is not None and known >= epoch:
+        from ripple.storage.fenced.errors import FencedError  # noqa: PLC0415 - slow, and plain runs have none
+
+        raise FencedError(
+            f"an output was written by an owner of epoch {known}, and epoch {epoch} does not come "
+            "after it: it was replaced; or another cluster has written there, with another store. "
+            "Go on with that one; or end all workers of this one, and remove assign/ from its "
+            "store: it begins above that then",
+            known,
+        )
+    return known
+
+
+class ReadableGroup(CommitGroup, Protocol):
+    """Outputs that tell what they were written; see ReadableSink."""
+
+    def mark(self, output: str) -> str:
+        """Return where an output is now. Raises OutputError if it cannot be read back."""
+        ...
+
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark, at least."""
+        ...
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        ...
+
+
+class SinkGroup:
+    """Sinks that each commit alone, one after the other; their life calls one thing at a time.
+
+    A crash between two of them leaves one ahead of the other, which is then muted in the replay.
+    """
+
+    commits_beside = False
+
+    def __init__(
+        self,
+        openers: Mapping[str, Callable[[], Sink]],
+        executor: Executor = INLINE,
+        *,
+        looks: Collection[Callable[[], int]] = (),
+        waits: bool = True,
+    ) -> None:
+        """Take what opens the sink of each output, to be called when nobody else can write.
+
+        executor: where they are opened, commit and are closed, which takes long: a disk is waited
+        for. looks: see LookingGroup, of sinks. waits: whether a server that is away is waited for.
+        """
+        self._waits = waits
+        self._tell: Tell = untold
+        self._openers = openers
+        self._looks = tuple(looks)
+        self._executor = executor
+        self._sinks: dict[str, Sink] = {}
+
+    async def look(self) -> int:
+        """Look at the sinks; see LookingGroup."""
+        return max([0, *[await self._executor.run(look) for look in self._looks]])
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+        """Open the sinks, in order; if one cannot be, those before are given up."""
+        self._tell = tell
+        try:
+            for output, open_sink in self._openers.items():
+                await self._executor.run(self._open, output, open_sink)
+                sink = self._sinks[output]
+                if epoch is not None and not sink.records_cut:
+                    tell(Promise(sink.name, sink.promise))
+                if sink.cut_off_bytes:
+                    tell(OutputTruncated(sink.name, sink.cut_off_bytes))
+        except failures():
+            await self.close()
+            raise
+        return {
+            output: OutputStatus(
+                sink.name,
+                sink.records_cut,
+                sink.committed,
+                sink.unfinished,
+                getattr(sink, "takes_made", False),
+                getattr(sink, "is_shared", False),
+            )
+            for output, sink in self._sinks.items()
+        }
+
+    def _open(self, output: str, open_sink: Callable[[], Sink]) -> None:
+        # Kept here: whoever is cancelled while it waits for this has it to close all the same.
+        self._sinks[output] = open_sink()
+
+    def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
+        """Pass the changes on."""
+        self._sinks[output].write(changes, reached)
+
+    def mark(self, output: str) -> str:
+        """Return where an output is now."""
+        return self._readable(output).mark()
+
+    async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark."""
+        for batch in self._readable(output).written_since(mark):
+            yield batch
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        self._readable(output).supersede()
+
+    async def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """Yield which keys the readers of an output have, as far as it tells."""
+        sink = self._sinks[output]
+        if isinstance(sink, KnowingSink):
+            for batch in sink.shown_keys(key):
+                yield batch
+        elif is_readable_sink(sink):
+            for batch in sink.written_since(None):
+                yield batch
+
+    def _readable(self, output: str) -> ReadableSink:
+        sink = self._sinks[output]
+        if not is_readable_sink(sink):
+            raise OutputError(
+                f"cannot write {output!r} to {sink.name}: it belongs to a later stage, which after "
+                "a crash reads back what its readers have. Write to log:DIR/TOPIC or kafka:TOPIC"
+            )
+        return sink
+
+    async def commit(self, reached: Mapping[str, Commit]) -> None:
+        """Commit one sink after the other."""
+        for output, commit in reached.items():
+            await self._committed(self._sinks[output], commit)
+
+    async def _committed(self, sink: Sink, commit: Commit) -> None:
+        """Commit; a server that is away is asked again for a time, with pauses that grow."""
+        try:
+            await self._executor.run(sink.commit, commit)
+        except OutputAwayError as error:
+            if not self._waits:
+                raise
+            await self._committed_again(sink, commit, error)
+
+    async def _committed_again(self, sink: Sink, commit: Commit, error: OutputAwayError) -> None:
+        import asyncio  # noqa: PLC0415 - slow, and plain runs have no loop
+
+        loop = asyncio.get_running_loop()
+        began_s, pause_s, tell_at_s = loop.time(), PAUSE_S, TELL_FIRST_S
+        while True:
+            waited_s = loop.time() - began_s
+            if waited_s >= PATIENCE_S:
+                raise OutputError(
+                    f"{error}; that is so for {PATIENCE_S:.0f} s now. What was committed "
+                    "stays; start again once the server answers"
+                ) from error
+            if waited_s >= tell_at_s:
+                tell_at_s = waited_s + TELL_S
+                self._tell(CommitWaits(waited_s, 0, str(error)))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+            try:
+                await self._executor.run(sink.commit, commit)
+                return
+            except OutputAwayError as other:
+                error = other
+
+    async def close(self) -> None:
+        """Close all sinks, whatever closing one of them raises; the first of that is raised."""
+        await self._executor.run(self._close)
+
+    def _close(self) -> None:
+        error: Exception | None = None
+        for sink in self._sinks.values():
+            try:
+                sink.close()
+            except Exception as other:
+                error = error or other
+        if error is not None:
+            raise error
+
+
+class Groups:
+    """Several groups as one: they are committed one after the other, in order.
+
+    A crash between two of them leaves one ahead of the other, which is then muted in the replay.
+    """
+
+    def __init__(self, groups: Sequence[ReadableGroup]) -> None:
+        self._groups = tuple(groups)
+        self._by_output: dict[str, ReadableGroup] = {}
+
+    @property
+    def commits_beside(self) -> bool:
+        """Whether more may be written to all of them while a commit is under way."""
+        return all(group.commits_beside for group in self._groups)
+
+    async def look(self) -> int:
+        """Look at those that can be; see LookingGroup."""
+        return max([0, *[await looked_at(group, None) for group in self._groups]])
+
+    async def prepare(self) -> None:
+        """Prepare those that can be."""
+        for group in self._groups:
+            if isinstance(group, PreparedGroup):
+                await group.prepare()
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+        """Open all, in order; if one cannot be, those before are given up."""
+        found: dict[str, OutputStatus] = {}
+        try:
+            for group in self._groups:
+                standings = await group.open(epoch, tell)
+                self._by_output |= dict.fromkeys(standings, group)
+                found |= standings
+        except failures():
+            await self.close()
+            raise
+        return found
+
+    def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
+        """Pass the changes on."""
+        self._by_output[output].write(output, changes, reached)
+
+    def trace(self, context: str | None) -> None:
+        """Take the context of what is written from now on."""
+        for group in self._groups:
+            if isinstance(group, TracedGroup):
+                group.trace(context)
+
+    def mark(self, output: str) -> str:
+        """Return where an output is now."""
+        return self._by_output[output].mark(output)
+
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield what readers of an output may have got behind a mark, at least."""
+        return self._by_output[output].written_since(output, mark)
+
+    def supersede(self, output: str) -> None:
+        """Let the next write of an output reach another cut than the unfinished one."""
+        self._by_output[output].supersede(output)
+
+    def shown_keys(self, output: str, key: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """Yield which keys the readers of an output have, as far as it tells."""
+        group = self._by_output[output]
+        return group.shown_keys(output, key) if isinstance(group, KeyListingGroup) else _nothing()
+
+    def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
+        """Return what commits one group after the other."""
+        commits = []
+        for group in self._groups:
+            own = {name: one for name, one in reached.items() if self._by_output[name] is group}
+            if own:
+                commits.append(group.commit(own))
+        return _in_order(commits)
+
+    async def close(self) -> None:
+        """Close all groups, whatever closing one of them raises; the first of that is raised."""
+        error: Exception | None = None
+        for group in self._groups:
+            try:
+                await group.close()
+            except Exception as other:
+                error = error or other
+        if error is not None:
+            raise error
+
+
+async def _nothing() -> AsyncIterator[pa.RecordBatch]:
+    return
+    yield
+
+
+async def _in_order(commits: Sequence[Coroutine[Any, Any, None]]) -> None:
+    try:
+        for commit in commits:
+            await commit
+    finally:
+        for commit in commits:  # what has not begun never will
+            commit.close()

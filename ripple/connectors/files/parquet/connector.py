@@ -1,0 +1,23 @@
+"""What the registry knows of Parquet."""
+
+from ripple.connectors.connector import Connector, Use
+from ripple.connectors.target import STAYS, WHOLE
+
+CONNECTOR = Connector(
+    scheme="parquet",
+    form="parquet:FILE",
+    source=Use(
+        "ripple.connectors.files.parquet.files:open_source",
+        "from its beginning to its end",
+        (".parquet",),
+    ),
+    sink=Use(
+        "ripple.connectors.files.parquet.files:open_sink",
+        WHOLE,
+        (".parquet",),
+        on_stream=STAYS,
+    ),
+    path_of=str,
+    check="ripple.connectors.files.parquet.discovery:check",
+    discover="ripple.connectors.files.parquet.discovery:discover",
+)

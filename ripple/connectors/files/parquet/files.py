@@ -1,0 +1,267 @@
+"""Records from Parquet files, and changes to them."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ripple.connectors.coercion import BEYOND_INT64, check_columns
+from ripple.connectors.contract import BasicSink
+from ripple.connectors.cutting import recut
+from ripple.connectors.prefetch import prefetched
+from ripple.connectors.raw_record import raw_of
+from ripple.connectors.record_shape import arrow_schema_of
+from ripple.connectors.target import open_target
+from ripple.connectors.validation import screened
+from ripple.core.errors import InputError, OutputError, SchemaError
+from ripple.core.row_ops import op_first
+from ripple.model.schema.well_formed import check_text
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from ripple.connectors.connector import Reading, Writing
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.target import Target
+    from ripple.connectors.validation import Shown
+    from ripple.model.batch import Batch
+
+BLOCK_ROWS = 1 << 16
+BLOCK_BYTES = 3 << 20  # of what Arrow makes of long rows, which are then fewer
+SAMPLE_ROWS = 64
+ROW_GROUP_ROWS = 1 << 17
+PREFETCH_BLOCKS = 2
+
+
+def open_source(path: str, reading: Reading) -> ParquetSource:
+    """Return the source at ``path``, which is looked at when it is read."""
+    return ParquetSource(path, reading.shape, name=reading.name, batch_rows=reading.batch_rows)
+
+
+def open_sink(path: str, _: Writing) -> ParquetSink:
+    """Return the sink at ``path``; raises OutputError."""
+    return ParquetSink(open_target(path))
+
+
+class ParquetSource:
+    """The rows of a Parquet file, in order, screened as records of ``shape``.
+
+    Only the delivered columns and those with checks are read, BLOCK_ROWS rows or some MiB at a
+    time, ahead of the consumer in a background thread. Raises SchemaError naming the first column
+    that is missing or has another type.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        shape: RecordShape,
+        *,
+        name: str = "records",
+        batch_rows: int | None = 1000,
+    ) -> None:
+        self.name = name
+        self._path = os.fspath(path)
+        self._shape = shape
+        self._batch_rows = batch_rows
+        self._reading: weakref.ref[Generator[Batch, None, None]] | None = None
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield the records from ``from_offset`` on; see Source."""
+        self.close()
+        reading = self._read(from_offset)
+        self._reading = weakref.ref(reading)
+        return reading
+
+    def close(self) -> None:
+        """Stop reading, and release the file and the thread."""
+        reading = self._reading() if self._reading is not None else None
+        if reading is not None:
+            reading.close()
+
+    def _read(self, from_offset: int) -> Generator[Batch, None, None]:
+        try:
+            os.stat(self._path)  # the system's word for what is wrong is shorter than Arrow's
+        except OSError as error:
+            raise InputError(f"cannot read {self._path}: {error.strerror}") from error
+        try:
+            file = pq.ParquetFile(self._path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise InputError(f"cannot read {self._path}: {_first_line(error)}") from error
+        with file:
+            blocks = self._blocks(file, from_offset)
+            ahead = prefetched(blocks, PREFETCH_BLOCKS, lambda: None, waits=False)
+            try:
+                yield from recut(ahead, self._batch_rows, from_offset)
+            finally:
+                ahead.close()
+
+    def _blocks(self, file: pq.ParquetFile, from_offset: int) -> Iterator[Batch]:
+        needed = arrow_schema_of(
+            tuple(
+                member
+                for member in self._shape.schema.fields
+                if member in self._shape.delivered() or member.name in self._shape.checks
+            )
+        )
+        is_empty = not file.metadata.num_rows
+        check_columns(file.schema_arrow, needed, self._path, is_empty=is_empty)
+        groups, offset = _groups_from(file, from_offset)
+        present = [name for name in needed.names if name in file.schema_arrow.names]
+        try:
+            for records, coarse in _blocks_of(file, self._path, groups, present):
+                refused, shown = _beyond_ns(records, coarse)
+                batch = screened(records, self._shape, offset, refused, shown)
+                offset = batch.next_offset
+                yield batch
+        except (OSError, pa.ArrowInvalid) as error:
+            raise InputError(f"{self._path} is damaged: {_first_line(error)}") from error
+
+
+def _blocks_of(
+    file: pq.ParquetFile, path: str, groups: list[int], names: list[str]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+    """Yield the rows, and once more with times in seconds where that tells more.
+
+    Arrow reads the timestamps of older writers (INT96) as nanoseconds modulo 64 bits.
+    """
+    rows = _block_rows(file, groups, names)
+    blocks = file.iter_batches(rows, groups, names, use_threads=False)
+    leaves = [file.schema.column(at) for at in range(len(file.schema))]
+    if not any(leaf.path in names and leaf.physical_type == "INT96" for leaf in leaves):
+        yield from ((records, None) for records in blocks)
+        return
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="s") as again:
+        coarse = again.iter_batches(rows, groups, names, use_threads=False)
+        yield from zip(blocks, coarse, strict=True)
+
+
+def _block_rows(file: pq.ParquetFile, groups: list[int], names: list[str]) -> int:
+    """Return how many rows are read at once: fewer where the first ones are long."""
+    first = next(file.iter_batches(SAMPLE_ROWS, groups[:1], names, use_threads=False), None)
+    if first is None or not first.nbytes:
+        return BLOCK_ROWS
+    return min(BLOCK_ROWS, max(1, BLOCK_BYTES * int(first.num_rows) // int(first.nbytes)))
+
+
+def _beyond_ns(
+    records: pa.RecordBatch, coarse: pa.RecordBatch | None
+) -> tuple[dict[int, str], Shown | None]:
+    """Return the rows whose times do not fit in 64 bits of nanoseconds, and how to show them."""
+    refused: dict[int, str] = {}
+    if coarse is None:
+        return refused, None
+    for name, column, seconds in zip(records.schema.names, records, coarse, strict=True):
+        if column.type != seconds.type:
+            back = pc.floor_temporal(column, unit="second").cast(seconds.type)
+            for row in np.flatnonzero(pc.not_equal(back, seconds).fill_null(False)):
+                refused.setdefault(int(row), f"{name} {BEYOND_INT64}")
+    return refused, lambda row: (None, raw_of(coarse, row))
+
+
+def _groups_from(file: pq.ParquetFile, from_offset: int) -> tuple[list[int], int]:
+    """Return the row groups that reach beyond ``from_offset``, and their first offset."""
+    first = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        if first + rows > from_offset:
+            return list(range(group, file.num_row_groups)), first
+        first += rows
+    return [], first
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+class ParquetSink(BasicSink):
+    """Writes changes, with ``op`` first if they have it, as row groups of a Parquet file.
+
+    When no change comes and no ``schema`` was given, there are no columns and so no file.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        schema: pa.Schema | None = None,
+        *,
+        row_group_rows: int = ROW_GROUP_ROWS,
+    ) -> None:
+        self._target = target
+        self._schema = schema
+        self._row_group_rows = row_group_rows
+        self._writer: pq.ParquetWriter | None = None
+        self._file = _TargetFile(target)
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+        self.name, self.promise = target.name, target.promise
+
+    def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Keep the changes until they fill a row group; see Sink."""
+        try:
+            check_text(changes)
+        except SchemaError as error:
+            raise OutputError(f"cannot write {self._target.name}: {error}") from error
+        changes = op_first(changes)
+        self._schema = self._schema or changes.schema
+        self._pending.append(changes)
+        self._pending_rows += changes.num_rows
+        if self._pending_rows >= self._row_group_rows:
+            self._flush()
+
+    def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
+        """Write the rest and the footer, and complete the target."""
+        if self._schema is None:
+            self.close()
+            return
+        self._flush()
+        assert self._writer is not None
+        self._writer.close()
+        self._target.commit()
+
+    def close(self) -> None:
+        """Release the target, or give it up."""
+        # The writer closes itself when it is collected: its footer must go nowhere.
+        self._file.is_dropping = True
+        self._pending.clear()
+        self._target.close()
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        if self._pending_rows:
+            self._writer.write_table(pa.Table.from_batches(self._pending, self._schema))
+        self._pending, self._pending_rows = [], 0
+
+
+class _TargetFile:
+    """What the Parquet writer needs of a file."""
+
+    closed = False
+    is_dropping = False
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._written = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        length = len(memoryview(data).cast("B"))
+        if not self.is_dropping:
+            self._target.write(data)
+        self._written += length
+        return length
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True

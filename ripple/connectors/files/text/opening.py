@@ -1,0 +1,98 @@
+"""Files and streams that changes are written to as lines."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from ripple.connectors.files.text.cut_record import Owner
+from ripple.connectors.files.text.file import FileSink, look_at
+from ripple.connectors.files.text.sink import TextFormat, TextSink
+from ripple.connectors.files.text.uses import COMPRESSED
+from ripple.connectors.registry import is_stream
+from ripple.connectors.target import open_target
+from ripple.core.errors import OutputError
+from ripple.core.row_ops import OP
+from ripple.world.live_disk import LiveDisk
+
+if TYPE_CHECKING:
+    from ripple.connectors.connector import Writing
+    from ripple.connectors.contract import Sink
+
+_JSON = TextFormat("json", removes="mark")
+
+
+def open_csv(path: str, writing: Writing) -> TextSink:
+    """Return the sink of CSV; raises OutputError."""
+    return _open(path, _csv(writing))
+
+
+def open_json(path: str, _: Writing) -> TextSink:
+    """Return the sink of JSON lines; raises OutputError."""
+    return _open(path, _JSON)
+
+
+def continue_csv(path: str, writing: Writing) -> Sink:
+    """Return the sink of CSV, continued where it is a file; raises as FileSink does."""
+    return _continue(path, _csv(writing), writing)
+
+
+def continue_json(path: str, writing: Writing) -> Sink:
+    """Return the sink of JSON lines, continued where it is a file; raises as FileSink does."""
+    return _continue(path, _JSON, writing)
+
+
+def look_csv(path: str, writing: Writing) -> int:
+    """Raise as ``continue_csv`` does, with nothing changed; no owner of a file has an epoch."""
+    return _look(path, _csv(writing), writing)
+
+
+def look_json(path: str, writing: Writing) -> int:
+    """Raise as ``continue_json`` does, with nothing changed; see ``look_csv``."""
+    return _look(path, _JSON, writing)
+
+
+def _csv(writing: Writing) -> TextFormat:
+    return TextFormat("csv", header=writing.header)
+
+
+def _open(path: str, text_format: TextFormat) -> TextSink:
+    _check_name(path)
+    return TextSink(open_target(path), text_format)
+
+
+def _continue(path: str, text_format: TextFormat, writing: Writing) -> Sink:
+    if is_stream(path):
+        return _open(path, text_format)
+    _check_name(path)
+    file, owner, columns = _file(path, text_format, writing)
+    try:
+        disk = LiveDisk(file.parent, make=False)
+        return FileSink(disk, file.name, text_format, owner, columns, name=path)
+    except FileNotFoundError as error:
+        raise OutputError(f"cannot write {path}: there is no folder {file.parent}") from error
+
+
+def _look(path: str, text_format: TextFormat, writing: Writing) -> int:
+    if not is_stream(path):
+        _check_name(path)
+        file, owner, columns = _file(path, text_format, writing)
+        disk = LiveDisk(file.parent, make=False)
+        if not disk.exists(""):
+            raise OutputError(f"cannot write {path}: there is no folder {file.parent}")
+        look_at(disk, file.name, owner, columns, path)
+    return 0
+
+
+def _file(
+    path: str, text_format: TextFormat, writing: Writing
+) -> tuple[PurePath, Owner, list[str]]:
+    """Return the file, whose it is, and its columns."""
+    columns = [OP] if text_format.removes == "mark" else []
+    columns += [member.name for member in writing.output.fields]
+    return PurePath(path), Owner(writing.plan.name, writing.output.name), columns
+
+
+def _check_name(path: str) -> None:
+    if path.endswith(COMPRESSED):
+        raise OutputError(f"cannot write {path}: it would be read as compressed, and it is not")

@@ -1,0 +1,237 @@
+"""Values that are Avro records, in the frame of a registry.
+
+Flat records of primitive types, which may be unions with null, are decoded in columns by a compiled
+pass; those of a writer that has more in them are decoded one by one by fastavro.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.coercion import BEYOND_INT64, in_ns
+from ripple.connectors.formats.avro_columns import KINDS, decode
+from ripple.connectors.formats.contract import at_rows, shown_of
+from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
+from ripple.connectors.formats.json import buffers_of
+from ripple.connectors.formats.registry import Registered, Registry, RegistryError
+from ripple.connectors.formats.rows import batch_of_rows
+from ripple.connectors.validation import screened
+from ripple.core.errors import InputError, SchemaError
+from ripple.core.extras import needed
+from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.model.schema.avro import from_avro
+from ripple.model.schema.avro_times import in_nanoseconds, without_units
+
+with needed("avro", "format=avro of a kafka: place"):
+    import fastavro
+    from fastavro.schema import SchemaParseException, UnknownType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.model.schema.types import Schema
+
+FORM = "AVRO"
+LEFT_OVER = "bytes are left over behind the record"
+NOT_ONE = "not a record of its schema"
+FIELDS_MAX = 512
+
+
+class Writer(NamedTuple):
+    """How records of a registered schema are read.
+
+    why_not: why they cannot be; "" if they can. fields: as ``decode`` takes them, None where they
+    are read one by one. names: of all fields, in order. ticks_ns: of those fields that are moments
+    in another unit than nanoseconds, how many of these it has. parsed: for fastavro.
+    """
+
+    why_not: str
+    fields: Sequence[tuple[int, int, bool]] | None = None
+    names: Sequence[str] = ()
+    ticks_ns: Mapping[str, int] = MappingProxyType({})
+    parsed: Any = None
+
+
+class AvroValues:
+    """Each value is a record of the schema whose id it begins with; fields are found by name.
+
+    Fields that the pipeline does not have are passed over. What is written in other types than the
+    pipeline's is refused with the id of the schema and the reason.
+    """
+
+    at_once = False
+
+    def __init__(self, shape: RecordShape, registry: Registry, *, is_slow: bool = False) -> None:
+        """is_slow: read all of them one by one, which is what tests compare with."""
+        self.shape = shape
+        self._registry = registry
+        self._is_slow = is_slow
+        self._writers: dict[int, Writer] = {}
+
+    def batch(self, values: pa.Array) -> Batch:
+        """Return the records of values; see Values.
+
+        Raises InputError where the registry does not answer: then no record is at fault.
+        """
+        parts: list[tuple[Batch, npt.NDArray[np.int64]]] = []
+        refused: list[Rejected] = []
+        for number, rows in by_schema(values):
+            writer = Writer(NOT_FRAMED) if number < 0 else self._writer(number)
+            if writer.why_not:
+                refused += [
+                    Rejected(row, None, writer.why_not, values[row].as_py()[:RAW_BYTES_MAX])
+                    for row in rows.tolist()
+                ]
+            elif writer.fields is not None and not self._is_slow:
+                parts.append((self._in_columns(values, rows, writer), rows))
+            else:
+                parts.append((self._one_by_one(values, rows, writer), rows))
+        if len(parts) == 1 and not refused:
+            return parts[0][0]
+        return at_rows(parts, refused, len(values), self.shape)
+
+    def _writer(self, number: int) -> Writer:
+        writer = self._writers.get(number)
+        if writer is None:
+            try:
+                found = self._registry.schema(number)
+            except RegistryError as error:
+                raise InputError(str(error)) from error
+            if found is None:
+                return Writer(f"the registry has no schema {number}")
+            if len(self._writers) >= FIELDS_MAX:
+                self._writers.clear()
+            writer = self._writers[number] = writer_of(found, self.shape)
+        return writer
+
+    def _in_columns(self, values: pa.Array, rows: npt.NDArray[np.int64], writer: Writer) -> Batch:
+        ends, data = buffers_of(values)
+        assert writer.fields is not None
+        columns, unsound = decode(data, ends, rows, HEAD_BYTES, writer.fields)
+        names = writer.names
+        wanted = [n for n, (_, _, is_wanted) in zip(names, writer.fields, strict=True) if is_wanted]
+        refused = {
+            row: f"{names[at]} is cut off, or no value" if at < len(names) else LEFT_OVER
+            for row, at in unsound
+        }
+        for at, name in enumerate(wanted):
+            if columns[at].type == pa.binary():
+                columns[at] = _as_text(columns[at], name, refused)
+            elif name in writer.ticks_ns:
+                columns[at], failed = in_ns(columns[at], writer.ticks_ns[name])
+                for row in failed:
+                    refused.setdefault(row, f"{name} {BEYOND_INT64}")
+        shown, numbers = shown_of(values), rows
+        records = pa.RecordBatch.from_arrays(columns, wanted)
+        if not wanted:  # how many rows there are is told by columns alone
+            return batch_of_rows([{}] * len(rows), refused, self.shape, shown)
+        return screened(records, self.shape, 0, refused, lambda row: shown(int(numbers[row])))
+
+    def _one_by_one(self, values: pa.Array, rows: npt.NDArray[np.int64], writer: Writer) -> Batch:
+        found: list[dict[str, Any]] = []
+        refused: dict[int, str] = {}
+        for row in rows.tolist():
+            left = io.BytesIO(values[row].as_py()[HEAD_BYTES:])
+            record: Any = {}
+            try:
+                record = fastavro.schemaless_reader(left, writer.parsed)
+                if left.read(1):
+                    refused[len(found)] = LEFT_OVER
+            except Exception:  # whatever a decoder of untrusted bytes raises
+                refused[len(found)] = NOT_ONE
+            found.append(record if isinstance(record, dict) else {})
+            for name, ticks_ns in writer.ticks_ns.items():
+                if found[-1].get(name) is not None:
+                    found[-1][name] *= ticks_ns
+        shown = shown_of(values)
+        return batch_of_rows(found, refused, self.shape, lambda row: shown(int(rows[row])))
+
+
+def understood(text: str, shape: RecordShape) -> Schema:
+    """Return what Ripple knows of an Avro schema: those of its fields that the shape has."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("it is no JSON") from error
+    if not isinstance(document, dict) or document.get("type") != "record":
+        raise SchemaError("it is no Avro record")
+    known = {member.name for member in shape.schema.fields}
+    fields = [
+        {**field, "type": in_nanoseconds(field.get("type"))[0]}
+        for field in document.get("fields") or ()
+        if isinstance(field, dict) and field.get("name") in known
+    ]
+    return from_avro({**document, "fields": fields}, name=shape.schema.name)
+
+
+def writer_of(found: Registered, shape: RecordShape) -> Writer:
+    """Return how records of a schema are read as ``shape``."""
+    why = unreadable(found, FORM, shape, understood)
+    if why:
+        return Writer(f"schema {found.id}: {why}")
+    document = json.loads(found.text)
+    try:
+        plain: Any = without_units(document)
+        parsed = fastavro.parse_schema(plain)
+    except (
+        SchemaParseException,
+        UnknownType,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+    ) as error:
+        return Writer(f"schema {found.id} is no Avro schema: {error}")
+    known = {member.name for member in shape.schema.fields}
+    wanted = [field for field in document["fields"] if field["name"] in known]
+    units = {field["name"]: in_nanoseconds(field["type"])[1] for field in wanted}
+    ticks_ns = {name: ns for name, ns in units.items() if ns != 1}
+    names = [field["name"] for field in plain["fields"]]
+    kinds = [_kind(field["type"]) for field in plain["fields"]]
+    flat = [
+        (kind, null_at, name in known)
+        for name, (kind, null_at) in zip(names, kinds, strict=True)
+        if kind is not None
+    ]
+    fields = flat if len(flat) == len(names) <= FIELDS_MAX else None
+    return Writer("", fields, names, ticks_ns, parsed)
+
+
+def _kind(given: Any) -> tuple[int | None, int]:
+    """Return what ``decode`` calls a type, and which member of its union null is."""
+    null_at = -1
+    if isinstance(given, list):
+        if len(given) != 2 or "null" not in given:
+            return None, -1
+        null_at = given.index("null")
+        given = given[1 - null_at]
+    if isinstance(given, dict):
+        given = given.get("type")
+    kind = KINDS.get(given) if isinstance(given, str) else None
+    if kind == KINDS["null"] and null_at >= 0:
+        return None, -1
+    return kind, null_at
+
+
+def _as_text(column: pa.Array, name: str, refused: dict[int, str]) -> pa.Array:
+    """Return a binary column as text; what is not UTF-8 is null, and refused."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        found: list[str | None] = []
+        for row, value in enumerate(column.to_pylist()):
+            try:
+                found.append(None if value is None else value.decode())
+            except UnicodeDecodeError:
+                found.append(None)
+                refused.setdefault(row, f"{name} is not UTF-8")
+        return pa.array(found, pa.string())

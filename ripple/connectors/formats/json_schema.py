@@ -1,0 +1,95 @@
+"""Values that are JSON objects in the frame of a registry."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.connectors.formats.contract import at_rows
+from ripple.connectors.formats.framed import HEAD_BYTES, NOT_FRAMED, by_schema, unreadable
+from ripple.connectors.formats.json import JsonValues
+from ripple.connectors.formats.registry import Registry, RegistryError
+from ripple.core.errors import InputError, SchemaError
+from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
+from ripple.model.schema.json_schema import from_json_schema
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.model.schema.types import Schema
+
+FORM = "JSON"
+SCHEMAS_MAX = 512
+
+
+class JsonSchemaValues:
+    """Each value is an object whose schema, by its id, has the pipeline's fields in their types.
+
+    Objects are held to the pipeline's fields and checks, and not to the schema: that is their
+    writer's task.
+    """
+
+    at_once = False
+
+    def __init__(self, shape: RecordShape, registry: Registry) -> None:
+        self.shape = shape
+        self._registry = registry
+        self._objects = JsonValues(shape)
+        self._why_not: dict[int, str] = {}
+
+    def batch(self, values: pa.Array) -> Batch:
+        """Return the records of values; see Values. Raises InputError as AvroValues does."""
+        parts: list[tuple[Batch, npt.NDArray[np.int64]]] = []
+        refused: list[Rejected] = []
+        for number, rows in by_schema(values):
+            why = NOT_FRAMED if number < 0 else self._refusal(number)
+            if why:
+                refused += [
+                    Rejected(row, None, why, values[row].as_py()[:RAW_BYTES_MAX])
+                    for row in rows.tolist()
+                ]
+                continue
+            own = values if len(rows) == len(values) else values.take(pa.array(rows))
+            objects = pc.binary_slice(own, HEAD_BYTES)
+            parts.append((self._objects.batch(objects), rows))
+        if len(parts) == 1 and not refused:
+            return parts[0][0]
+        return at_rows(parts, refused, len(values), self.shape)
+
+    def _refusal(self, number: int) -> str:
+        why = self._why_not.get(number)
+        if why is None:
+            try:
+                found = self._registry.schema(number)
+            except RegistryError as error:
+                raise InputError(str(error)) from error
+            if found is None:
+                return f"the registry has no schema {number}"
+            why = unreadable(found, FORM, self.shape, understood)
+            why = why and f"schema {number}: {why}"
+            if len(self._why_not) >= SCHEMAS_MAX:
+                self._why_not.clear()
+            self._why_not[number] = why
+        return why
+
+
+def understood(text: str, shape: RecordShape) -> Schema:
+    """Return what Ripple knows of a JSON Schema: those of its properties that the shape has."""
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("it is no JSON") from error
+    properties = document.get("properties") if isinstance(document, dict) else None
+    if not isinstance(properties, dict):
+        raise SchemaError("it describes no object with properties")
+    known = {member.name for member in shape.schema.fields}
+    kept = {name: one for name, one in properties.items() if name in known}
+    required = [name for name in document.get("required") or () if name in kept]
+    return from_json_schema(
+        {**document, "properties": kept, "required": required}, name=shape.schema.name
+    )

@@ -1,0 +1,191 @@
+"""Values that are messages of Protobuf, also in the frame of a registry.
+
+What a message looks like is in a file that ``protoc`` makes: a registry has the sources alone,
+which nothing but ``protoc`` reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.connectors.formats.contract import shown_of
+from ripple.connectors.formats.rows import batch_of_rows
+from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
+from ripple.core.errors import InputError
+from ripple.core.extras import needed
+
+with needed("protobuf", "format=protobuf of a kafka: place"):
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.descriptor import FieldDescriptor as Kind
+    from google.protobuf.message import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.model.batch import Batch
+
+MESSAGE, DESCRIPTORS = "message", "descriptors"  # the options that say what values are
+HOW = "protoc --include_imports --descriptor_set_out=FILE"
+TIMESTAMP = "google.protobuf.Timestamp"
+NOT_ONE = "not a message of this type"
+OTHER_ONE = "the frame of a registry names another message of its schema"
+# No message begins so: fields are numbered from 1 on.
+_FRAMED, _ID_BYTES, _VARINT_BYTES_MAX = b"\0", 5, 10
+
+_INTEGERS = (
+    *(Kind.TYPE_INT32, Kind.TYPE_INT64, Kind.TYPE_SINT32, Kind.TYPE_SINT64, Kind.TYPE_SFIXED32),
+    *(Kind.TYPE_SFIXED64, Kind.TYPE_UINT32, Kind.TYPE_UINT64, Kind.TYPE_FIXED32),
+    *(Kind.TYPE_FIXED64, Kind.TYPE_ENUM),
+)
+_READS = {
+    pa.int64(): _INTEGERS,
+    pa.float64(): (Kind.TYPE_DOUBLE, Kind.TYPE_FLOAT, *_INTEGERS[:-1]),
+    pa.string(): (Kind.TYPE_STRING, Kind.TYPE_ENUM),
+    pa.bool_(): (Kind.TYPE_BOOL,),
+}
+_WRAPPERS = {
+    f"google.protobuf.{kind}Value"
+    for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String")
+}
+_WORDS = {
+    number: name.removeprefix("TYPE_").lower()
+    for name, number in vars(Kind).items()
+    if name.startswith("TYPE_")
+}
+
+
+class ProtobufValues:
+    """Each value is one message; its fields are taken by their names, and others are ignored.
+
+    A field that can tell that it was not set is none then; others have what Protobuf gives them.
+    An enumeration is its number, or its name where the pipeline has a text; a
+    ``google.protobuf.Timestamp`` is its nanoseconds, a wrapper (``Int64Value``) what it wraps.
+    """
+
+    at_once = False
+
+    def __init__(self, shape: RecordShape, options: Mapping[str, str]) -> None:
+        """Read messages as the options ``message`` and ``descriptors`` say.
+
+        Raises InputError where the file has no such message, or one that does not fit the shape.
+        """
+        self.shape = shape
+        said = [options.get(one, "") for one in (MESSAGE, DESCRIPTORS)]
+        if not all(said):
+            raise InputError(
+                f"format=protobuf needs {MESSAGE}=, the name of the message with its package, and "
+                f"{DESCRIPTORS}=, a file that {HOW} has made"
+            )
+        described = _described(*said)
+        self._path = _path_of(described)
+        self._message: Any = message_factory.GetMessageClass(described)
+        self._fields = {
+            field.name: _getter(field.name, field.type, described)
+            for field in arrow_schema_of(shape.schema.fields)
+            if field.name in described.fields_by_name
+        }
+        for member in shape.schema.fields:
+            if member.name not in self._fields and not member.optional:
+                raise InputError(f"message {said[0]} of {said[1]} has no field {member.name!r}")
+
+    def batch(self, values: pa.Array) -> Batch:
+        """Return the records of values; see Values."""
+        rows: list[dict[str, Any]] = []
+        refused: dict[int, str] = {}
+        parse, fields = self._message.FromString, tuple(self._fields.items())
+        for value in values.to_pylist():
+            row: dict[str, Any] = {}
+            try:
+                message = parse(value if value[:1] != _FRAMED else self._unframed(value))
+                row = {name: get(message) for name, get in fields}
+            except DecodeError:
+                refused[len(rows)] = NOT_ONE
+            except _OtherError:
+                refused[len(rows)] = OTHER_ONE
+            rows.append(row)
+        return batch_of_rows(rows, refused, self.shape, shown_of(values))
+
+    def _unframed(self, value: bytes) -> bytes:
+        """Return the message behind the id of a schema and where the message is in that."""
+        count, at = _varint(value, _ID_BYTES)
+        path = []
+        for _ in range(min(count, len(self._path) + 1)):
+            index, at = _varint(value, at)
+            path.append(index)
+        if (path or [0]) != self._path:
+            raise _OtherError
+        return value[at:]
+
+
+class _OtherError(Exception):
+    pass
+
+
+def _varint(value: bytes, at: int) -> tuple[int, int]:
+    found = 0
+    for number, byte in enumerate(value[at : at + _VARINT_BYTES_MAX]):
+        found |= (byte & 0x7F) << 7 * number
+        if byte < 0x80:
+            return found >> 1 ^ -(found & 1), at + number + 1
+    raise DecodeError
+
+
+def _described(name: str, path: str) -> Any:
+    """Return what a file says of a message."""
+    try:
+        with open(path, "rb") as file:
+            files = descriptor_pb2.FileDescriptorSet.FromString(file.read())
+        pool = descriptor_pool.DescriptorPool()
+        for one in files.file:
+            pool.Add(one)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (DecodeError, TypeError) as error:
+        raise InputError(f"{path} is not what {HOW} makes: {error}") from error
+    try:
+        return pool.FindMessageTypeByName(name)
+    except KeyError as error:
+        own = [one for one in files.file if one.package != "google.protobuf"]
+        known = ", ".join(f"{one.package}.{m.name}".lstrip(".") for one in own
+                          for m in one.message_type)  # fmt: skip
+        raise InputError(f"{path} has no message {name!r}: it has {known or 'none'}") from error
+
+
+def _path_of(described: Any) -> list[int]:
+    """Return where a message is among those of its file, or of the message around it."""
+    around = described.containing_type
+    if around is None:
+        return [list(described.file.message_types_by_name).index(described.name)]
+    return [*_path_of(around), list(around.nested_types_by_name).index(described.name)]
+
+
+def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], Any]:
+    """Return what takes a field's value from a message. Raises InputError for another type."""
+    field = described.fields_by_name[name]
+    inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
+    is_time = inner == TIMESTAMP and wanted == pa.int64()
+    kind = field.message_type.fields_by_name["value"].type if inner in _WRAPPERS else field.type
+    if field.is_repeated or not (is_time or kind in _READS.get(wanted, ())):
+        found = f"{'repeated ' if field.is_repeated else ''}{inner or _WORDS[field.type]}"
+        raise InputError(
+            f"field {name!r} of message {described.full_name} is {found}, and the pipeline's is "
+            f"{TYPE_WORDS[wanted]}"
+        )
+    names = None
+    if field.type == Kind.TYPE_ENUM and wanted == pa.string():
+        names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
+
+    def get(message: Any) -> Any:
+        if field.has_presence and not message.HasField(name):
+            return None
+        value = getattr(message, name)
+        if is_time:
+            return value.seconds * 1_000_000_000 + value.nanos
+        if inner:
+            return value.value
+        return value if names is None else names.get(value, str(value))
+
+    return get

@@ -1,0 +1,49 @@
+"""Records that came as mappings, one by one, brought into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ripple.connectors.python_values import column_of
+from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
+from ripple.connectors.validation import screened
+
+if TYPE_CHECKING:
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.connectors.validation import Shown
+    from ripple.model.batch import Batch
+
+_IS_OF: dict[pa.DataType, Callable[[Any], bool]] = {
+    pa.string(): lambda value: isinstance(value, str),
+    pa.int64(): lambda value: isinstance(value, int) and not isinstance(value, bool),
+    pa.float64(): lambda value: isinstance(value, (float, int)) and not isinstance(value, bool),
+    pa.bool_(): lambda value: isinstance(value, bool),
+}
+
+
+def batch_of_rows(
+    rows: Sequence[Mapping[str, Any]], refused: dict[int, str], shape: RecordShape, shown: Shown
+) -> Batch:
+    """Return rows as a batch, whose offsets are their numbers.
+
+    refused: rows of which it is known that they are none, which are empty here. A value of another
+    type than its field's refuses its record, as in lines of JSON.
+    """
+    schema = arrow_schema_of(shape.schema.fields)
+    columns = []
+    for field in schema:
+        values = [row.get(field.name) for row in rows]
+        is_of = _IS_OF[field.type]
+        for number, value in enumerate(values):
+            if value is not None and not is_of(value):
+                values[number] = None
+                refused.setdefault(number, f"{field.name} is not {TYPE_WORDS[field.type]}")
+        column, lost = column_of(values, field)
+        columns.append(column)
+        for number, phrase in lost.items():
+            refused.setdefault(number, f"{field.name} {phrase}")
+    records = pa.RecordBatch.from_arrays(columns, schema.names)
+    return screened(records, shape, 0, refused, shown)

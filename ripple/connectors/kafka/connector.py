@@ -1,0 +1,36 @@
+"""Topics of Kafka: which places they are; what opens them is imported when one is wanted."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="kafka",
+    form="kafka:BROKERS/TOPIC",
+    source=Use(
+        "ripple.connectors.kafka.source_opening:open_source",
+        "all partitions, from where each begins to its end as the run begins",
+        whole="ripple.connectors.kafka.source_opening:open_whole",
+    ),
+    continued_source=Use(
+        "ripple.connectors.kafka.source_opening:open_inputs",
+        "from where the run before was; with `--follow` it waits for more",
+        has_parts=True,
+    ),
+    sink=Use(
+        "ripple.connectors.kafka.sink_opening:open_sink",
+        "appends, each record once; what a run that failed has appended stays",
+    ),
+    continued_sink=Use(
+        "ripple.connectors.kafka.sink_opening:open_group",
+        "who reads committed records sees each cut once and in order, per partition",
+        has_epochs=True,
+        has_parts=True,
+        reached="ripple.connectors.kafka.sink_opening:reached",
+        owners="ripple.connectors.kafka.sink_opening:owners",
+        is_group=True,
+        commit_interval_ms=250,  # it costs no sync, and readers wait for it
+    ),
+    check="ripple.connectors.kafka.source_opening:check",
+    identity="ripple.connectors.kafka.source_opening:identity",
+    lanes="ripple.connectors.kafka.lane_home:open_lanes",
+    retries="ripple.connectors.kafka.retries:open_retries",
+)

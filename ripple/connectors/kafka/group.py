@@ -1,0 +1,462 @@
+"""A partition's outputs in topics of one Kafka, where the transaction is the commit.
+
+Rows of all outputs, the cut record and how far the inputs were read go into one transaction. What
+is not certain is never guessed: any failure ends the producer, a new one fences it and ends what it
+left open, and then the cut record says whether the transaction counts. See ``docs/kafka.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.commit_group import OutputStatus
+from ripple.connectors.kafka.cuts import Cuts, Held, Reached, newest
+from ripple.connectors.kafka.reading_back import ReadingBack
+from ripple.connectors.kafka.retry_policy import RetryPolicy
+from ripple.connectors.kafka.rows import divided, joined
+from ripple.connectors.kafka.single_writer import check_right_behind, end_what_hangs
+from ripple.connectors.kafka.uri import KafkaUri
+from ripple.core.errors import OutputError
+from ripple.core.events import Tell, untold
+from ripple.core.tracing import FIELD
+from ripple.storage.fenced import FencedError
+from ripple.world import broker as brokers
+from ripple.world.broker import BrokerError, NoTopicError, Records, TopicPartition, make_lanes
+from ripple.world.ports import all_guards
+from ripple.world.together import together
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+    from typing import Any
+
+    from ripple.connectors.connector import Carried
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.kafka.group_partition import GroupPartition
+    from ripple.connectors.kafka.topic_target import TopicTarget
+    from ripple.world.broker import Broker, Producer
+    from ripple.world.ports import Clock, Guards
+
+OPEN_PATIENCE_S = 15.0  # an address may be wrong
+# How long an owner that was fenced lets the other one begin, and how often it looks meanwhile.
+WAY_S, WAY_S_MAX, LOOK_S = 3.0, 12.0, 0.05
+
+
+async def _nothing() -> None:
+    pass
+
+
+class KafkaGroup:
+    """A ReadableGroup in topics of one Kafka.
+
+    Invariants: from ``open`` on ``_last`` is the newest cut record, unless a transaction is under
+    way; what is in ``_waiting`` was written since the last commit began, which has what was there
+    before until it is certain that it is in the log; a producer in ``_producer`` has no transaction
+    whose outcome is unknown. ``_way_s`` is 0 unless this owner was fenced since its last commit.
+    ``_end`` is where the cut records ended when they were read, None once something was written
+    behind: a leader that was replaced and does not know it yet may have answered, and then the
+    next record does not lie there.
+    """
+
+    commits_beside = True
+
+    def __init__(
+        self,
+        broker: Broker,
+        whose: GroupPartition,
+        outputs: Mapping[str, TopicTarget],
+        *,
+        clock: Clock,
+        where: str = "kafka",
+        offsets: Callable[[Mapping[str, int]], Mapping[TopicPartition, int]] = lambda _: {},
+        carried: Carried | None = None,
+        waits: bool = True,
+        guards: Guards = all_guards,
+    ) -> None:
+        """Take what is written where; nothing is asked before ``open``.
+
+        carried: lanes to the next stage, at these brokers. where: the brokers, for people. offsets:
+        from the cut of an input, by name, to the partition
+        of a topic that it is, for those that are topics of this Kafka. waits: whether brokers that
+        are away are waited for. guards: which safeguards are
+        on, for tests of the tests.
+        """
+        self._broker = broker
+        self._whose = whose
+        self._outputs = dict(outputs)
+        self._carried = carried
+        self._lanes: dict[str, TopicPartition] = {}
+        if carried is not None:
+            topic = KafkaUri.parse(carried.place).topic
+            self._lanes = {
+                name: TopicPartition(topic, lane) for name, lane in carried.numbers.items()
+            }
+        self._clock = clock
+        self._where = where
+        self._offsets = offsets
+        self._guards = guards
+        self._producer: Producer | None = None
+        self._epoch = 0
+        self._way_s = 0.0
+        self._last = Cuts(0, 0)
+        self._end: int | None = None
+        self._topics: dict[str, Held] = {}
+        self._partitions: dict[str, int] = {}
+        self._waiting: dict[TopicPartition, list[Records]] = {}
+        self._is_marked = self._is_prepared = False
+        self._context: str | None = None
+        self._patience = RetryPolicy(clock, where, self._failed, waits=waits)
+        self._back = ReadingBack(broker, whose, self._outputs, where)
+
+    async def look(self) -> int:
+        """Return the epoch of the newest owner; raise as ``open`` does. See LookingGroup."""
+        newest_epoch = 0
+
+        async def act() -> None:
+            nonlocal newest_epoch
+            try:
+                await self._check_count()
+            except NoTopicError:
+                return
+            found = await newest(self._broker, self._whose.place)
+            if found is not None:
+                counts = {one.topic: await self._count(one.topic) for one in self._outputs.values()}
+                self._topics_of(found, counts)
+                newest_epoch = found.epoch
+
+        await self._patience.surely("look at", act, OPEN_PATIENCE_S)
+        return newest_epoch
+
+    async def prepare(self) -> None:
+        """Connect, and learn what the first transactions need; see PreparedGroup."""
+        await self._patience.surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
+
+    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+        """Fence whoever wrote before, read what was reached, and note whose turn it is now.
+
+        Raises FencedError where an owner of a higher epoch has begun, OutputError.
+        """
+        if epoch is None:
+            raise OutputError(f"{self._where} is written in transactions by an owner alone")
+        self._epoch, self._patience.tell = epoch, tell
+
+        async def begin() -> None:
+            if not self._is_prepared:
+                await self._prepare()
+            self._is_prepared = False  # where this fails, something has changed
+            last = await self._take_over(self._look_for_ends)
+            self._topics = self._topics_of(last, self._partitions)
+            # A row stays where it is: what was added to a topic since is not written to.
+            self._partitions = {name: held.partitions for name, held in self._topics.items()}
+            self._last = last
+            mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns, self._topics)
+            await self._transact(mine, {})
+            self._last, self._way_s = mine, 0.0
+
+        await self._patience.surely("begin to write to", begin, OPEN_PATIENCE_S)
+        return {
+            output: OutputStatus(
+                self._named(output),
+                True,
+                self._commit_of(output),
+                unfinished=None,
+                holder=self._holder(output),
+            )
+            for output in (*self._outputs, *self._lanes)
+        }
+
+    def write(self, output: str, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002
+        """Keep the changes until the commit, as they will be sent."""
+        now_ms = self._clock.now_ns() // 1_000_000
+        if output in self._lanes:
+            sent = Records(
+                pa.nulls(len(changes), pa.binary()),
+                changes.column(0),
+                np.full(len(changes), now_ms, np.int64),
+            )
+            self._waiting.setdefault(self._lanes[output], []).append(sent)
+            return
+        written = self._outputs[output]
+        records = written.rows.of(changes, now_ms)
+        if self._context is not None:
+            headers = ((FIELD, self._context.encode()),)
+            records = replace(records, headers=(headers,) * len(records))
+        for number, part in divided(records, self._partitions[written.topic]):
+            self._waiting.setdefault(TopicPartition(written.topic, number), []).append(part)
+
+    def trace(self, context: str | None) -> None:
+        """Let what is written from now on have a header that says what it belongs to."""
+        self._context = context
+
+    def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
+        """Return what commits what was written by now, with what it reaches, in one transaction.
+
+        It raises FencedError when somebody else owns the partition, OutputError.
+        """
+        outputs = dict(self._last.outputs)
+        outputs |= {
+            name: Reached(self._topic(name), one._replace(watermarks_ns=None))
+            for name, one in reached.items()
+        }
+        watermarks_ns = next((one.watermarks_ns for one in reached.values()), None)
+        number = self._last.number + 1
+        wanted = Cuts(self._epoch, number, outputs, watermarks_ns or {}, self._topics)
+        # What is written from here on is of the next commit.
+        waiting = self._waiting
+        if self._guards("rows_of_the_cut"):
+            self._waiting = {}
+        return self._commit(wanted, waiting)
+
+    async def _commit(self, wanted: Cuts, waiting: Mapping[TopicPartition, list[Records]]) -> None:
+        if not waiting and wanted.outputs == self._last.outputs:
+            return
+        rows = {place: joined(parts) for place, parts in waiting.items()}
+
+        async def settle() -> None:
+            if self._producer is None:
+                if self._guards("gives_way"):
+                    await self._give_way(wanted)
+                found = await self._take_over()
+                if found == wanted:
+                    return
+                if found != self._last:
+                    raise OutputError(
+                        f"{self._whose.place} of {self._where} has a cut record that this owner "
+                        "has not written: nobody else may write there"
+                    )
+            await self._transact(wanted, rows)
+
+        count = sum(len(records) for records in rows.values())
+        await self._patience.surely("commit to", settle, rows=count)
+        self._last, self._way_s = wanted, 0.0
+        if not self._guards("rows_of_the_cut"):
+            self._waiting = {}
+        if self._is_marked:
+            self._is_marked = False
+            await self._patience.surely("look at", self._look_for_ends)
+
+    async def close(self) -> None:
+        """Release the connections; a transaction that is open is ended by the next owner."""
+        await self._drop()
+        await self._broker.close()
+
+    # --- reading back ---
+
+    def mark(self, output: str) -> str:
+        """Return where an output was at a commit; what lies behind was written later, or seen."""
+        self._is_marked = True
+        return self._back.mark(output)
+
+    def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
+        """Yield the keys of this partition's rows behind a mark, with ``op``; see ReadableSink."""
+        return self._back.written_since(output, mark)
+
+    def shown_keys(
+        self,
+        output: str,
+        key: Sequence[str],  # noqa: ARG002 - records have their whole key
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """Yield the keys of this partition's rows, with ``op``; see KnowingSink."""
+        return self._back.written_since(output, None)
+
+    def supersede(self, output: str) -> None:
+        """Do nothing: a transaction is there as a whole, or not at all."""
+
+    # --- what happens at the broker ---
+
+    async def _prepare(self) -> None:
+        await self._make_topics()
+        found = await newest(self._broker, self._whose.place)
+        reads = found is not None and bool(self._read_by(found))
+        await self._broker.prepare(self._whose.name, self._whose.pipeline if reads else None)
+        self._is_prepared = True
+
+    async def _make_topics(self) -> None:
+        of, place = self._whose.part.of, self._whose.place
+        await self._broker.make(place.topic, of, is_compacted=True)
+        await self._check_count()
+        if self._carried is not None:
+            topic, lanes = next(iter(self._lanes.values())).topic, self._carried.lanes
+            await make_lanes(self._broker, topic, lanes)
+        for topic in dict.fromkeys(written.topic for written in self._outputs.values()):
+            await self._broker.make(topic, of)
+            self._partitions[topic] = await self._broker.partitions(topic)
+
+    async def _check_count(self) -> None:
+        """Raise OutputError unless each partition has one of the cuts topic, NoTopicError."""
+        of, topic = self._whose.part.of, self._whose.place.topic
+        found = await self._broker.partitions(topic)
+        if found != of:
+            raise OutputError(
+                f"topic {topic} of {self._where} has {found} partitions, and the pipeline has "
+                f"{of}: it needs one for each. Give the pipeline another name, or remove the "
+                "topic and the checkpoints to begin anew"
+            )
+
+    async def _take_over(self, beside: Callable[[], Coroutine[Any, Any, None]] = _nothing) -> Cuts:
+        """Fence whoever wrote before; then nothing changes any more, and what is there is read.
+
+        beside: what else is looked at then. Raises FencedError for an owner of a higher epoch.
+        """
+        place = self._whose.place
+        await self._drop()
+        self._end = None
+        early = None if self._guards("fence_first") else await newest(self._broker, place)
+        producer = await self._broker.producer(self._whose.name)
+        self._producer = producer
+        latest, *_ = await together(newest(self._broker, place), self._find_end(producer), beside())
+        found = early if early is not None else latest
+        if found is None:
+            return Cuts(0, 0)
+        self._check_epoch(found)
+        return found
+
+    async def _find_end(self, producer: Producer) -> None:
+        """Learn where the cut records end, once no transaction is open there."""
+        if not self._guards("ends_what_hangs"):
+            return
+        written = [place for topic in self._partitions for place in self._places(topic)]
+        others = [*written, *self._lanes.values()]
+        self._end = await end_what_hangs(self._broker, producer, self._whose.place, others)
+
+    async def _give_way(self, wanted: Cuts) -> None:
+        """Let whoever has fenced this owner write its record first, if it is the next one.
+
+        To begin takes several answers of brokers, and nobody may fence meanwhile. An owner that
+        came back at once would, and the other one it, for as long as both want to write. One that
+        is no owner any more ends by itself. Raises FencedError when the next owner has begun.
+        """
+        until_ns = self._clock.monotonic_ns() + int(self._way_s * 1e9)
+        while self._clock.monotonic_ns() < until_ns:
+            found = await newest(self._broker, self._whose.place)
+            if found == wanted:
+                return
+            if found is not None:
+                self._check_epoch(found)
+            await self._clock.sleep(LOOK_S)
+
+    def _check_epoch(self, found: Cuts) -> None:
+        if found.epoch > self._epoch and self._guards("epoch_check"):
+            raise FencedError(
+                f"partition {self._whose.part.number} of {self._whose.pipeline} is written to "
+                f"{self._where} by an owner of epoch {found.epoch}, and this one has "
+                f"{self._epoch}: it was replaced"
+            )
+
+    async def _transact(self, wanted: Cuts, waiting: Mapping[TopicPartition, Records]) -> None:
+        """Write all of it, or nothing."""
+        producer, whose = self._producer, self._whose
+        assert producer is not None
+        record = wanted.record(whose.part.number, self._clock.now_ns() // 1_000_000)
+        producer.begin()
+        parts = dict(waiting)
+        if not self._guards("one_transaction"):
+            await producer.send_all(parts)
+            await producer.commit()
+            producer.begin()
+            parts.clear()
+        parts[whose.place] = Records.of([record])
+        # An owner who begins has read no further than the one before.
+        offsets = {} if wanted.outputs == self._last.outputs else self._read_by(wanted)
+        found = await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
+        end, self._end = self._end, None
+        if end is not None and self._guards("right_behind"):
+            check_right_behind(whose.place, end, found[whose.place])
+        await producer.commit()
+
+    def _read_by(self, cuts: Cuts) -> dict[TopicPartition, int]:
+        """Return how far topics of this Kafka were read for cuts."""
+        offsets: dict[TopicPartition, int] = {}
+        for reached in cuts.outputs.values():
+            for place, offset in self._offsets(reached.commit.cut).items():
+                offsets[place] = min(offset, offsets.get(place, offset))
+        return offsets
+
+    async def _look_for_ends(self) -> None:
+        await self._back.look_for_ends({topic: self._places(topic) for topic in self._partitions})
+
+    def _places(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for number in range(self._partitions[topic])]
+
+    async def _failed(self, error: BrokerError | TimeoutError) -> None:
+        """Begin with a new producer the next time."""
+        await self._drop()
+        if isinstance(error, brokers.FencedError):
+            self._way_s = min(2 * self._way_s, WAY_S_MAX) or WAY_S
+
+    async def _drop(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.close()
+
+    # --- words ---
+
+    def _commit_of(self, output: str) -> Commit | None:
+        reached = self._last.outputs.get(output)
+        return None if reached is None else reached.commit
+
+    def _holder(self, output: str) -> str:
+        return "" if output in self._lanes else self._topics[self._outputs[output].topic].id
+
+    def _topic(self, output: str) -> str:
+        lane = self._lanes.get(output)
+        return self._outputs[output].topic if lane is None else lane.topic
+
+    def _named(self, output: str) -> str:
+        lane = self._lanes.get(output)
+        return f"kafka:{self._where}/{self._outputs[output].topic if lane is None else lane}"
+
+    def _topics_of(self, found: Cuts, counts: Mapping[str, int]) -> dict[str, Held]:
+        """Return what the topics of outputs are, by a cut record and their partitions, 0: none.
+
+        Raises OutputError for an output that has begun elsewhere, or whose topic is another one now
+        than that which holds what was committed, and for a new one in the topic of another.
+        """
+        topics = {}
+        for output, written in self._outputs.items():
+            reached = found.outputs.get(output)
+            if reached is not None and reached.topic != written.topic:
+                raise OutputError(
+                    f"output {output!r} of pipeline {self._whose.pipeline!r} was written to topic "
+                    f"{reached.topic}, and now it is {written.topic}: go on with that, or give the "
+                    "pipeline another name"
+                )
+            others = [name for name, one in found.outputs.items() if one.topic == written.topic]
+            if reached is None and others:
+                raise OutputError(
+                    f"topic {written.topic} holds what output {others[0]!r} of pipeline "
+                    f"{self._whose.pipeline!r} wrote, not output {output!r}: name another topic"
+                )
+            known = None if reached is None else found.topics.get(written.topic)
+            count = counts[written.topic]
+            topics[written.topic] = self._held(output, written.topic, count, known)
+        return topics
+
+    async def _count(self, topic: str) -> int:
+        """Return how many partitions a topic has, 0 if there is none."""
+        try:
+            return await self._broker.partitions(topic)
+        except NoTopicError:
+            return 0
+
+    def _held(self, output: str, topic: str, count: int, known: Held | None) -> Held:
+        """Return what a topic is. known: what it was, None where nothing lies there."""
+        if known is not None and not count:
+            raise self._lost(output, topic, "is not there any more")
+        topic_id = getattr(self._broker, "topic_id", lambda _: "")(topic)  # of live ones
+        if known is None:
+            return Held(topic_id, count)
+        if (known.id and topic_id and known.id != topic_id) or count < known.partitions:
+            raise self._lost(output, topic, "was made anew since")
+        return Held(known.id or topic_id, known.partitions)
+
+    def _lost(self, output: str, topic: str, how: str) -> OutputError:
+        return OutputError(
+            f"output {output!r} of pipeline {self._whose.pipeline!r} was committed to topic {topic}"
+            f" of {self._where}, which {how}: what was there is gone. To write it again from the "
+            f"first record, remove the topic {self._whose.place.topic} and the checkpoints; or "
+            "give the pipeline another name"
+        )

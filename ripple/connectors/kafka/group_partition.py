@@ -1,0 +1,36 @@
+"""Whose a group of outputs is, and where it keeps how far they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ripple.connectors.kafka.cuts import topic_of
+from ripple.world.broker import TopicPartition
+
+if TYPE_CHECKING:
+    from ripple.connectors.connector import Part
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartition:
+    """The partition of a pipeline's stage that a group belongs to.
+
+    stage: its number, or RECORDS. key: the fields by which rows of the stage were divided among
+    its partitions.
+    """
+
+    pipeline: str
+    part: Part
+    stage: int | str = 0
+    key: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the id of its transactions."""
+        return f"ripple.{self.pipeline}.{self.stage}.{self.part.number}"
+
+    @property
+    def place(self) -> TopicPartition:
+        """Return where its cut records are."""
+        return TopicPartition(topic_of(self.pipeline, self.stage), self.part.number)

@@ -1,0 +1,165 @@
+"""Rows of changes as the values of records, by format: null where a row is removed."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.formats.framed import head_of
+from ripple.connectors.formats.registry import RegistryError
+from ripple.connectors.kafka.row_writing import KINDS, encode
+from ripple.connectors.record_shape import value_type
+from ripple.core.errors import OutputError, SchemaError
+from ripple.core.row_ops import OP_REMOVE, place_of_op
+from ripple.model.schema.avro import to_avro
+from ripple.model.schema.json_schema import to_json_schema
+from ripple.model.schema.types import Field, Float, Option, Schema
+
+if TYPE_CHECKING:
+    from ripple.connectors.formats.registry import Registry
+    from ripple.model.pipeline.plan import Output
+
+ValueForm = Literal["json", "csv", "msgpack", "avro", "json-schema"]
+FORMS: tuple[ValueForm, ...] = ("json", "csv", "msgpack", "avro", "json-schema")
+REGISTERED = ("avro", "json-schema")  # those that need a registry
+
+
+class RowValues(Protocol):
+    """One format."""
+
+    def values(self, changes: pa.RecordBatch) -> pa.Array:
+        """Return each row as binary, null where it is removed. Raises OutputError."""
+        ...
+
+
+def row_values(
+    form: ValueForm, output: Output, name: str, registry: Registry | None = None, subject: str = ""
+) -> RowValues:
+    """Return what makes rows of ``output`` into values. name: of where they go, for errors.
+
+    registry, subject: of those that are REGISTERED, where the schema is put if it is not there.
+    Raises OutputError for rows that the format does not have, and for what the registry refuses.
+    """
+    if form in ("json", "csv"):
+        return TextLines(TextFormat(form, removes="skip"), name, b"")
+    if form == "msgpack":
+        return FlatValues(output.fields, name, avro=False)
+    assert registry is not None
+    if form == "avro":
+        FlatValues(output.fields, name, avro=True)  # what it refuses must not be registered
+    try:
+        number = registry.register(subject, *_schema(form, output))
+    except (RegistryError, SchemaError) as error:
+        raise OutputError(
+            f"cannot write {name}: the rows of {output.name!r} cannot be registered as "
+            f"{subject!r}: {error}"
+        ) from error
+    if form == "avro":
+        return FlatValues(output.fields, name, avro=True, head=head_of(number))
+    return _Headed(TextLines(TextFormat("json", removes="skip"), name, b""), head_of(number))
+
+
+def _schema(form: ValueForm, output: Output) -> tuple[str, str]:
+    """Return what a registry takes: what kind of schema it is, and its text."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", output.name)
+    if form == "avro":
+        return "AVRO", json.dumps(to_avro(Schema(name, output.fields)))
+    # A number that is none, or has no end, is null in JSON.
+    fields = (
+        Field(one.name, Option(one.type), one.optional, one.doc)
+        if isinstance(one.type, Float) and not one.optional
+        else one
+        for one in output.fields
+    )
+    return "JSON", json.dumps(to_json_schema(Schema(name, tuple(fields))))
+
+
+class _Headed:
+    """Values with something in front of each."""
+
+    def __init__(self, rows: RowValues, head: bytes) -> None:
+        self._rows = rows
+        self._head = pa.scalar(head, pa.binary())
+
+    def values(self, changes: pa.RecordBatch) -> pa.Array:
+        """Return each row as binary; see RowValues."""
+        values = self._rows.values(changes)
+        return pc.binary_join_element_wise(self._head, values, pa.scalar(b"", pa.binary()))
+
+
+class FlatValues:
+    """Rows of numbers, texts and truth values as Avro records or maps of MessagePack, in columns.
+
+    An Avro field is a union with null, null first, where its column may be null.
+    """
+
+    def __init__(
+        self, fields: tuple[Field, ...], name: str, *, avro: bool, head: bytes = b""
+    ) -> None:
+        """Raise OutputError for a field that is something else."""
+        self._name = name
+        self._is_avro = avro
+        self._fields: list[tuple[str, pa.DataType, bool]] = []
+        for field in fields:
+            try:
+                self._fields.append((field.name, *value_type(field)))
+            except SchemaError as error:
+                raise OutputError(
+                    f"cannot write {name}: field {field.name!r} is a "
+                    f"{type(field.type).__name__}, which is written as format=json alone"
+                ) from error
+        if avro:
+            self._head, self._labels = head, [b""] * len(fields)
+        else:
+            self._head = _map_of(len(fields))
+            self._labels = [_text(name.encode()) for name, _, _ in self._fields]
+
+    def values(self, changes: pa.RecordBatch) -> pa.Array:
+        """Return each row as binary; see RowValues."""
+        at = place_of_op(changes.schema)
+        there = np.ones(changes.num_rows, np.uint8)
+        if at >= 0:
+            there = (changes.column(at).to_numpy() != OP_REMOVE).astype(np.uint8)
+        columns = []
+        for name, kind, is_optional in self._fields:
+            column = changes.column(name)
+            if column.type != kind:
+                column = column.cast(kind)
+            if self._is_avro and not is_optional and column.null_count:
+                self._check_there(name, column, there)
+            columns.append(column)
+        unions = [is_optional for _, _, is_optional in self._fields]
+        try:
+            return encode(columns, self._labels, unions, self._head, there, avro=self._is_avro)
+        except OverflowError as error:
+            raise OutputError(f"cannot write {self._name}: {error} at once") from error
+
+    def _check_there(self, name: str, column: pa.Array, there: np.ndarray) -> None:
+        """Raise OutputError where a row that is written has no value; in others it may."""
+        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        if (is_null & there.astype(bool)).any():
+            raise OutputError(
+                f"cannot write {self._name}: {name} has no value in a row, and its schema says "
+                "that it always has: use format=json"
+            )
+
+
+assert set(KINDS) == {pa.int64(), pa.float64(), pa.bool_(), pa.string()}
+
+
+def _map_of(count: int) -> bytes:
+    if count < 16:
+        return bytes([0x80 | count])
+    return b"\xde" + count.to_bytes(2, "big")
+
+
+def _text(data: bytes) -> bytes:
+    if len(data) < 32:
+        return bytes([0xA0 | len(data)]) + data
+    return b"\xda" + len(data).to_bytes(2, "big") + data

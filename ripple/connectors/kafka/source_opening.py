@@ -1,0 +1,242 @@
+"""Topics that are read, opened as places of the connector."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from ripple.connectors.background import Background
+from ripple.connectors.formats.formats import DEFAULT, values_of
+from ripple.connectors.kafka.growth import Growth
+from ripple.connectors.kafka.inputs import KafkaInputs
+from ripple.connectors.kafka.partitioner_check import check_division, sampled_keys
+from ripple.connectors.kafka.reader import KafkaReader
+from ripple.connectors.kafka.registry import registry_given
+from ripple.connectors.kafka.settings import security_given
+from ripple.connectors.kafka.source import KafkaSource
+from ripple.connectors.kafka.uri import PARTITION, PARTITIONS, PREFIX, SUBJECT, KafkaUri
+from ripple.connectors.kafka.whole import WholeTopic
+from ripple.connectors.log.opening import check_divided
+from ripple.core.errors import InputError
+from ripple.core.settings import SettingsError
+from ripple.world.broker import BrokerError, NoTopicError, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from ripple.connectors.connector import Reading
+    from ripple.connectors.formats.contract import Values
+    from ripple.connectors.kafka.settings import Security
+
+T = TypeVar("T")
+
+OPTIONS = ("format", "key", PARTITION, PARTITIONS, SUBJECT)
+OF_PROTOBUF = ("message", "descriptors")
+
+_log = logging.getLogger("ripple.kafka")
+
+
+def open_source(path: str, reading: Reading) -> KafkaSource:
+    """Return one partition up to its present end.
+
+    Raises InputError when there is no such broker, topic or partition, or several to choose from.
+    """
+    place, security, values = _opened(path, reading)
+    count = _wanted(place, _count(place, security))
+    number = _partition(place, count)
+    if number is None and count > 1:
+        raise InputError(
+            f"cannot read {place}: choose one of its {count} partitions, as in {PREFIX}{path}"
+            f"{'&' if place.options else '?'}partition=0, or read all of them with --checkpoint-dir"
+        )
+    return KafkaSource(
+        KafkaReader(place.brokers, security, tell=_log.warning),
+        TopicPartition(place.topic, number or 0),
+        values,
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+    )
+
+
+def open_whole(path: str, reading: Reading) -> WholeTopic | None:
+    """Return all partitions up to their present ends; None where one is meant, or there is one.
+
+    Raises as ``open_source`` does.
+    """
+    place, security, _ = _opened(path, reading)
+    count = _wanted(place, _count(place, security))
+    if _partition(place, count) is not None or count == 1:
+        return None
+    return WholeTopic(open_inputs(path, reading))
+
+
+def open_inputs(path: str, reading: Reading) -> KafkaInputs:
+    """Return all partitions of a part, or the one that is named; raises as ``open_source`` does."""
+    place, security, values = _opened(path, reading)
+    count = _wanted(place, _count(place, security))
+    number = _partition(place, count)
+    if number is not None or count == 1:
+        partitions = {reading.name: TopicPartition(place.topic, number or 0)}
+    else:
+        partitions = {
+            f"{reading.name}/{each}": TopicPartition(place.topic, each) for each in range(count)
+        }
+    key = _key(place, reading)
+    if key:
+        _check_key(place, security, count)
+    if reading.part is not None:
+        part, of = reading.part
+        check_divided(str(place), len(partitions), of)
+        partitions = dict(list(partitions.items())[part::of])
+    reader = KafkaReader(place.brokers, security, tell=_log.warning)
+    is_first = reading.part is None or reading.part[0] == 0  # of all of a cluster's
+    is_whole = is_first and place.options.keys().isdisjoint((PARTITION, PARTITIONS))
+    return KafkaInputs(
+        reader,
+        partitions,
+        values,
+        reading.batch_rows,
+        follow=reading.follow,
+        keyed_by=key,
+        growth=Growth(reader, place.topic, count, _log.warning) if is_whole else None,
+    )
+
+
+def check(path: str) -> str:
+    """Connect, and tell what is there; raises InputError."""
+    place, security = _parsed(path)
+
+    async def asked(reader: KafkaReader) -> int:
+        try:
+            return await reader.partitions(place.topic)
+        except NoTopicError:
+            return 0
+
+    count = _asked(place, security, asked)
+    if not count:
+        return f"Kafka answers at {place.brokers}; there is no topic {place.topic} yet"
+    count = _wanted(place, count)
+    number = _partition(place, count)
+    return f"a topic of {count} partitions" if number is None else f"partition {number} of {count}"
+
+
+def identity(path: str) -> str:
+    """Return what tells a topic from others: which cluster's it is, whichever brokers are named."""
+    place, security = _parsed(path)
+    cluster = _asked(place, security, lambda reader: reader.cluster_id())
+    said = "".join(f" {name}={value}" for name, value in sorted(place.options.items()))
+    return f"topic {place.topic} of Kafka cluster {cluster}{said}"
+
+
+def _parsed(path: str) -> tuple[KafkaUri, Security]:
+    try:
+        return KafkaUri.parse(path), security_given()
+    except SettingsError as error:
+        raise InputError(f"cannot read {PREFIX}{path}: {error}") from error
+
+
+def _opened(path: str, reading: Reading) -> tuple[KafkaUri, Security, Values]:
+    place, security = _parsed(path)
+    try:
+        form = place.options.get("format", DEFAULT)
+        place.check_options((*OPTIONS, *(OF_PROTOBUF if form == "protobuf" else ())))
+    except InputError as error:
+        raise InputError(f"cannot read {place}: {error}") from error
+    try:
+        return (
+            place,
+            security,
+            values_of(form, reading.shape, registry_given, place.subject, place.options),
+        )
+    except SettingsError as error:
+        raise InputError(f"cannot read {place}: {error}") from error
+
+
+def _partition(place: KafkaUri, count: int) -> int | None:
+    said = place.options.get(PARTITION)
+    if said is None:
+        return None
+    if not (said.isascii() and said.isdigit() and len(said) < 7 and int(said) < count):
+        raise InputError(f"cannot read {place}: it has {count} partitions, and none {said!r}")
+    return int(said)
+
+
+def _wanted(place: KafkaUri, count: int) -> int:
+    """Return how many of a topic's partitions are read, from the first one on."""
+    said = place.options.get(PARTITIONS)
+    if said is None:
+        return count
+    if not (said.isascii() and said.isdigit() and len(said) < 7 and 0 < int(said) <= count):
+        raise InputError(f"cannot read {place}: it has {count} partitions, and not {said!r}")
+    return int(said)
+
+
+def _key(place: KafkaUri, reading: Reading) -> tuple[str, ...] | None:
+    """Return the fields by which records are said to be divided."""
+    said = place.options.get("key")
+    if said is None:
+        return None
+    fields = tuple(said.split(",")) if said else ()
+    known = [member.name for member in reading.shape.schema.fields]
+    for name in fields:
+        if name not in known:
+            raise InputError(f"{place} says key={said}, and the fields are {', '.join(known)}")
+    return fields
+
+
+def _check_key(place: KafkaUri, security: Security, count: int) -> None:
+    """Raise InputError where records are not divided as the place says."""
+    if count > 1 and not _known.is_divided(place):
+        keys = _asked(place, security, lambda reader: sampled_keys(reader, place.topic, count))
+        check_division(str(place), keys, count)
+        _known.divided.add((place.brokers, place.topic))
+
+
+def _count(place: KafkaUri, security: Security) -> int:
+    """Return how many partitions a topic has."""
+    topic = (place.brokers, place.topic)
+    if topic not in _known.counts:
+        _known.counts[topic] = _asked(
+            place, security, lambda reader: reader.partitions(place.topic)
+        )
+    return _known.counts[topic]
+
+
+@dataclass
+class _Known:
+    """What this process has been told of topics, by brokers and topic; it asks once.
+
+    counts: how many partitions they have, which the inputs of one run must agree on. divided: those
+    whose records lie where their keys say.
+    """
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    divided: set[tuple[str, str]] = field(default_factory=set)
+
+    def is_divided(self, place: KafkaUri) -> bool:
+        return (place.brokers, place.topic) in self.divided
+
+
+_known = _Known()
+
+
+def _asked(
+    place: KafkaUri, security: Security, ask: Callable[[KafkaReader], Coroutine[Any, Any, T]]
+) -> T:
+    """Return what brokers say, over a connection of its own. Raises InputError."""
+
+    async def answer() -> T:
+        reader = KafkaReader(place.brokers, security)
+        await reader.open()
+        try:
+            return await ask(reader)
+        finally:
+            await reader.close()
+
+    try:
+        with Background() as background:
+            return background.call(answer())
+    except (BrokerError, SettingsError) as error:
+        raise InputError(f"cannot read {place}: {error}") from error

@@ -1,0 +1,17 @@
+"""Where an output of a partition goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ripple.connectors.kafka.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTarget:
+    """Where an output goes. topic: made if there is none."""
+
+    topic: str
+    rows: Rows

@@ -1,0 +1,172 @@
+"""One dead letter: a record that was refused, with all that is needed to judge and retry it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ripple.connectors.dead_letter import text_of
+from ripple.connectors.inputs import Original
+from ripple.core.errors import InputError
+from ripple.model.batch import RAW_BYTES_MAX
+from ripple.model.schema.types import Field, Int64, Schema, String
+
+REASON_CHARACTERS_MAX = 500
+# A record that is larger cannot be retried; its first RAW_BYTES_MAX bytes are kept all the same.
+RECORD_BYTES_MAX = 1 << 20
+
+_PLACE, _DATA = b"original_place", b"original"
+_NO_FIELDS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
+
+QUARANTINE = "quarantine"
+"""The step of a letter whose record killed the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A record that was refused at ``offset`` of ``input``.
+
+    step: what refused it, a step of the pipeline or QUARANTINE; None: the source. version: the
+    topology hash of the pipeline that refused it. record: the whole record as an Arrow IPC stream
+    of one row, without a column where the source found no fields; in its metadata what it was where
+    it came from, if that is known. None where neither is, or it is longer than RECORD_BYTES_MAX.
+    written_ns: when it was kept, for people.
+    """
+
+    input: str
+    offset: int
+    line_number: int | None
+    reason: str
+    step: str | None
+    pipeline: str
+    version: str
+    raw: bytes
+    record: bytes | None
+    written_ns: int
+
+    @property
+    def cause(self) -> str:
+        """The step and its reason in one text, by which letters are counted."""
+        return self.reason if self.step is None else f"{self.step}: {self.reason}"
+
+    def row(self) -> pa.RecordBatch:
+        """Return the whole record. Raises InputError when it was not kept, or cannot be read."""
+        row = self._row()
+        if not row.num_columns:
+            raise InputError("its source could not read it, and knows no fields of it")
+        return row.replace_schema_metadata()
+
+    def original(self) -> Original:
+        """Return the record as it was where it came from; raises as ``row`` does."""
+        known = self._row().schema.metadata or {}
+        if _DATA not in known:
+            raise InputError("what it was where it came from was not kept")
+        return Original(known.get(_PLACE, b"").decode(errors="replace"), known[_DATA])
+
+    def _row(self) -> pa.RecordBatch:
+        if self.record is None:
+            if len(self.raw) >= RAW_BYTES_MAX:
+                raise InputError("only its first bytes were kept")
+            raise InputError("only its text was kept: its source could not read it as a record")
+        try:
+            with pa.ipc.open_stream(self.record) as stream:
+                batch = stream.read_next_batch()
+            batch.validate(full=True)
+        except (pa.ArrowInvalid, OSError, StopIteration) as error:
+            raise InputError(f"the record cannot be read: {error}") from error
+        if batch.num_rows != 1:
+            raise InputError(f"there are {batch.num_rows} records in place of one")
+        return batch
+
+
+def dumps_record(row: pa.RecordBatch | None, original: Original | None = None) -> bytes | None:
+    """Return one record as an Arrow IPC stream, None if that is too long to keep, or nothing is.
+
+    row: its fields. original: what it was where it came from. Where both are too long together, the
+    fields are left out, and then the other.
+    """
+    if original is not None:
+        known = {_PLACE: original.place.encode(), _DATA: original.data}
+        both = (_NO_FIELDS if row is None else row).replace_schema_metadata(known)
+        alone = _NO_FIELDS.replace_schema_metadata(known)
+        data = _dumps(both) or _dumps(alone)
+        if data is not None:
+            return data
+    return None if row is None else _dumps(row)
+
+
+def _dumps(row: pa.RecordBatch) -> bytes | None:
+    stored = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stored, row.schema) as writer:
+        writer.write_batch(row)
+    data = stored.getvalue()
+    return None if data.size > RECORD_BYTES_MAX else data.to_pybytes()
+
+
+# --- letters in a log ---
+
+# Where a version of the pipeline began to read: what earlier versions refused from there on does
+# not count any more, for this one judges those records anew.
+START = "start"
+LETTER = "letter"
+
+SCHEMA = Schema(
+    "dead_letter",
+    (
+        Field("kind", String()),
+        Field("input", String()),
+        Field("offset", Int64()),
+        Field("line_number", Int64(), optional=True),
+        Field("reason", String()),
+        Field("step", String(), optional=True),
+        Field("pipeline", String()),
+        Field("version", String()),
+        Field("raw", String(), optional=True),
+        Field("raw_base64", String(), optional=True, doc="where raw is not UTF-8"),
+        Field("record_base64", String(), optional=True, doc="Arrow IPC stream of one row"),
+        Field("written_ns", Int64()),
+    ),
+)
+
+
+def to_row(letter: Letter, kind: str = LETTER) -> dict[str, Any]:
+    """Return a letter as a row of SCHEMA."""
+    text = text_of(letter.raw)
+    return {
+        "kind": kind,
+        "input": letter.input,
+        "offset": letter.offset,
+        "line_number": letter.line_number,
+        "reason": letter.reason,
+        "step": letter.step,
+        "pipeline": letter.pipeline,
+        "version": letter.version,
+        "raw": text,
+        "raw_base64": _to_base64(letter.raw if text is None else None),
+        "record_base64": _to_base64(letter.record),
+        "written_ns": letter.written_ns,
+    }
+
+
+def from_row(row: dict[str, Any]) -> Letter:
+    """Return what ``to_row`` was given."""
+    raw = row["raw"]
+    return Letter(
+        input=row["input"],
+        offset=row["offset"],
+        line_number=row["line_number"],
+        reason=row["reason"],
+        step=row["step"],
+        pipeline=row["pipeline"],
+        version=row["version"],
+        raw=base64.b64decode(row["raw_base64"]) if raw is None else raw.encode(),
+        record=None if row["record_base64"] is None else base64.b64decode(row["record_base64"]),
+        written_ns=row["written_ns"],
+    )
+
+
+def _to_base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()

@@ -1,0 +1,138 @@
+"""Streams of NATS, opened as places of the connector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.background import Background
+from ripple.connectors.formats.json import JsonValues
+from ripple.connectors.inputs_source import InputsSource
+from ripple.connectors.nats.inputs import NatsInputs, check_kept
+from ripple.connectors.nats.liftbridge import LiftbridgeSink
+from ripple.connectors.nats.session import ASK_S, FAILURES, connected, told
+from ripple.connectors.nats.sink import NatsSink
+from ripple.connectors.nats.subject import SubjectSource
+from ripple.connectors.nats.uri import LIFTBRIDGE, PREFIX, SUBJECT, NatsPlace
+from ripple.connectors.settings import Stream
+from ripple.core.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from nats.js.api import StreamInfo
+
+    from ripple.connectors.connector import Reading, Writing
+
+
+def open_source(path: str, reading: Reading) -> InputsSource:
+    """Return the stream up to its present end; raises InputError."""
+    inputs = _inputs(path, reading, is_alone=True)
+    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
+
+
+def open_inputs(path: str, reading: Reading) -> NatsInputs:
+    """Return the stream; raises InputError."""
+    return _inputs(path, reading, is_alone=False)
+
+
+def open_subject(path: str, reading: Reading) -> SubjectSource:
+    """Return what is sent to a subject from when it is read on; raises InputError."""
+    place = NatsPlace.parse(path, SUBJECT)
+    return SubjectSource(
+        place,
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        quiet_s=place.settings.quiet_s,
+    )
+
+
+def continue_sink(path: str, writing: Writing) -> NatsSink:
+    """Return the sink that goes on behind what is there; raises OutputError."""
+    try:
+        place = NatsPlace.parse(path)
+    except InputError as error:
+        raise OutputError(str(error)) from error
+    return NatsSink(place, f"{writing.plan.name}/{writing.output.name}", writing.epoch)
+
+
+def liftbridge_sink(path: str, writing: Writing) -> LiftbridgeSink:
+    """Return the sink that publishes to a subject; raises OutputError."""
+    del writing
+    try:
+        return LiftbridgeSink(NatsPlace.parse(path, LIFTBRIDGE))
+    except InputError as error:
+        raise OutputError(str(error)) from error
+
+
+def check(path: str) -> str:
+    """Connect, and tell what is there; raises InputError."""
+    place = NatsPlace.parse(path)
+    for info in _streams(place):
+        if info.config.name == place.stream:
+            last = f"the last number {info.state.last_seq}"
+            found = f"a stream of {info.state.messages} messages, {last}"
+            try:
+                check_kept(place, info)
+            except InputError as error:
+                return f"{found}; it can be written, and not be read. {error}"
+            return found
+    return f"a server of NATS answers at {place.server}; there is no stream {place.stream} yet"
+
+
+def identity(path: str) -> str:
+    """Return what tells a stream from others."""
+    return str(NatsPlace.parse(path))
+
+
+def check_subject(path: str) -> str:
+    """Connect; raises InputError."""
+    place = _answered(NatsPlace.parse(path, SUBJECT))
+    return f"a server of NATS answers; whether anybody sends to {place.stream} it does not know"
+
+
+def check_liftbridge(path: str) -> str:
+    """Connect; raises InputError."""
+    place = _answered(NatsPlace.parse(path, LIFTBRIDGE))
+    return f"a server of NATS answers; whether a stream has {place.stream} shows who acknowledges"
+
+
+def discover(path: str) -> list[Stream]:
+    """Return the streams of a server; raises InputError."""
+    place = NatsPlace.parse(path)
+    return [
+        Stream(f"{PREFIX}//{place.server}/{info.config.name}", replayable=True)
+        for info in _streams(place)
+    ]
+
+
+def _inputs(path: str, reading: Reading, *, is_alone: bool) -> NatsInputs:
+    return NatsInputs(
+        NatsPlace.parse(path),
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        follow=reading.follow,
+        is_alone=is_alone,
+    )
+
+
+def _answered(place: NatsPlace) -> NatsPlace:
+    async def asked() -> None:
+        await (await connected(place, InputError)).close()
+
+    with Background() as loop:
+        loop.call(asked())
+    return place
+
+
+def _streams(place: NatsPlace) -> list[StreamInfo]:
+    async def asked() -> list[StreamInfo]:
+        client = await connected(place, InputError)
+        try:
+            return await client.jetstream(timeout=ASK_S).streams_info()
+        except FAILURES as error:
+            raise told(place, error, InputError) from error
+        finally:
+            await client.close()
+
+    with Background() as loop:
+        return loop.call(asked())

@@ -1,0 +1,161 @@
+"""A connection to a server of NATS, and what is asked of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.client_tls import client_context
+from ripple.connectors.library_errors import said
+from ripple.core.errors import InputError, RippleError
+from ripple.core.extras import needed
+from ripple.world.addresses import is_loopback, parts
+
+with needed("nats", "a stream of NATS"):
+    import nkeys
+    from nats.aio.client import Client
+    from nats.errors import Error as NatsError
+    from nats.errors import NoServersError
+    from nats.js.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nats.js import JetStreamContext
+    from nats.js.api import StreamInfo
+
+    from ripple.connectors.nats.uri import NatsPlace
+
+CONNECT_S = 5.0
+ANSWER_S = 8.0
+ASK_S = 5.0
+LEAVE_S = 2.0
+FAILURES = (NatsError, OSError, asyncio.TimeoutError)
+
+
+class _Client(Client):
+    """A client that keeps to what is demanded of a connection, whatever a server says of itself.
+
+    What a server says comes in clear, so whoever stands between may leave out that it speaks TLS,
+    or name servers elsewhere to go on with. Both are looked at before it is told who comes: over
+    TLS a server that was named in clear must show the certificate of the one that we know.
+    """
+
+    place: NatsPlace
+    heard: list[Exception]
+    """The last that a server has said went wrong."""
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if self.place.is_secure:
+            if initial_connection and not (info.get("tls_required") or info.get("tls_available")):
+                raise NatsError(
+                    "the server offers no TLS, without which nobody is told who we are: let it, or "
+                    "set NATS_TLS=false where all may read along"
+                )
+            info["tls_required"] = True
+        elif self.place.settings.tls is None:
+            others = info.get("connect_urls") or []
+            info["connect_urls"] = [one for one in others if _is_here(one)]
+        await super()._process_info(info, initial_connection)
+        if self.place.is_secure and initial_connection:
+            named, _ = parts(self.place.server)
+            for server in self._server_pool:
+                if server.discovered:
+                    server.tls_name = named
+
+
+async def connected(
+    place: NatsPlace, failure: type[RippleError], hear: Callable[[Exception], None] | None = None
+) -> Client:
+    """Return a connection that reconnects by itself; raises ``failure`` where nobody answers.
+
+    hear: is told what goes wrong afterwards.
+    """
+    heard: list[Exception] = []
+
+    async def hear_of(error: Exception) -> None:
+        if hear is not None:
+            hear(error)
+        # Why there is no connection: that it is broken follows from what was said before.
+        if not (heard and isinstance(error, ConnectionError)):
+            heard[:] = [error]
+
+    try:
+        options = _options(place)
+        client = _Client()
+        client.place, client.heard = place, heard
+        # The client tries for ever where certificates do not fit.
+        async with asyncio.timeout(ANSWER_S):
+            await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
+    except (NoServersError, TimeoutError) as error:
+        why = heard[0] if heard else error  # somebody may have answered, and said why not
+        raise told(place, why, failure) from why
+    except (*FAILURES, ValueError, RuntimeError) as error:
+        raise told(place, error, failure) from error
+    except InputError as error:  # of files
+        raise failure(f"{place}: {error}") from error
+    except nkeys.NkeysError as error:
+        wrong = ValueError(f"the file of NATS_NKEY or NATS_CREDS holds no seed: {error}")
+        raise told(place, wrong, failure) from error
+    return client
+
+
+async def left(client: Client | None, error: BaseException) -> BaseException:
+    """Leave a server that has not answered, so that another connection is made; return why.
+
+    A connection whose rights were taken gets no answers any more, though they are given back: what
+    they come by is gone. One that was cut off without a word is noticed in minutes. Others stay.
+    """
+    if not isinstance(client, _Client) or not isinstance(error, TimeoutError):
+        return error
+    denied = [one for one in client.heard if "permissions violation" in str(one).lower()]
+    with suppress(*FAILURES):
+        async with asyncio.timeout(LEAVE_S):
+            await client.close()
+    return denied[0] if denied else error
+
+
+async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | None:
+    """Return what is known of the stream, None if there is none."""
+    try:
+        return await js.stream_info(place.stream)
+    except NotFoundError:
+        return None
+
+
+def told(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
+    """Return an error in one line, which names the place; one of ours as it is."""
+    if isinstance(error, RippleError):
+        return error
+    unsaid = isinstance(error, TimeoutError) and not str(error)
+    why = said(error, "no answer in time: is it a server of NATS?" if unsaid else None)
+    return failure(f"{place}: {why}")
+
+
+def _is_here(address: str) -> bool:
+    try:
+        return is_loopback(address)
+    except ValueError:
+        return False
+
+
+def _options(place: NatsPlace) -> dict[str, Any]:
+    given = place.settings
+    options: dict[str, Any] = {
+        "user": given.user,
+        "password": given.password,
+        "token": given.token,
+        "user_credentials": given.credentials,
+        "nkeys_seed": given.nkey,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    if place.is_secure:
+        options["tls"] = client_context("NATS_", given.authority, given.certificate, given.key)
+    return options | {
+        "name": "ripple",
+        "connect_timeout": CONNECT_S,
+        "allow_reconnect": True,
+        "max_reconnect_attempts": 3,
+        "reconnect_time_wait": 0.5,
+    }

@@ -1,0 +1,221 @@
+"""What a change of a row says as a record: its columns, what was before, what happened and when."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from ripple.connectors.postgres.messages import Unchanged
+from ripple.connectors.raw_record import raw_of_values
+from ripple.connectors.record_shape import TYPE_WORDS, value_type
+from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ripple.connectors.postgres.messages import Change, Column, Value
+    from ripple.connectors.record_shape import RecordShape
+    from ripple.model.schema.types import Field
+
+OPERATION = "operation"
+COMMITTED = "committed_ns"
+BEFORE = "before_"
+
+_BOOLEAN, _INTEGERS, _TIMES = 16, (20, 21, 23, 26), (1082, 1114, 1184)
+_NUMERIC, _FLOATS = 1700, (700, 701)
+_TYPES = {
+    pa.bool_(): (_BOOLEAN,),
+    pa.int64(): (*_INTEGERS, _NUMERIC, *_TIMES),
+    pa.float64(): (*_INTEGERS, _NUMERIC, *_FLOATS),
+}
+_WORDS = {kind: words.split()[-1] for kind, words in TYPE_WORDS.items()} | {
+    pa.bool_(): "truth value"
+}
+_OWN = {OPERATION: pa.string(), COMMITTED: pa.int64()}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_BARE = re.compile(rb"-?[0-9][0-9.eE+-]*|NaN|-?Infinity")
+
+
+class _Taken(NamedTuple):
+    """Where a field's value comes from: column ``at`` of a row, and how it is written as JSON."""
+
+    head: str
+    of: str
+    at: int
+    is_key: bool
+    is_before: bool
+    written: Callable[[str, bytes], str]
+
+
+class Rows:
+    """Makes JSON of changes of a table whose columns are these, for records of a shape.
+
+    A field is a column of its name; ``before_`` and a column's name is what that was; ``operation``
+    and ``committed_ns`` are of the change. Raises InputError for columns that do not fit.
+    """
+
+    def __init__(self, name: str, columns: Sequence[Column], shape: RecordShape) -> None:
+        self._names = [column.name for column in columns]
+        places = {column.name: (at, column) for at, column in enumerate(columns)}
+        self._own: list[str] = []
+        self._taken: list[_Taken] = []
+        for field in shape.schema.fields:
+            of, is_before = column_of(field.name)
+            if of is None:
+                _check_own(name, field, self._names)
+                self._own.append(field.name)
+                continue
+            kind, is_optional = value_type(field)
+            found = places.get(of)
+            if found is None and not is_optional:
+                raise InputError(
+                    f"{name} has no column {of!r}, and the record has a field {field.name!r}: it "
+                    f"has {', '.join(self._names)}"
+                )
+            if is_before and field.name in places:
+                raise InputError(
+                    f"{name} has a column {field.name!r}, which is how records call what "
+                    f"{of!r} was: leave one of the two out of the publication"
+                )
+            if found is None:
+                continue
+            at, column = found
+            if not _fits(column.type_number, kind):
+                raise InputError(
+                    f"{name} has a column {of!r} of a type that no {_WORDS[kind]} comes from, "
+                    f"which the field {field.name!r} is"
+                )
+            head, written = f"{json.dumps(field.name)}: ", _written(column.type_number, kind)
+            self._taken.append(_Taken(head, of, at, column.is_key, is_before, written))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that are taken."""
+        return frozenset(one.of for one in self._taken)
+
+    def document(self, change: Change, committed_ns: int) -> bytes:
+        """Return a change as JSON. Raises InputError for what no record can be made of."""
+        if change.operation == "truncate":
+            raise InputError("the table was emptied (TRUNCATE), and its rows are not named")
+        row = change.new if change.new is not None else change.old
+        if row is None or len(row) != len(self._names):
+            raise InputError("the change has other columns than its table")
+        members = []
+        for name in self._own:
+            said = f'"{change.operation}"' if name == OPERATION else str(committed_ns)
+            members.append(f'"{name}": {said}')
+        for one in self._taken:
+            value = row[one.at]
+            if one.is_before or isinstance(value, Unchanged):
+                value = _looked_up(change, one, value)
+            if value is not None:
+                members.append(one.head + one.written(one.of, value))
+        return f"{{{', '.join(members)}}}".encode()
+
+    def raw(self, change: Change) -> bytes:
+        """Return what is kept of a change that was refused."""
+        row = change.new or change.old or ()
+        values = {
+            name: value.decode("utf-8", "surrogateescape")
+            for name, value in zip(self._names, row, strict=False)
+            if isinstance(value, bytes)
+        }
+        return raw_of_values({OPERATION: change.operation, **values})
+
+
+def column_of(field: str) -> tuple[str | None, bool]:
+    """Return of which column a field is, None of none, and whether it is what that was before."""
+    if field in _OWN:
+        return None, False
+    if field.startswith(BEFORE) and len(field) > len(BEFORE):
+        return field.removeprefix(BEFORE), True
+    return field, False
+
+
+def unknown_at_delete(shape: RecordShape, key: frozenset[str]) -> list[str]:
+    """Return the columns that records must have and a delete does not tell, which names a key."""
+    found = []
+    for field in shape.schema.fields:
+        of, is_before = column_of(field.name)
+        if of is not None and not is_before and of not in key and not value_type(field)[1]:
+            found.append(of)
+    return found
+
+
+def _check_own(name: str, field: Field, columns: Sequence[str]) -> None:
+    if field.name in columns:
+        raise InputError(
+            f"{name} has a column {field.name!r}, which is what records call something else of "
+            "each change: leave it out of the publication"
+        )
+    if value_type(field)[0] != _OWN[field.name]:
+        raise InputError(f"the field {field.name!r} must be {TYPE_WORDS[_OWN[field.name]]}")
+
+
+def _fits(number: int, kind: pa.DataType) -> bool:
+    return number != _BOOLEAN if kind == pa.string() else number in _TYPES[kind]
+
+
+def _looked_up(change: Change, one: _Taken, value: Value) -> bytes | None:
+    """Return what a column was, or is where the row before tells it. Raises InputError.
+
+    What it was is None of a row that was not there, and where nobody says; a key that is not said
+    to have been another one is what it is.
+    """
+    old = change.old[one.at] if change.old is not None else None
+    if isinstance(value, Unchanged) and change.is_old_whole:
+        value = old
+    if one.is_before:
+        if change.operation == "insert":
+            return None
+        if change.old is not None:
+            value = old
+        elif not one.is_key:
+            return None
+    if isinstance(value, Unchanged):
+        raise InputError(
+            f"{one.of} is long, stored apart (TOAST) and did not change: the server tells it with "
+            "REPLICA IDENTITY FULL alone"
+        )
+    return value
+
+
+def _written(number: int, kind: pa.DataType) -> Callable[[str, bytes], str]:
+    if kind == pa.string():
+        return _text
+    if number == _BOOLEAN:
+        return _truth
+    return _time if number in _TIMES else _number
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return json.dumps(value.decode(), ensure_ascii=False)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not valid UTF-8") from error
+
+
+def _truth(_: str, value: bytes) -> str:
+    return "true" if value == b"t" else "false"
+
+
+def _number(name: str, value: bytes) -> str:
+    if not _BARE.fullmatch(value):
+        raise InputError(f"{name} is no number")
+    return value.decode()
+
+
+def _time(name: str, value: bytes) -> str:
+    """Return a time as nanoseconds since 1970; one without a zone is UTC."""
+    try:
+        time = datetime.fromisoformat(value.decode())
+    except ValueError as error:  # infinity, and years that no datetime has
+        raise InputError(f"{name} is a time that no nanoseconds hold") from error
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return str((time - _EPOCH) // _MICROSECOND * 1000)

@@ -1,0 +1,21 @@
+"""Streams of Redis: which places they are; what opens them is imported when one is wanted."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="redis",
+    form="redis:[//HOST[:PORT]/]STREAM",
+    source=Use(
+        "ripple.connectors.redis.opening:open_source",
+        "from where it begins to its end as the run begins",
+    ),
+    continued_source=Use(
+        "ripple.connectors.redis.opening:open_inputs",
+        "from where the run before was, or an error if that was trimmed; with `--follow` it waits "
+        "for more",
+    ),
+    settings="ripple.connectors.redis.uri:Settings",
+    check="ripple.connectors.redis.opening:check",
+    identity="ripple.connectors.redis.opening:identity",
+    discover="ripple.connectors.redis.opening:discover",
+)

@@ -1,0 +1,97 @@
+"""Streams of Redis, opened as places of the connector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from ripple.connectors.background import Background
+from ripple.connectors.formats.json import JsonValues
+from ripple.connectors.inputs_source import InputsSource
+from ripple.connectors.redis.inputs import RedisInputs
+from ripple.connectors.redis.page import NOTHING, page_of
+from ripple.connectors.redis.session import FAILURES, client_of, told
+from ripple.connectors.redis.uri import RedisPlace
+from ripple.connectors.settings import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from redis.asyncio import Redis
+
+    from ripple.connectors.connector import Reading
+    from ripple.connectors.redis.page import Page
+
+T = TypeVar("T")
+STREAMS_MAX = 1000
+
+
+def open_source(path: str, reading: Reading) -> InputsSource:
+    """Return the stream up to its present end; raises InputError."""
+    inputs = _inputs(path, reading, is_alone=True)
+    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
+
+
+def open_inputs(path: str, reading: Reading) -> RedisInputs:
+    """Return the stream; raises InputError."""
+    return _inputs(path, reading, is_alone=False)
+
+
+def check(path: str) -> str:
+    """Connect, and tell what is there; raises InputError."""
+    place = RedisPlace.parse(path)
+
+    async def asked(client: Redis) -> Page | None:
+        return await page_of(client, place, NOTHING, 1)
+
+    page = _asked(place, asked)
+    if page is None:
+        return f"a server of Redis answers at {place.server}; there is no stream {place.stream} yet"
+    return f"a stream of {page.end - page.first} entries, from {page.first} to {page.end}"
+
+
+def identity(path: str) -> str:
+    """Return what tells a stream from others."""
+    return str(RedisPlace.parse(path))
+
+
+def discover(path: str) -> list[Stream]:
+    """Return the streams of a server, not all of many; raises InputError."""
+    place = RedisPlace.parse(path)
+
+    async def asked(client: Redis) -> list[bytes]:
+        found: list[bytes] = []
+        async for name in client.scan_iter(count=1000, _type="stream"):
+            found.append(name)
+            if len(found) == STREAMS_MAX:
+                break
+        return sorted(found)
+
+    return [
+        Stream(RedisPlace.written(place.server, name), replayable=True)
+        for name in _asked(place, asked)
+    ]
+
+
+def _inputs(path: str, reading: Reading, *, is_alone: bool) -> RedisInputs:
+    return RedisInputs(
+        RedisPlace.parse(path),
+        JsonValues(reading.shape),
+        name=reading.name,
+        batch_rows=reading.batch_rows,
+        follow=reading.follow,
+        is_alone=is_alone,
+    )
+
+
+def _asked(place: RedisPlace, what: Callable[[Redis], Awaitable[T]]) -> T:
+    async def asked() -> T:
+        client = client_of(place)
+        try:
+            return await what(client)
+        except FAILURES as error:
+            raise told(place, error) from error
+        finally:
+            await client.aclose()
+
+    with Background() as loop:
+        return loop.call(asked())

@@ -1,0 +1,91 @@
+"""Places of streams, as users write them: ``redis:STREAM`` or ``redis://HOST:PORT/STREAM``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from ripple.connectors.settings import setting, settings_from
+from ripple.core.errors import ConnectorError, InputError
+from ripple.world.addresses import is_loopback
+
+PREFIX = "redis:"
+FORM = "redis:[//HOST[:PORT]/]STREAM"
+PORT = 6379
+HERE = f"127.0.0.1:{PORT}"
+
+_PLACE = re.compile(r"(//(?P<server>[^/@]+)/)?(?P<stream>([^\s/?#%]|%[0-9A-Fa-f]{2}){1,600})")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment says: nothing of it is ever part of a place."""
+
+    server: str | None = setting(
+        "HOST:PORT, unless the place says it", variable="REDIS_SERVER", default=None
+    )
+    database: int = setting("which of the server's", variable="REDIS_DATABASE", default=0)
+    user: str | None = setting("who connects", variable="REDIS_USER", default=None)
+    password: str | None = setting(
+        "of the user", variable="REDIS_PASSWORD", default=None, secret=True
+    )
+    authority: str | None = setting("a file: who signs servers", variable="REDIS_CA", default=None)
+    certificate: str | None = setting("a file: our own", variable="REDIS_CERT", default=None)
+    key: str | None = setting("a file: its key", variable="REDIS_KEY", default=None)
+    tls: bool | None = setting(
+        "by default if not on this machine", variable="REDIS_TLS", default=None
+    )
+
+
+class RedisPlace(NamedTuple):
+    """A stream, as it is written in a place, and where its server is."""
+
+    server: str
+    stream: str
+    settings: Settings
+
+    @classmethod
+    def parse(cls, path: str) -> RedisPlace:
+        """Return what stands behind the scheme. Raises InputError."""
+        if "@" in path:
+            raise InputError(
+                "a redis: place has no user and no password, which others could read there: set "
+                "REDIS_USER and REDIS_PASSWORD"
+            )
+        found = _PLACE.fullmatch(path)
+        if found is None:
+            raise InputError(
+                f"cannot tell which stream {PREFIX}{path} is: it must be {FORM}, in whose name "
+                "others than letters, digits and -_.:{} are written as %2F for /, %20 for a space"
+            )
+        try:
+            settings = settings_from("redis", Settings, os.environ)
+        except ConnectorError as error:
+            raise InputError(str(error)) from error
+        server = found["server"] or settings.server or HERE
+        if not re.search(r":[0-9]+$", server):
+            server = f"{server}:{PORT}"
+        return cls(server, found["stream"], settings)
+
+    @classmethod
+    def written(cls, server: str, key: bytes) -> str:
+        """Return the place of a stream of a server."""
+        return f"{PREFIX}//{server}/{quote_from_bytes(key, safe=':{}')}"
+
+    @property
+    def key(self) -> bytes:
+        """The stream's name in its server."""
+        return unquote_to_bytes(self.stream)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the connection must be by TLS: a server elsewhere shows a certificate."""
+        tls = self.settings.tls
+        return not is_loopback(self.server) if tls is None else tls
+
+    def __str__(self) -> str:
+        """Return the place, with its server."""
+        return f"{PREFIX}//{self.server}/{self.stream}"

@@ -1,0 +1,102 @@
+"""Transforms in their order: what they need of a source, and what they make of what it brings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.raw_record import raw_of
+from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.transforms.steps import MaskText, Passing, Transform, transform_of
+from ripple.connectors.validation import screened
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+from ripple.model.schema.types import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from ripple.connectors.validation import Shown
+
+HIDDEN = b"not shown: some of its fields are masked"
+
+
+def transforms_of(said: Mapping[str, Any]) -> list[Transform]:
+    """Return the transforms that a TOML file says. Raises InputError."""
+    tables = said.get("transform")
+    if [*said] != ["transform"] or not isinstance(tables, list):
+        raise InputError("it has [[transform]] tables, and nothing else")
+    found = []
+    for number, table in enumerate(tables, 1):
+        try:
+            found.append(transform_of(table))
+        except InputError as error:
+            raise InputError(f"transform {number}: {error}") from error
+    return found
+
+
+class Chain:
+    """What lies between a source and records of ``shape``; ``needed`` is what the source brings.
+
+    Offsets stay what they are: a record that is left out is a hole, and one that a transform makes
+    nothing of is a rejected record. Checks count behind the last transform. Where something is
+    masked, what a source refuses is not shown: nobody knows what stands in it.
+    """
+
+    def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:
+        """Read what a TOML file says. Raises InputError."""
+        self._shape = shape
+        self._transforms = transforms_of(said)
+        fields = {field.name: field for field in shape.schema.fields}
+        for number in range(len(self._transforms), 0, -1):
+            try:
+                fields = self._transforms[number - 1].needs(fields)
+            except InputError as error:
+                raise InputError(f"transform {number}: {error}") from error
+        schema = Schema(shape.schema.name, tuple(fields.values()), shape.schema.version)
+        self.needed = RecordShape(schema)
+        self._hides = any(isinstance(one, MaskText) for one in self._transforms)
+
+    def name_of(self, field: str) -> str | None:
+        """Return what a field of the source is called behind this; None if it is changed."""
+        name: str | None = field
+        for transform in self._transforms:
+            name = None if name is None else transform.called(name)
+        return name
+
+    def batch(self, batch: Batch) -> Batch:
+        """Return what becomes of a batch."""
+        passing = Passing(batch.records)
+        for transform in self._transforms:
+            transform.apply(passing)
+        refused = np.zeros(len(passing.stays), bool)
+        refused[[*passing.refused]] = True
+        kept = np.flatnonzero(passing.stays | refused)
+        names = [field.name for field in self._shape.schema.fields]
+        records = pa.RecordBatch.from_arrays([passing.columns[name] for name in names], names)
+        place = {int(row): at for at, row in enumerate(kept)}
+        reasons = {place[row]: reason for row, reason in passing.refused.items()}
+        shown = None if self._hides else _shown(batch.records, kept)
+        found = screened(records.take(pa.array(kept)), self._shape, 0, reasons, shown)
+        offsets = batch.offsets()[kept]
+        rejected = [
+            *(replace(bad, raw=HIDDEN) if self._hides else bad for bad in batch.rejected),
+            *(replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected),
+        ]
+        return Batch(
+            found.records,
+            batch.next_offset,
+            tuple(sorted(rejected, key=lambda bad: bad.offset)),
+            offsets[found.offsets()],
+            batch.watermark_ns,
+        )
+
+
+def _shown(records: pa.RecordBatch, kept: npt.NDArray[np.int64]) -> Shown:
+    """Show records as the source has them."""
+    return lambda row: (None, raw_of(records, int(kept[row])))

@@ -1,0 +1,141 @@
+"""``through:FILE.toml,PLACE``: what stands behind the comma, through what stands in the file."""
+
+from __future__ import annotations
+
+import tomllib
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.contract import is_source
+from ripple.connectors.inputs import Signal, is_inputs, keyed_by
+from ripple.connectors.installed import load
+from ripple.connectors.transforms.chain import Chain, transforms_of
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.connectors.connector import Reading
+    from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.inputs import Inputs
+    from ripple.connectors.registry import Uri
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Marker
+
+FILE_BYTES_MAX = 1 << 20
+
+
+def open_source(path: str, reading: Reading) -> ThroughSource:
+    """Return the source; raises InputError, and as the place behind it does."""
+    chain, place = _chain(path, reading)
+    inner = _found(place, "source").opened(replace(reading, shape=chain.needed), is_source)
+    return ThroughSource(inner, chain)
+
+
+def open_inputs(path: str, reading: Reading) -> ThroughInputs:
+    """Return the inputs; raises InputError, and as the place behind them does."""
+    chain, place = _chain(path, reading)
+    asked = replace(reading, shape=chain.needed)
+    return ThroughInputs(_found(place, "continued_source").opened(asked, is_inputs), chain)
+
+
+def behind(path: str) -> str | None:
+    """Return the file or folder that is read in the end; see Connector."""
+    found = _found(_divided(path)[1], "source")
+    return None if found.connector.path_of is None else found.connector.path_of(found.path)
+
+
+def check(path: str) -> str:
+    """Read the file, and check the place behind it; raises InputError."""
+    file, place = _divided(path)
+    with _naming(file):
+        transforms = transforms_of(_said(file))
+    found = _found(place, "source")
+    told = f"before {place}"
+    if found.connector.check:
+        inner = load(found.connector.scheme, found.connector.package, found.connector.check)
+        told = f"{told}: {inner(found.path)}"
+    return f"transforms: {len(transforms)}, {told}"
+
+
+class ThroughSource:
+    """A source whose records are transformed; see Source."""
+
+    def __init__(self, inner: MarkedSource, chain: Chain) -> None:
+        self.name = inner.name
+        self._inner, self._chain = inner, chain
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
+        """Yield what becomes of each batch; see MarkedSource."""
+        for entry in self._inner.batches(from_offset):
+            yield self._chain.batch(entry) if isinstance(entry, Batch) else entry
+
+    def close(self) -> None:
+        """Close what is behind it."""
+        self._inner.close()
+
+
+class ThroughInputs:
+    """Inputs whose records are transformed: all else is as it is behind them; see Inputs."""
+
+    def __init__(self, inner: Inputs, chain: Chain) -> None:
+        self._inner, self._chain = inner, chain
+
+    @property
+    def keyed_by(self) -> tuple[str, ...] | None:
+        """By which fields partitions were chosen; None where a transform changes one."""
+        names = keyed_by(self._inner)
+        found = None if names is None else [self._chain.name_of(name) for name in names]
+        return None if found is None or None in found else tuple(map(str, found))
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return what becomes of the next entry; see Inputs."""
+        said = self._inner.next(cut)
+        if isinstance(said, Signal) or not isinstance(said[1], Batch):
+            return said
+        return said[0], self._chain.batch(said[1])
+
+    def __getattr__(self, name: str) -> Any:
+        """Leave the rest to the inputs behind this."""
+        return getattr(self._inner, name)
+
+
+def _chain(path: str, reading: Reading) -> tuple[Chain, str]:
+    file, place = _divided(path)
+    with _naming(file):
+        return Chain(_said(file), reading.shape), place
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Let what is wrong say in which file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from error
+    except (InputError, ValueError) as error:  # or no UTF-8, or no TOML
+        raise InputError(f"{file}: {error}") from error
+
+
+def _said(file: str) -> dict[str, Any]:
+    with Path(file).open("rb") as opened:
+        data = opened.read(FILE_BYTES_MAX + 1)
+    if len(data) > FILE_BYTES_MAX:
+        raise InputError(f"it has more than {FILE_BYTES_MAX} bytes")
+    return tomllib.loads(data.decode())
+
+
+def _divided(path: str) -> tuple[str, str]:
+    file, comma, place = path.partition(",")
+    if not (file and comma and place):
+        raise InputError(f"cannot tell what through:{path} is: it must be through:FILE.toml,PLACE")
+    return file, place
+
+
+def _found(place: str, use: Any) -> Uri:
+    from ripple.connectors.registry import find  # noqa: PLC0415 - which knows this module
+
+    return find(place, use)

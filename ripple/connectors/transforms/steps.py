@@ -1,0 +1,294 @@
+"""What may happen to records before they count: rename, read a time, mask, leave out. No I/O.
+
+Each transform knows which fields it needs for those that are wanted behind it, and makes these of
+them, whole columns at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ripple.connectors.record_shape import value_type
+from ripple.core.errors import InputError
+from ripple.core.frozen import frozen
+from ripple.model.schema.types import Bool, Field, FieldType, Float, Int64, Option, String
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy.typing as npt
+
+    Flags = npt.NDArray[np.bool_]
+    Fields = dict[str, Field]
+    Columns = dict[str, pa.Array]
+
+MASKED = "****"
+UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+ISO = "iso"
+_COMPARE = {"above": pc.greater, "below": pc.less}
+
+
+class Passing:
+    """The records of a batch on their way: columns, what is wrong with some, which stay."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self.columns: Columns = dict(zip(records.schema.names, records.columns, strict=True))
+        self.refused: dict[int, str] = {}
+        self.stays: Flags = np.ones(records.num_rows, bool)
+
+    def refuse(self, rows: Flags, reason: str) -> None:
+        """Note what is wrong with rows; the first thing counts."""
+        for row in np.flatnonzero(rows).tolist():
+            self.refused.setdefault(row, reason)
+
+
+class Transform(Protocol):
+    """One of them."""
+
+    def needs(self, fields: Fields) -> Fields:
+        """Return the fields it needs so that these are behind it. Raises InputError."""
+
+    def called(self, field: str) -> str | None:
+        """Return what a field before it is called behind it; None where its values change."""
+
+    def apply(self, passing: Passing) -> None:
+        """Make its columns of those before it."""
+
+
+@frozen
+class RenameFields:
+    """Fields that have another name in the source. names: from the source's name to ours."""
+
+    names: Mapping[str, str]
+
+    def needs(self, fields: Fields) -> Fields:
+        """Return the fields under the source's names."""
+        back = {ours: theirs for theirs, ours in self.names.items()}
+        if len(back) < len(self.names):
+            raise InputError("two fields become one")
+        for ours, theirs in back.items():
+            _known(fields, ours)
+            if theirs in fields and theirs not in back:
+                raise InputError(f"{theirs!r} becomes {ours!r}, and is wanted, too")
+        return {
+            name: replace(field, name=name)
+            for old, field in fields.items()
+            for name in [back.get(old, old)]
+        }
+
+    def called(self, field: str) -> str | None:
+        """Return the name that it gives."""
+        return self.names.get(field, field)
+
+    def apply(self, passing: Passing) -> None:
+        """Rename."""
+        passing.columns = {self.names.get(name, name): of for name, of in passing.columns.items()}
+
+
+@frozen
+class ReadTime:
+    """A time that the source has as text, or as a number of some unit; ours is nanoseconds."""
+
+    field: str
+    unit: str
+
+    def needs(self, fields: Fields) -> Fields:
+        """Return the field as the source has it."""
+        field = _known(fields, self.field)
+        if value_type(field)[0] != pa.int64():
+            raise InputError(f"{self.field!r} is no number of nanoseconds")
+        if self.unit != ISO:
+            return fields
+        kind = Option(String()) if isinstance(field.type, Option) else String()
+        return fields | {self.field: replace(field, type=kind)}
+
+    def called(self, field: str) -> str | None:
+        """Return the same name, unless this is the field."""
+        return None if field == self.field else field
+
+    def apply(self, passing: Passing) -> None:
+        """Bring it to nanoseconds."""
+        column = passing.columns[self.field]
+        found = _parsed(column) if self.unit == ISO else _scaled(column, UNITS_NS[self.unit])
+        lost = found.is_null().to_numpy(zero_copy_only=False)
+        lost &= column.is_valid().to_numpy(zero_copy_only=False)
+        passing.refuse(lost, f"{self.field} is no time")
+        passing.columns[self.field] = found
+
+
+@frozen
+class MaskText:
+    """Text of which only the last characters may be seen. keep: how many; none of shorter ones."""
+
+    field: str
+    keep: int
+
+    def needs(self, fields: Fields) -> Fields:
+        """Return the fields as they are."""
+        if value_type(_known(fields, self.field))[0] != pa.string():
+            raise InputError(f"{self.field!r} is no text, and only text can be masked")
+        return fields
+
+    def called(self, field: str) -> str | None:
+        """Return the same name, unless this is the field."""
+        return None if field == self.field else field
+
+    def apply(self, passing: Passing) -> None:
+        """Mask it; what is null stays null."""
+        column = passing.columns[self.field]
+        shown = MASKED
+        if self.keep:
+            tail = pc.utf8_slice_codeunits(column, -self.keep)
+            is_long = pc.greater(pc.utf8_length(column), self.keep)
+            shown = pc.if_else(is_long, pc.binary_join_element_wise(MASKED, tail, ""), MASKED)
+        passing.columns[self.field] = pc.if_else(column.is_valid(), shown, None).cast(pa.string())
+
+
+@frozen
+class KeepWhere:
+    """Only records of which all comparisons with a field are true: neither false nor null."""
+
+    field: str
+    comparisons: Mapping[str, Any]
+
+    def needs(self, fields: Fields) -> Fields:
+        """Return the fields, and the one that is compared, even if nobody wants it behind this."""
+        values = [
+            value
+            for given in self.comparisons.values()
+            for value in (given if isinstance(given, list) else [given])
+        ]
+        kinds = [_TYPES.get(type(value)) for value in values]
+        is_number = Float() in kinds and all(kind in (Int64(), Float()) for kind in kinds)
+        kind = Float() if is_number else next(iter(kinds), None)
+        if kind is None or not (is_number or all(one == kind for one in kinds)):
+            raise InputError(f"{self.field!r} is compared with no value, or with several types")
+        if self.field not in fields:
+            return fields | {self.field: Field(self.field, Option(kind))}
+        wanted, _ = value_type(fields[self.field])
+        given, _ = value_type(Field(self.field, kind))
+        if given != wanted and not (given == pa.int64() and wanted == pa.float64()):
+            raise InputError(f"{self.field!r} is {wanted}, and compared with {given}")
+        return fields
+
+    def called(self, field: str) -> str | None:
+        """Return the same name: what stays is as it was."""
+        return field
+
+    def apply(self, passing: Passing) -> None:
+        """Leave the others out."""
+        column = passing.columns[self.field]
+        for name, given in self.comparisons.items():
+            passing.stays &= pc.fill_null(_compared(column, name, given), False).to_numpy(
+                zero_copy_only=False
+            )
+
+
+_TYPES: dict[type, FieldType] = {str: String(), int: Int64(), float: Float(), bool: Bool()}
+
+
+def transform_of(given: Mapping[str, Any]) -> Transform:
+    """Return the transform that a table of a TOML file says. Raises InputError."""
+    kinds = [name for name in _TRANSFORMS if name in given]
+    if len(kinds) != 1:
+        raise InputError(
+            f"it is one of {', '.join(_TRANSFORMS)}, and has {', '.join(given) or 'none'}"
+        )
+    (kind,) = kinds
+    known, made = _TRANSFORMS[kind]
+    unknown = [name for name in given if name not in (kind, *known)]
+    if unknown:
+        raise InputError(f"{kind} has no {unknown[0]!r}: it has {', '.join(known) or 'no more'}")
+    return made(given)
+
+
+def _rename(given: Mapping[str, Any]) -> Transform:
+    names = given["rename"]
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise InputError('rename is a table of names: rename = { px = "price" }')
+    return RenameFields(names)
+
+
+def _timestamp(given: Mapping[str, Any]) -> Transform:
+    unit = given.get("from")
+    if unit not in (*UNITS_NS, ISO):
+        raise InputError(f"timestamp is from one of {', '.join((*UNITS_NS, ISO))}, not {unit!r}")
+    return ReadTime(_name(given, "timestamp"), unit)
+
+
+def _mask(given: Mapping[str, Any]) -> Transform:
+    keep = given.get("keep", 0)
+    if type(keep) is not int or keep < 0:
+        raise InputError(f"mask keeps a number of characters, not {keep!r}")
+    return MaskText(_name(given, "mask"), keep)
+
+
+def _filter(given: Mapping[str, Any]) -> Transform:
+    comparisons = {name: value for name, value in given.items() if name != "filter"}
+    if not comparisons:
+        raise InputError("filter needs is, is_not, above or below")
+    for name in _COMPARE:
+        if type(comparisons.get(name, 0)) not in (int, float):
+            raise InputError(f"filter has {name} a number, not {comparisons[name]!r}")
+    return KeepWhere(_name(given, "filter"), comparisons)
+
+
+_TRANSFORMS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Transform]]] = {
+    "rename": ((), _rename),
+    "timestamp": (("from",), _timestamp),
+    "mask": (("keep",), _mask),
+    "filter": (("is", "is_not", *_COMPARE), _filter),
+}
+
+
+def _name(given: Mapping[str, Any], kind: str) -> str:
+    name = given[kind]
+    if not isinstance(name, str):
+        raise InputError(f"{kind} is the name of a field, not {name!r}")
+    return name
+
+
+def _known(fields: Fields, name: str) -> Field:
+    if name not in fields:
+        raise InputError(f"there is no field {name!r}: there are {', '.join(fields)}")
+    return fields[name]
+
+
+def _compared(column: pa.Array, name: str, given: Any) -> pa.Array:
+    if name in _COMPARE:
+        return _COMPARE[name](column, pa.scalar(given))
+    values = pa.array(given if isinstance(given, list) else [given], column.type)
+    found = pc.and_(pc.is_in(column, values), column.is_valid())
+    return found if name == "is" else pc.and_(pc.invert(found), column.is_valid())
+
+
+def _scaled(column: pa.Array, ns: int) -> pa.Array:
+    """Return numbers times ``ns``; null where they are too large."""
+    most = (2**63 - 1) // ns
+    fits = pc.and_(pc.less_equal(column, most), pc.greater_equal(column, -most))
+    return pc.multiply(pc.if_else(fits, column, None), ns)
+
+
+def _parsed(column: pa.Array) -> pa.Array:
+    """Return times of ISO 8601 as nanoseconds, UTC where they name no zone; null for no times."""
+    try:
+        return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        values = pc.dictionary_encode(column)
+        times = pa.array([_time(one) for one in values.dictionary.to_pylist()], pa.int64())
+        return times.take(values.indices)
+
+
+def _time(text: str) -> int | None:
+    for zone in ("UTC", None):
+        try:
+            time: int = pa.scalar(text).cast(pa.timestamp("ns", zone)).value
+        except pa.ArrowInvalid:
+            continue
+        return time
+    return None

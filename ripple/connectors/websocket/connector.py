@@ -1,0 +1,14 @@
+"""Feeds over websockets; what opens them is imported when one is wanted."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="ws",
+    form="ws://HOST[:PORT]/PATH",
+    source=Use(
+        "ripple.connectors.websocket.source:open_plain",
+        "from when it connects until the server ends it, once; what is missing is said",
+    ),
+    settings="ripple.connectors.websocket.uri:Settings",
+    check="ripple.connectors.websocket.source:check_plain",
+)

@@ -1,0 +1,14 @@
+"""Feeds over websockets by TLS; what opens them is imported when one is wanted."""
+
+from ripple.connectors.connector import Connector, Use
+
+CONNECTOR = Connector(
+    scheme="wss",
+    form="wss://HOST[:PORT]/PATH",
+    source=Use(
+        "ripple.connectors.websocket.source:open_secure",
+        "from when it connects until the server ends it, once; what is missing is said",
+    ),
+    settings="ripple.connectors.websocket.uri:Settings",
+    check="ripple.connectors.websocket.source:check_secure",
+)

@@ -1,0 +1,69 @@
+"""The numbers of a feed's messages: what has come before, and what never came. No I/O."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from ripple.core.errors import InputError
+
+
+class Verdict(Enum):
+    """What a message is, by its number."""
+
+    NEW = "new"
+    REPEATED = "repeated"
+
+
+class Gap(NamedTuple):
+    """The numbers that are missing, both ends included; the message behind them is new."""
+
+    first: int
+    last: int
+
+
+class Sequence:
+    """Counts messages that are numbered one by one.
+
+    A server that is asked to go on repeats no more than the last message; one that is not has gone
+    on counting meanwhile. What comes again on a connection is what came on it behind its first
+    number. All else has begun anew.
+
+    Invariant: ``last`` is the highest number so far, None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self._asked: int | None = None
+        self._first: int | None = None  # of the connection
+        self._before: int | None = None  # likewise
+
+    def connected(self, asked: int | None) -> None:
+        """Begin with a connection. asked: the number behind which its server shall go on."""
+        self._asked, self._first, self._before = asked, None, None
+
+    def take(self, number: int) -> Verdict | Gap:
+        """Return what the message of a number is.
+
+        Raises InputError for numbers that have begun anew: what they mean nobody can tell.
+        """
+        before = self.last
+        if before is not None and self._is_anew(number, before):
+            raise InputError(
+                f"the feed counts anew: number {number} comes after {before} was there. Start the "
+                "run again; a feed that repeats what was there needs WS_RESUME"
+            )
+        self._before = number
+        if self._first is None:
+            self._first = number
+        if before is not None and number <= before:
+            return Verdict.REPEATED
+        self.last = number
+        if before is None or number == before + 1:
+            return Verdict.NEW
+        return Gap(before + 1, number - 1)
+
+    def _is_anew(self, number: int, last: int) -> bool:
+        if self._first is None or self._before is None:
+            return number < self._asked if self._asked is not None else number <= last
+        return number <= self._first and number < self._before

@@ -1,0 +1,166 @@
+"""A process that works until it is told to end: settings, signals, exit codes.
+
+Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work, or not complete what it had;
+3 a schema does not fit; 130 ended by Ctrl+C. A second signal ends it at once. With
+``--end-with-stdin`` it ends, too, with who has started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from ripple.control import event_loop, process
+from ripple.control.secrets import without_secrets
+from ripple.core.errors import RippleError, SchemaError
+from ripple.core.settings import (
+    CONFIG_VARIABLE,
+    Arguments,
+    InForce,
+    Setting,
+    SettingsError,
+    arguments,
+    help_text,
+    mistyped,
+    read_file,
+)
+
+EXIT_SCHEMA = 3  # as of ripple.cli.lib.exits
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Settings(Protocol):
+    """What a process runs with."""
+
+    @property
+    def end_with_stdin(self) -> bool:
+        """Whether to end in good order once nobody holds the other end of standard input."""
+
+    @property
+    def origins(self) -> Mapping[str, InForce]:
+        """Where each value came from."""
+
+    @property
+    def text(self) -> str:
+        """What ``--check-config`` prints."""
+
+
+S = TypeVar("S", bound=Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon(Generic[S]):
+    """A kind of process.
+
+    ready: what it does before it has an event loop, such as to load a user's code; returns what
+    runs until the event is set, and ends in good order. flags: of the arguments as given.
+    """
+
+    program: str
+    settings: tuple[Setting, ...]
+    load: Callable[[Arguments, Mapping[str, str], Mapping[str, object]], S]
+    ready: Callable[[S], Callable[[asyncio.Event], Awaitable[None]]]
+    flags: Callable[[Sequence[str]], Sequence[str]] = list
+
+    def main(self, given: Sequence[str]) -> int:
+        """Run the process; return its exit code."""
+        process.begin()
+        try:
+            return self._main(given)
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
+        except OSError as error:  # some of ours are such, too: a lock that is held
+            named = f"{error.filename}: " if error.filename is not None else ""
+            process.write(without_secrets(f"{self.program}: {named}{error.strerror or error}\n"))
+            return 1
+        except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
+            process.write(without_secrets(f"{self.program}: {error}\n"))
+            return EXIT_SCHEMA if isinstance(error, SchemaError) else 1
+        finally:
+            process.standard_error.flush()
+
+    def _main(self, given: Sequence[str]) -> int:
+        said = arguments(self.settings, self.flags(given))
+        if said.is_help:
+            sys.stdout.write(help_text(self.program, self.settings))
+            sys.stdout.flush()
+            return 0
+        config = said.config or os.environ.get(CONFIG_VARIABLE)
+        for line in mistyped(self.settings, os.environ):
+            process.write(f"{self.program}: {line}\n")
+        settings = self.load(said, os.environ, _file(config))
+        if said.is_check:
+            sys.stdout.write(settings.text)
+            sys.stdout.flush()
+            return 0
+        numbers = [number for number in SIGNALS if not _is_of_nohup(number)]
+        for number in numbers:
+            signal.signal(number, _end_at_once)  # nothing has been done yet
+        work = self.ready(settings)
+        return event_loop.run(self._run(work, numbers, settings))
+
+    async def _run(
+        self,
+        work: Callable[[asyncio.Event], Awaitable[None]],
+        numbers: Sequence[signal.Signals],
+        settings: S,
+    ) -> int:
+        ending, code = asyncio.Event(), 0
+
+        def end(number: signal.Signals) -> None:
+            nonlocal code
+            if ending.is_set():
+                os._exit(128 + number)
+            code = _code_of(number)
+            ending.set()
+
+        loop = asyncio.get_running_loop()
+        for number in numbers:
+            loop.add_signal_handler(number, end, number)
+        if settings.end_with_stdin:
+            _watch_stdin(loop, partial(end, signal.SIGTERM))
+        await work(ending)
+        return code
+
+
+def _is_of_nohup(number: signal.Signals) -> bool:
+    """Return whether who has started the process lets it outlast its terminal."""
+    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+
+
+def _code_of(number: int) -> int:
+    return 128 + number if number == signal.SIGINT else 0
+
+
+def _end_at_once(number: int, _: object) -> None:
+    os._exit(_code_of(number))
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+    def look() -> None:
+        if not os.read(0, 1 << 16):
+            loop.remove_reader(0)
+            end()
+
+    try:
+        loop.add_reader(0, look)
+    except OSError:
+        raise SettingsError("end_with_stdin: standard input is no pipe") from None
+
+
+def _file(path: str | None) -> Mapping[str, object]:
+    if path is None:
+        return {}
+    with open(path, "rb") as file:
+        return read_file(file.read(), path)
+
+
+def is_terminal() -> bool:
+    """Return whether people read what is said."""
+    return os.isatty(2)

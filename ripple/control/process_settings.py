@@ -1,0 +1,325 @@
+"""The settings that all processes of a cluster have, under our names and under the book's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ripple.control.reread import Reread
+from ripple.core.access import (
+    TOKEN_CHARACTERS_MAX,
+    Access,
+    AccessError,
+    Caller,
+    Known,
+    access_of,
+    token_from,
+)
+from ripple.core.settings import Alias, InForce, Setting, SettingsError
+from ripple.world.addresses import check_secured, is_loopback, joined, parts
+from ripple.world.errors import TlsError
+from ripple.world.tls import Tls
+
+PORT_MAX = 65_535
+# The data ports of a worker's processes, from the first one on: those beside it are the worker's
+# own, and its neighbours'.
+PROCESS_PORTS_APART = 500
+
+
+def store(help_text: str) -> Setting:
+    """Return the setting of the store of checkpoints and of the assignment."""
+    return Setting(
+        name="store",
+        help=help_text,
+        variables=(Alias("RIPPLE_CHECKPOINT_BUCKET", _bucket),),
+        places=(Alias("cluster.checkpoint_store", _store),),
+    )
+
+
+def check_store(found: Mapping[str, InForce]) -> None:
+    """Refuse a place where no store can be. Raises SettingsError."""
+    given = found["store"]
+    place = str(given.value)
+    if "@" in place.partition("://")[2].partition("/")[0]:  # not shown: a secret may stand there
+        raise SettingsError(
+            f"store (from {given.origin}) holds a user: give s3://bucket/prefix, and credentials "
+            "by the AWS chain"
+        )
+    if "://" in place and not place.startswith("s3://"):
+        raise SettingsError(
+            f"store is {given.value} (from {given.origin}): it is a folder, or s3://bucket/prefix"
+        )
+
+
+TLS = (
+    Setting(name="tls_certificate", help="file of this process's certificate", default=""),
+    Setting(name="tls_key", help="file of its private key", default=""),
+    Setting(
+        name="tls_authority",
+        help="file of the authority whose certificates are believed (ripple cert makes all three)",
+        default="",
+    ),
+    Setting(
+        name="insecure",
+        help="speak without TLS although there are certificates; on this machine only",
+        default=False,
+    ),
+)
+
+# How pages are shown, which kubelets and Prometheus ask for without a certificate.
+PAGES_WITHOUT_TLS = Setting(
+    name="pages_without_tls",
+    help="show /health, /ready and /metrics to everybody who gets to host, unencrypted: needed "
+    "where host is not this machine, for probes show no certificate; they hold numbers, the plan, "
+    "names of workers and partitions, and nothing of records but causes of letters",
+    default=False,
+)
+ROLES = (
+    Setting(
+        name="roles",
+        help="file that says who may do what, by tokens and certificates, as docs/dashboard.md has "
+        "it; without it, everybody who is believed may do everything",
+        default="",
+    ),
+    PAGES_WITHOUT_TLS,
+)
+
+TOKEN_FILE = Setting(
+    name="token_file",
+    help="file with the token that says who asks coordinators, where roles are in force",
+    default="",
+)
+
+END_WITH_STDIN = Setting(
+    name="end_with_stdin",
+    help="end in good order when the other end of standard input, a pipe, is closed: with whoever "
+    "has started this process, however that ended",
+    default=False,
+)
+
+
+LOG = (
+    Setting(
+        name="log_format",
+        help="of what it says: text, json, sexp (S-expressions), or auto: text on a terminal, json "
+        "elsewhere",
+        default="auto",
+        places=(Alias("cluster.log_format"),),
+    ),
+    Setting(
+        name="log_level",
+        help="the least that is said: debug, info, warn or error",
+        default="info",
+        places=(Alias("cluster.log_level"),),
+    ),
+)
+_OF_LOG = {
+    "log_format": ("auto", "text", "json", "sexp"),
+    "log_level": ("debug", "info", "warn", "error"),
+}
+
+
+def check_lateness(file: Mapping[str, Any]) -> None:
+    """Refuse a lateness of the cluster: it would change results. Raises SettingsError."""
+    held: Any = file
+    for part in ("cluster", "defaults", "allowed_lateness_sec"):
+        held = held.get(part) if isinstance(held, Mapping) else None
+    if held is not None:
+        raise SettingsError(
+            "the file has cluster.defaults.allowed_lateness_sec, which is no setting: how late an "
+            "event may be is code, lateness of the pipeline's .window or out_of_order of its "
+            ".source; take it out of the file"
+        )
+
+
+def check_log(found: Mapping[str, InForce]) -> None:
+    """Refuse a form or a level of the log that there is not. Raises SettingsError."""
+    for name, choices in _OF_LOG.items():
+        given = found[name]
+        if given.value not in choices:
+            raise SettingsError(
+                f"{name} is {given.value}, none of {', '.join(choices)} (from {given.origin})"
+            )
+
+
+@contextmanager
+def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
+    """Name the setting of a port that cannot be had. Raises SettingsError for any OSError.
+
+    But a certificate that does not fit is told as it is: another port would not help.
+    """
+    try:
+        yield
+    except TlsError:
+        raise
+    except OSError as error:
+        given = found[name]
+        raise SettingsError(
+            f"{name} is {given.value} (from {given.origin}), and nobody can listen there: "
+            f"{error.strerror or error}. Give another one, as --{name.replace('_', '-')} or "
+            f"RIPPLE_{name.upper()}"
+        ) from error
+
+
+def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
+    """Take what says whom to believe out of the values. Plain bytes stay on this machine.
+
+    Raises SettingsError.
+    """
+    files = {name: values.pop(f"tls_{name}") for name in ("certificate", "key", "authority")}
+    is_insecure = values.pop("insecure")
+    absent = [f"tls_{name}" for name, path in files.items() if not path]
+    if 0 < len(absent) < len(files):
+        verb = "is" if len(absent) == 1 else "are"
+        raise SettingsError(f"{' and '.join(absent)} {verb} missing: TLS needs all three files")
+    tls = None if absent or is_insecure else Tls(**files)
+    try:
+        check_secured(joined(values["host"], 0), tls)
+    except ValueError:
+        raise SettingsError(
+            f"host is {values['host']} (from {found['host'].origin}), where others on the network "
+            "could read and change what is said: give tls_certificate, tls_key and tls_authority "
+            "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
+        ) from None
+    return tls
+
+
+def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> FileOfRoles | None:
+    """Return what the file of roles says, None where none is given. Raises SettingsError."""
+    path = values["roles"]
+    return FileOfRoles(path, found["roles"].origin) if path else None
+
+
+class FileOfRoles(Access):
+    """Roles as a file has them now. warn: is told of a file that does not fit any more."""
+
+    def __init__(self, path: str, origin: str) -> None:
+        """Read the file. Raises SettingsError."""
+        self._said = Reread(path, lambda path: _roles_in(path, origin))
+
+    def known(self, caller: Caller) -> Known:
+        """Return who somebody is now."""
+        return self._said().known(caller)
+
+    def of(self, given: bytes) -> Known:
+        """Return who has a token now."""
+        return self._said().of(given)
+
+    def tell(self, warn: Callable[[str], None]) -> None:
+        """Let somebody know of a file that does not fit any more."""
+        self._said.warn = warn
+
+
+def _roles_in(path: str, origin: str) -> Access:
+    try:
+        status = os.stat(path)
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise SettingsError(f"roles: {path}: {error.strerror} (from {origin})") from None
+    if status.st_mode & 0o007:
+        raise SettingsError(
+            f"roles: {path} can be read or changed by others on this machine, and holds tokens: "
+            f"chmod o= {path} (from {origin})"
+        )
+    try:
+        return access_of(data, path)
+    except AccessError as error:
+        raise SettingsError(f"roles: {error} (from {origin})") from None
+
+
+def token_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Callable[[], str]:
+    """Return what tells the token that a file holds now, "" where none is named.
+
+    Raises SettingsError.
+    """
+    path, origin = values.pop("token_file"), found["token_file"].origin
+    return Reread(path, lambda path: _token_in(path, origin)) if path else lambda: ""
+
+
+def _token_in(path: str, origin: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return token_from(file.read(TOKEN_CHARACTERS_MAX + 2))
+    except OSError as error:
+        raise SettingsError(f"token_file: {path}: {error.strerror} (from {origin})") from None
+    except AccessError as error:
+        raise SettingsError(f"token_file: {path} {error} (from {origin})") from None
+
+
+def check_pages(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None:
+    """Refuse pages that would be shown to the network unasked. Raises SettingsError."""
+    if values["pages_without_tls"] or is_loopback(joined(values["host"], 0)):
+        return
+    raise SettingsError(
+        f"host is {values['host']} (from {found['host'].origin}), and /health, /ready and /metrics "
+        "have no TLS: say pages_without_tls, if everybody who gets there may read them, or listen "
+        "on 127.0.0.1"
+    )
+
+
+def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:
+    """Refuse ports that are none, or are the same; 0 is any that is free. Raises SettingsError."""
+    taken: dict[Any, str] = {}
+    for name in names:
+        port, origin = found[name].value, found[name].origin
+        if not 0 <= int(port) <= PORT_MAX:
+            raise SettingsError(f"{name} is {port}, not from 0 to {PORT_MAX} (from {origin})")
+        if port and port in taken:
+            raise SettingsError(f"{name} and {taken[port]} are both {port} (from {origin})")
+        taken[port] = name
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Read what is separated by commas."""
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[str, ...]:
+    """Read the addresses of other processes, each named once. Raises SettingsError."""
+    addresses, origin = listed(str(found[name].value)), found[name].origin
+    for address in addresses:
+        try:
+            check_secured(address, tls)
+            if not parts(address)[1]:
+                raise ValueError(f"{address} has port 0, where nobody is")
+        except ValueError as error:
+            raise SettingsError(f"{name}: {error} (from {origin})") from error
+    if len(set(addresses)) < len(addresses):
+        raise SettingsError(f"{name} names one twice (from {origin})")
+    return addresses
+
+
+def milliseconds(seconds: Any) -> int:
+    """Read seconds, as the book has them. Raises ValueError."""
+    if isinstance(seconds, bool):
+        raise ValueError("not a number of seconds")
+    value = float(seconds) * 1000
+    if not 0 < value < 2**53 or value != int(value):
+        raise ValueError("not a number of seconds with at most three decimals")
+    return int(value)
+
+
+def _bucket(name: Any) -> str:
+    """Read the name of a bucket as the store in it."""
+    if not isinstance(name, str) or not name:
+        raise ValueError("not the name of a bucket")
+    return name if "://" in name else f"s3://{name}"
+
+
+def _store(held: Any) -> str:
+    """Read the book's ``checkpoint_store``: a backend and where it is."""
+    if not isinstance(held, Mapping):
+        raise ValueError("not a table with a backend")
+    needed = {"s3": "bucket", "disk": "path", "local": "path"}.get(str(held.get("backend")).lower())
+    if needed is None:
+        raise ValueError("its backend is none of S3 and Disk")
+    if not isinstance(held.get(needed), str):
+        raise ValueError(f"it has no {needed}")
+    unknown = [name for name in held if name not in ("backend", needed, "prefix")]
+    if unknown:
+        raise ValueError(f"it has {unknown[0]}, which nobody reads")
+    place = held[needed] if needed == "path" else f"s3://{held[needed]}"
+    return f"{place}/{held['prefix']}" if held.get("prefix") else place

@@ -1,0 +1,108 @@
+"""What workers and coordinators say to each other: hints, which may come twice, late or never."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ripple.control.assignment import Candidate, Report
+
+MISFIT = "does not fit this cluster"  # in reasons of refusals: waiting does not help
+FAILED = "and is tried again: "  # of a partition, before why
+Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A worker asks to join, again with each heartbeat until it has joined."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A member is well, and says how."""
+
+    who: Who
+    report: Report = field(default_factory=Report)
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A member's process, in its ``start``-th start from 0, has ended; another one begins."""
+
+    who: Who
+    slot: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """A member is to stop, and asks that its partitions move away."""
+
+    who: Who
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A member has nothing any more."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """A member has stored its checkpoints."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Somebody asks for nothing yet, but wants to hear of versions."""
+
+
+Said: TypeAlias = "Register | Heartbeat | Exited | Draining | Left | Checkpointed | Present"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """The newest version that a coordinator knows; what it says is in the chain."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A worker cannot join."""
+
+    nonce: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """A worker may join later."""
+
+    nonce: str
+    wait_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """A worker is no member: it drops its partitions, and may join anew."""
+
+    who: Who
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheckpoints:
+    """A worker is to store checkpoints; nobody waits for it."""
+
+    who: Who
+
+
+Told: TypeAlias = "Announced | Refused | Postponed | Evicted | StoreCheckpoints"

@@ -1,0 +1,23 @@
+"""The log of this process: to its standard error, by its clock, without its secrets."""
+
+from __future__ import annotations
+
+import os
+
+from ripple.control import daemon, process
+from ripple.control.telemetry.log import Log, LogSettings
+from ripple.world import LiveClock
+
+
+def log_of(settings: LogSettings, **who: str) -> Log:
+    """Return the log, in which libraries say what they say, too. who: as of Log."""
+    log = Log(
+        settings,
+        process.write,
+        LiveClock().now_ns,
+        environment=os.environ,
+        is_terminal=daemon.is_terminal(),
+        **who,
+    )
+    log.take_over()
+    return log

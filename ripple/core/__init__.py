@@ -1,0 +1,8 @@
+"""Core: values and helpers that every other wing may use. No I/O; it imports nothing of ours.
+
+errors, arguments, frozen, lazy, extras   errors, checked arguments, value classes, late imports
+cut, row_ops, events, causes              positions in inputs, operations on rows, life-cycle events
+access, credentials, settings, sexp       roles, proofs of identity, declared settings,
+S-expressions hashing, codec                            compiled hashes; Arrow, CRC and compression
+event_text, tracing                       events as lines for people; spans
+"""

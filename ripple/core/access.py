@@ -1,0 +1,205 @@
+"""Who may do what: roles, and what gives somebody one.
+
+A file of roles names tokens and the names in client certificates::
+
+    [reader]
+    certificates = ["grafana"]
+
+    [operator.tokens]
+    alice = "at least 32 characters, such as `openssl rand -hex 32` writes"
+
+    [process]
+    certificates = ["worker", "coordinator"]  # these two, where nothing is said
+
+Without such a file everybody who gets as far as to ask may do everything: with TLS, that are those
+with a certificate that is believed, and without it whoever is on this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import sha256
+from typing import Any
+
+from ripple.core.errors import RippleError
+
+TOKEN_CHARACTERS_MIN = 32
+TOKEN_CHARACTERS_MAX = 512
+FILE_BYTES_MAX = 1 << 20
+PROCESSES = ("coordinator", "worker")
+EVERYBODYS = ("localhost", "127.0.0.1", "::1")
+
+
+class AccessError(RippleError):
+    """The file of roles cannot be used; the message says why, and never a token."""
+
+
+class Role(Enum):
+    """What somebody is. Who is one of those below READER is not also one of those before."""
+
+    NOBODY = "nobody"
+    PROCESS = "process"
+    READER = "reader"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class Right(Enum):
+    """What somebody may do."""
+
+    READ = "read"
+    OPERATE = "operate"
+    ADMINISTER = "administer"
+    TAKE_PART = "take part"
+
+
+RIGHTS: Mapping[Role, frozenset[Right]] = {
+    Role.NOBODY: frozenset(),
+    Role.PROCESS: frozenset({Right.TAKE_PART, Right.READ}),
+    Role.READER: frozenset({Right.READ}),
+    Role.OPERATOR: frozenset({Right.READ, Right.OPERATE}),
+    Role.ADMIN: frozenset({Right.READ, Right.OPERATE, Right.ADMINISTER, Right.TAKE_PART}),
+}
+_RANK = (Role.NOBODY, Role.PROCESS, Role.READER, Role.OPERATOR, Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the token that was shown, and the names in a certificate that was believed."""
+
+    token: str | None = None
+    certificates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Somebody: a role, and a name for people who ask who it was."""
+
+    role: Role
+    name: str = ""
+
+    def may(self, right: Right) -> bool:
+        """Return whether this is one of what they may do."""
+        return right in RIGHTS[self.role]
+
+
+def greater(one: Known, other: Known) -> Known:
+    """Return who of two may do more, the first one where both are the same."""
+    return other if _RANK.index(other.role) > _RANK.index(one.role) else one
+
+
+NOBODY = Known(Role.NOBODY)
+# Of every caller, where nobody has said who may do what.
+EVERYBODY = Known(Role.ADMIN, "anybody here")
+
+
+class Access:
+    """What a file of roles says. Tokens are kept as digests, and compared in constant time."""
+
+    def __init__(
+        self,
+        tokens: Mapping[str, tuple[Role, str]],
+        certificates: Mapping[str, Role],
+    ) -> None:
+        """Know tokens, each a role and a name, and the names of certificates."""
+        self._tokens = [(digest_of(token), *known) for token, known in tokens.items()]
+        self._certificates = dict(certificates)
+
+    def known(self, caller: Caller) -> Known:
+        """Return who somebody is: the most of what token and certificate say."""
+        found = NOBODY if caller.token is None else self.of(digest_of(caller.token))
+        for name in caller.certificates:
+            found = greater(found, Known(self._certificates.get(name, Role.NOBODY), name))
+        return found
+
+    def of(self, given: bytes) -> Known:
+        """Return who has a token, by its digest."""
+        found = NOBODY
+        for digest, role, name in self._tokens:  # all of them, whichever fits
+            if hmac.compare_digest(digest, given):
+                found = Known(role, name)
+        return found
+
+
+def token_from(data: bytes) -> str:
+    """Return the token in a file that holds one. Raises AccessError, which does not show it."""
+    token = data.strip()
+    if not token.isascii() or not token.decode().isprintable():
+        raise AccessError("holds no token: it is not a line of plain characters")
+    return token.decode()
+
+
+def access_of(data: bytes, path: str) -> Access:
+    """Return what a file of roles says. Raises AccessError."""
+    roles = {role.value: role for role in Role if role is not Role.NOBODY}
+    tokens: dict[str, tuple[Role, str]] = {}
+    certificates = dict.fromkeys(PROCESSES, Role.PROCESS)
+    for name, said in _parsed(data, path).items():
+        if name not in roles or not isinstance(said, dict):
+            raise AccessError(f"{path} has {name}, which is none of [{'], ['.join(roles)}]")
+        for unknown in sorted(set(said) - {"tokens", "certificates"}):
+            raise AccessError(f"{path}, [{name}] has {unknown}, which nobody reads")
+        role = roles[name]
+        if role is Role.PROCESS and "certificates" in said:
+            for one in PROCESSES:
+                certificates.pop(one, None)
+        _take_tokens(tokens, said.get("tokens", {}), role, path)
+        for one in _names(said.get("certificates", []), f"{path}, [{name}]"):
+            if one in EVERYBODYS:
+                raise AccessError(
+                    f"{path} gives {one} the role {name}, which every certificate of a machine may "
+                    "name: give the name of whom it is for"
+                )
+            if certificates.get(one, role) not in (role, Role.PROCESS):
+                raise AccessError(f"{path} gives the certificate of {one} two roles")
+            certificates[one] = role
+    return Access(tokens, certificates)
+
+
+def _parsed(data: bytes, path: str) -> dict[str, Any]:
+    if len(data) > FILE_BYTES_MAX:
+        raise AccessError(f"{path} has more than {FILE_BYTES_MAX} bytes")
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise AccessError(f"{path} is no text in UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        # What it says of the place is enough: the line may hold a token.
+        raise AccessError(f"{path} is no TOML{_place(str(error))}") from None
+
+
+def _take_tokens(tokens: dict[str, tuple[Role, str]], given: Any, role: Role, path: str) -> None:
+    where = f"{path}, [{role.value}.tokens]"
+    if not isinstance(given, dict):
+        raise AccessError(f"{where} is no table of names and tokens")
+    for name, token in given.items():
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise AccessError(f"{where}: what {name} has is no text of plain characters")
+        if not TOKEN_CHARACTERS_MIN <= len(token) <= TOKEN_CHARACTERS_MAX:
+            raise AccessError(
+                f"{where}: the token of {name} has {len(token)} characters, not "
+                f"{TOKEN_CHARACTERS_MIN} to {TOKEN_CHARACTERS_MAX}: openssl rand -hex 32 makes one"
+            )
+        if token in tokens:
+            raise AccessError(f"{where}: {name} has the token of {tokens[token][1]}")
+        tokens[token] = (role, name)
+
+
+def _names(given: Any, where: str) -> Sequence[str]:
+    if isinstance(given, list) and all(isinstance(one, str) and one for one in given):
+        return given
+    raise AccessError(f"{where}: certificates is no list of names")
+
+
+def _place(message: str) -> str:
+    found = message.rpartition("(at ")[2]
+    return f" (at {found}" if found != message else ""
+
+
+def digest_of(token: str) -> bytes:
+    """Return what a token is kept as; one that is too long has that of nobody's."""
+    return sha256(token[: TOKEN_CHARACTERS_MAX + 1].encode(errors="surrogatepass")).digest()

@@ -1,0 +1,201 @@
+"""What a life does, and a worker in its cluster, in the words that their user reads."""
+
+from __future__ import annotations
+
+import json
+
+from ripple.core import cut as cuts
+from ripple.core.events import (
+    Applying,
+    AssignmentUnread,
+    CommitWaits,
+    CoordinatorFound,
+    CoordinatorLost,
+    DeadLettersLost,
+    EntriesLost,
+    Event,
+    Evicted,
+    FailedBefore,
+    FromFuture,
+    InputBack,
+    InputWaits,
+    Joined,
+    JoinPostponed,
+    JoinRefused,
+    ManyQuarantined,
+    NotesLost,
+    NotesUnwritten,
+    OutputTruncated,
+    PartitionFailed,
+    PeerConnected,
+    PeerLost,
+    Promise,
+    Quarantined,
+    RecordsRefused,
+    RecoveryStalled,
+    Restored,
+    Stabilized,
+    Stabilizing,
+    StoreFailed,
+    StoreHandedOver,
+    Uncomputable,
+    UnskippableRecord,
+    VeryLate,
+)
+
+
+def line_of(event: Event) -> str | None:
+    """Return the line that tells of an event, None for what is only counted."""
+    match event:
+        case Stabilized():  # first, since it comes with each batch
+            return None
+        case Promise(sink, text):
+            return f"{sink}: {text}"
+        case OutputTruncated(sink, length_bytes):
+            return f"{sink}: cut off {length_bytes} bytes behind the last commit"
+        case Quarantined(name, offset, reason):
+            return f"{name}, offset {offset}: {reason}; it is set aside as a dead letter"
+        case UnskippableRecord(name, offset):
+            return (
+                f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
+                "it already, so it cannot be set aside: repair the pipeline"
+            )
+        case FailedBefore(doing, reason):
+            return f"the run before ended while it {_doing(doing)}: {reason}"
+        case RecoveryStalled(cut, kills):
+            return (
+                f"{kills} runs were killed while they brought the views up to date, the last one "
+                f"to {_cut(cut)}: by somebody who waits less long than that takes, for want of "
+                "memory, or by an aggregate of your own? A smaller --batch makes smaller steps"
+            )
+        case ManyQuarantined(count, deaths):
+            return (
+                f"{count} records are set aside because each ended the run {deaths} times: that "
+                "is hardly the records' fault; ripple dead-letter list shows them"
+            )
+        case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
+            return _of_state(event)
+        case _:
+            return _of_exceptions(event) or _of_hints(event) or _of_membership(event)
+
+
+def _of_exceptions(event: Event) -> str | None:
+    """Return the line that tells of what is not plainly in a result."""
+    match event:
+        case Uncomputable(fold, rows, final, key, step, reason):
+            absent = f"rows of fold {fold!r} that cannot be computed, and are absent: {rows}"
+            finally_ = f", {final} of them for ever" if final else ""
+            first = f"; the first: key {key!r}, step {step!r}: {reason}" if step else ""
+            return f"{absent}{finally_}{first}"
+        case FromFuture(count):
+            return (
+                f"events far ahead of their watermark: {count}; they count and move it, so that "
+                "events of the present may be very late: is a clock wrong?"
+            )
+        case VeryLate(count):
+            return f"events that came later than is allowed, and do not count: {count}"
+        case RecordsRefused(name, count, cause):
+            return f"records of {name} that became dead letters: {count}; the last one: {cause}"
+        case _:
+            return None
+
+
+def _of_membership(event: Event) -> str | None:
+    """Return the line that tells what becomes of a worker in its cluster."""
+    match event:
+        case StoreHandedOver():
+            return "its next owner has its checkpoints from here on, and takes over soon"
+        case PartitionFailed(partition, epoch, error):
+            why = str(error) or type(error).__name__
+            return f"partition {partition} has failed in epoch {epoch}, and is tried again: {why}"
+        case CoordinatorFound(coordinator):
+            return f"coordinator {coordinator} answers"
+        case CoordinatorLost(coordinator, reason):
+            return f"coordinator {coordinator} does not answer: {reason}"
+        case AssignmentUnread(reason):
+            return f"the assignment cannot be read, and what it said last holds: {reason}"
+        case JoinRefused(coordinator, reason):
+            return f"coordinator {coordinator} refuses: {reason}"
+        case JoinPostponed(coordinator, wait_ms, reason):
+            return f"coordinator {coordinator} says to wait {wait_ms / 1000:g} s: {reason}"
+        case Joined(worker, incarnation):
+            return f"{worker} has joined, as incarnation {incarnation}"
+        case Evicted(worker, incarnation, version, cause):
+            return (
+                f"{worker} of incarnation {incarnation} is no member of version {version} any "
+                f"more ({cause}): it owns nothing, and asks to join again"
+            )
+        case _:
+            return _of_peers(event)
+
+
+def _of_peers(event: Event) -> str | None:
+    """Return the line that tells of those whose partitions follow each other."""
+    match event:
+        case PeerConnected(process):
+            return f"connected with {process}"
+        case PeerLost(process, reason):
+            return f"no connection with {process}: {reason}"
+        case _:
+            return None
+
+
+def _of_hints(event: Event) -> str | None:
+    """Return the line that tells of what is lost or cannot be written, and costs no result."""
+    match event:
+        case DeadLettersLost(damage):
+            return (
+                f"dead letters cannot be read and are passed over ({'; '.join(damage)}): those "
+                "whose records are read again are written again, the others are lost"
+            )
+        case EntriesLost(damage):
+            return (
+                f"entries of the manifest cannot be read and are passed over ({'; '.join(damage)}):"
+                " the checkpoints that they named count no more"
+            )
+        case NotesLost(why):
+            return f"deaths are counted anew, for what was noted of them is lost: {why}"
+        case NotesUnwritten(place, error):
+            return (
+                f"{place} cannot be written, so that until it can a death will blame no record: "
+                f"{error.strerror or error}"
+            )
+        case _:
+            return None
+
+
+def _doing(doing: Applying | Stabilizing) -> str:
+    if isinstance(doing, Stabilizing):
+        return f"brought the views up to {_cut(doing.cut)}"
+    return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
+
+
+def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBack) -> str:
+    if isinstance(event, StoreFailed):
+        since = "none" if event.last is None else cuts.brief(event.last)
+        return (
+            f"a checkpoint was not stored (the last one that was: {since}; none could be for "
+            f"{event.seconds:.1f} s, and {event.debt} events would be replayed): {event.error}"
+        )
+    if isinstance(event, CommitWaits):
+        who = f"{event.rows} rows have" if event.rows else "the output has"
+        return f"{who} waited {event.seconds:.1f} s for a commit: {event.error}"
+    if isinstance(event, InputWaits):
+        return f"the input has been waited for {event.seconds:.1f} s: {event.error}"
+    if isinstance(event, InputBack):
+        return f"the input is there again after {event.seconds:.1f} s, and is read on"
+    start = cuts.brief(event.start)
+    parts = [f"passed over: {one.why}" for one in event.passed_over]
+    if event.checkpoint is not None:
+        parts.append(f"restored checkpoint {event.checkpoint} at {start}")
+    elif event.cut == event.start:
+        return "; ".join([*parts, f"begins at {start}"])
+    parts.append(
+        f"replayed {event.events} events from {start or 'nothing'} to {cuts.brief(event.cut)} in "
+        f"{event.seconds:.3f} s, digest {event.digest}"
+    )
+    return "; ".join(parts)
+
+
+def _cut(cut: object) -> str:
+    return json.dumps(cut)

@@ -1,0 +1,432 @@
+"""What a life does, as plain values: whoever runs it renders them, counts them or logs them.
+
+A cut is, per input, the next offset to read. Nothing here says how it is told. They are named
+tuples: to make as many dataclasses would take a command that ends soon a noticeable time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+_Cut: TypeAlias = Mapping[str, int]
+
+
+class Started(NamedTuple):
+    """A partition has a life. epoch: its fencing number, None where nothing is kept."""
+
+    pipeline: str
+    partition: int
+    epoch: int | None
+
+
+class Promise(NamedTuple):
+    """A sink records no cut, so that a restart may repeat. text: what its reader may rely on."""
+
+    sink: str
+    text: str
+
+
+class OutputTruncated(NamedTuple):
+    """Opening a sink has removed what was written after its last commit."""
+
+    sink: str
+    length_bytes: int
+
+
+class Quarantined(NamedTuple):
+    """A record has ended so many lives that it is now set aside as a dead letter."""
+
+    input: str
+    offset: int
+    reason: str
+
+
+class UnskippableRecord(NamedTuple):
+    """A record ends each life, but an output shows it already: it cannot be set aside."""
+
+    input: str
+    offset: int
+
+
+class ManyQuarantined(NamedTuple):
+    """So many records are set aside, after ``deaths`` each, that it is hardly their fault."""
+
+    records: int
+    deaths: int
+
+
+class NotesLost(NamedTuple):
+    """What was noted of the records in flight is damaged; deaths are counted anew."""
+
+    why: str
+
+
+class NotesUnwritten(NamedTuple):
+    """What is in flight cannot be noted; a death in this time blames no record."""
+
+    place: str
+    error: OSError
+
+
+class DeadLettersLost(NamedTuple):
+    """Dead letters cannot be read. damage: what, an object each."""
+
+    damage: tuple[str, ...]
+
+
+class EntriesLost(NamedTuple):
+    """The newest entries of a manifest cannot be read. damage: what, an entry each."""
+
+    damage: tuple[str, ...]
+
+
+class Applying(NamedTuple):
+    """Records of one input, taken in."""
+
+    input: str
+    first_offset: int
+    next_offset: int
+
+
+class Stabilizing(NamedTuple):
+    """The views, brought up to a cut."""
+
+    cut: _Cut
+
+
+class FailedBefore(NamedTuple):
+    """The life before ended by an error. doing: what it did then."""
+
+    doing: Applying | Stabilizing
+    reason: str
+
+
+class RecoveryStalled(NamedTuple):
+    """So many lives were killed while they brought the views up, the last one to ``cut``."""
+
+    cut: _Cut
+    kills: int
+
+
+class CheckpointSkipped(NamedTuple):
+    """A checkpoint that was not taken. why: in words, with its name."""
+
+    checkpoint: str
+    why: str
+
+
+class EngineView(Protocol):
+    """What there is to see of an engine whose views are up.
+
+    graph: its incremental graph. counters: of what became of events. last_retractions: rows of
+    windows that were shown before and were corrected or withdrawn.
+    """
+
+    graph: Any
+    counters: Any
+    last_retractions: int
+
+    @property
+    def uncomputable_counts(self) -> Mapping[str, int]:
+        """How many rows of each fold cannot be computed."""
+
+    @property
+    def keys_held(self) -> int:
+        """Keys, of each window that is held, in the fold that holds the most."""
+
+    @property
+    def watermark_ns(self) -> int:
+        """The merged watermark."""
+
+    @property
+    def windows(self) -> int:
+        """How many windows are held."""
+
+    def inspected(self) -> dict[str, Any]:
+        """Return what its plan's nodes have done, as values of JSON."""
+
+
+class Stabilized(NamedTuple):
+    """The views are at the engine's cut. nanoseconds: that it took, 0 where no clock is.
+
+    engine: for whoever is told to look at, and not to keep.
+    """
+
+    engine: EngineView
+    nanoseconds: int
+
+
+class Replaying(NamedTuple):
+    """A replay has come to ``cut`` on its way to ``stop``."""
+
+    cut: _Cut
+    stop: _Cut
+
+
+class Restored(NamedTuple):
+    """The state is that of ``cut``, where what is new begins.
+
+    checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
+    and ended. events: how many it applied. digest: of all outputs at ``cut``. written_ns: when the
+    last checkpoint was written, by the wall clock of whoever did; None where there is none.
+    """
+
+    checkpoint: str | None
+    start: _Cut
+    cut: _Cut
+    passed_over: tuple[CheckpointSkipped, ...]
+    events: int
+    seconds: float
+    digest: str
+    written_ns: int | None = None
+
+
+class Diverged(NamedTuple):
+    """A restored table is not what its sink has recorded at the cut: by digests."""
+
+    output: str
+    cut: _Cut
+    restored: str
+    recorded: str
+
+
+class Refused(NamedTuple):
+    """Records of an input became dead letters. causes: how many, by step and reason."""
+
+    input: str
+    causes: Mapping[str, int]
+
+
+class Committed(NamedTuple):
+    """All outputs have reached ``cut``.
+
+    rows: written since the last commit. seconds: that it took. digests: by output.
+    """
+
+    cut: _Cut
+    rows: int
+    seconds: float
+    digests: Mapping[str, str]
+
+
+class CommitWaits(NamedTuple):
+    """The outputs' brokers do not take a commit, which is tried again and again.
+
+    seconds: for how long. rows: that wait with it; none where the outputs are about to be opened.
+    """
+
+    seconds: float
+    rows: int
+    error: str
+
+
+class InputWaits(NamedTuple):
+    """An input is away, which is asked for again and again.
+
+    seconds: for how long.
+    """
+
+    seconds: float
+    error: str
+
+
+class InputBack(NamedTuple):
+    """An input that was away is what it was, and is read on. seconds: that it was away."""
+
+    seconds: float
+
+
+class Stored(NamedTuple):
+    """A checkpoint counts from now on. length_bytes: of its files. seconds: that it took."""
+
+    checkpoint: str
+    cut: _Cut
+    length_bytes: int = 0
+    seconds: float = 0.0
+
+
+class StoreFailed(NamedTuple):
+    """A checkpoint could not be stored; the run goes on.
+
+    last: the cut of the newest that was. seconds: since when none could be. debt: how many offsets
+    lie between that cut and this checkpoint's, which a recovery would replay.
+    """
+
+    last: _Cut | None
+    error: str
+    seconds: float = 0.0
+    debt: int = 0
+
+
+class StoreHandedOver(NamedTuple):
+    """The next owner has claimed the checkpoints; this one goes on until it takes over the rest."""
+
+
+class Uncomputable(NamedTuple):
+    """Rows of a fold cannot be computed, and are absent. final: how many of them for ever.
+
+    key, step, reason: of the first of them by key; empty where nobody knows it any more.
+    """
+
+    fold: str
+    rows: int
+    final: int
+    key: tuple[Any, ...]
+    step: str
+    reason: str
+
+
+class FromFuture(NamedTuple):
+    """So many events in this life were far ahead of their watermark, which they have moved."""
+
+    events: int
+
+
+class VeryLate(NamedTuple):
+    """So many events in this life came later than is allowed, and do not count."""
+
+    events: int
+
+
+class RecordsRefused(NamedTuple):
+    """So many records of an input became dead letters in this life. cause: of the last one."""
+
+    input: str
+    records: int
+    cause: str
+
+
+class CoordinatorFound(NamedTuple):
+    """A coordinator answers."""
+
+    coordinator: str
+
+
+class CoordinatorAnswered(NamedTuple):
+    """A coordinator has answered what it was told, after so many nanoseconds."""
+
+    coordinator: str
+    nanoseconds: int
+
+
+class CoordinatorLost(NamedTuple):
+    """A coordinator answers no more, or not yet; it is asked again and again."""
+
+    coordinator: str
+    reason: str
+
+
+class PeerConnected(NamedTuple):
+    """There is a connection with another process, for partitions that follow each other."""
+
+    process: str
+
+
+class PeerLost(NamedTuple):
+    """A connection with another process has ended, or could not be made; it is tried again."""
+
+    process: str
+    reason: str
+
+
+class AssignmentUnread(NamedTuple):
+    """The assignment could not be read; what it said last holds."""
+
+    reason: str
+
+
+class JoinRefused(NamedTuple):
+    """A coordinator does not let the worker in; it asks again and again."""
+
+    coordinator: str
+    reason: str
+
+
+class JoinPostponed(NamedTuple):
+    """A coordinator lets the worker in later."""
+
+    coordinator: str
+    wait_ms: int
+    reason: str
+
+
+class Joined(NamedTuple):
+    """The worker is a member, since the version that its incarnation is named after."""
+
+    worker: str
+    incarnation: int
+
+
+class Evicted(NamedTuple):
+    """A version is without the worker, which owns nothing any more."""
+
+    worker: str
+    incarnation: int
+    version: int
+    cause: str
+
+
+class PartitionFailed(NamedTuple):
+    """A life of a partition has ended by an error; another one follows."""
+
+    partition: int
+    epoch: int
+    error: Exception
+
+
+class Ended(NamedTuple):
+    """The life has ended in good order."""
+
+    cut: _Cut
+    digest: str
+
+
+Event: TypeAlias = (
+    Started
+    | Promise
+    | OutputTruncated
+    | DeadLettersLost
+    | EntriesLost
+    | NotesLost
+    | NotesUnwritten
+    | Quarantined
+    | UnskippableRecord
+    | ManyQuarantined
+    | FailedBefore
+    | RecoveryStalled
+    | Stabilized
+    | Replaying
+    | Restored
+    | Diverged
+    | Refused
+    | Committed
+    | CommitWaits
+    | InputWaits
+    | InputBack
+    | Stored
+    | StoreFailed
+    | StoreHandedOver
+    | Uncomputable
+    | FromFuture
+    | VeryLate
+    | RecordsRefused
+    | CoordinatorFound
+    | CoordinatorAnswered
+    | CoordinatorLost
+    | PeerConnected
+    | PeerLost
+    | AssignmentUnread
+    | JoinRefused
+    | JoinPostponed
+    | Joined
+    | Evicted
+    | PartitionFailed
+    | Ended
+)
+
+Tell: TypeAlias = Callable[[Event], None]
+
+
+def untold(_: Event) -> None:
+    """Tell nobody."""

@@ -1,0 +1,35 @@
+"""Packages that import what they are made of when it is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+def imported(
+    package: str, home_of: Mapping[str, str], modules: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package.
+
+    home_of: by name the module that has it, which is the package itself for a module in it.
+    modules: by name a module that lies elsewhere.
+    """
+
+    def find(name: str) -> Any:
+        if modules and name in modules:
+            return import_module(modules[name])
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = home_of[name]
+        if home == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

@@ -1,9 +1,0 @@
-"""What is wrong with encoded bytes; whose fault that is, the reader of them knows."""
-
-from __future__ import annotations
-
-from ripple.errors import RippleError
-
-
-class EncodingError(RippleError):
-    """Bytes are not what they claim to be; nothing of them was used."""

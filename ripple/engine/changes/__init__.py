@@ -1,0 +1,49 @@
+"""The delta algebra: by row here, by column in :mod:`ripple.engine.changes.columns`.
+
+Rows decide what is right; columns are the same algebra over whole batches, and the tests hold
+one against the other.
+"""
+
+from __future__ import annotations
+
+from ripple.engine.changes.algebra import PATCH_THRESHOLD, apply, compose, diff
+from ripple.engine.changes.equality import same
+from ripple.engine.changes.rows import (
+    ABSENT,
+    Absent,
+    Delta,
+    FieldRemove,
+    FieldSet,
+    Final,
+    MapRemove,
+    MapSet,
+    Patch,
+    PatchOp,
+    Remove,
+    Set,
+)
+from ripple.engine.changes.table import Table
+from ripple.engine.changes.text import of_sexp, to_sexp
+
+__all__ = [
+    "ABSENT",
+    "PATCH_THRESHOLD",
+    "Absent",
+    "Delta",
+    "FieldRemove",
+    "FieldSet",
+    "Final",
+    "MapRemove",
+    "MapSet",
+    "Patch",
+    "PatchOp",
+    "Remove",
+    "Set",
+    "Table",
+    "apply",
+    "compose",
+    "diff",
+    "of_sexp",
+    "same",
+    "to_sexp",
+]

@@ -1,0 +1,1 @@
+"""Edges: what a partition sends to the next stage, and the copy that the next stage keeps."""

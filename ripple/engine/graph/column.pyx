@@ -1,0 +1,618 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""A keyed node: one row of values per key, kept as arrays by slot.
+
+Writing a slot for the first time since the last stabilize saves its row. Stabilization compares
+the saved rows with the present ones: those that differ are the column's changes, the rest is cut
+off. Rows are equal when they are equal bit for bit (every NaN is the same NaN).
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from ripple.model.keys.checked cimport check_slots, first_outside
+from ripple.engine.graph.node cimport Graph, Node
+from ripple.model.keys.slots cimport SlotSet, next_room
+from ripple.core.hashing cimport mix, mix_at, xxh64
+
+cdef extern from *:
+    """
+    #define RIPPLE_NULL_HASH 0x9AE16A3B2F90404FULL
+    """
+    const uint64_t RIPPLE_NULL_HASH
+
+cdef enum:
+    HASHED_TOGETHER = 64
+
+KINDS = {"float": FLOAT, "int": INT, "bool": BOOL, "object": OBJECT}
+
+
+cdef void* grown(void* block, int64_t old_bytes, int64_t new_bytes) except NULL:
+    """Return the block enlarged, the new part zero."""
+    cdef void* bigger = realloc(block, new_bytes)
+    if not bigger:
+        raise MemoryError
+    memset(<char*>bigger + old_bytes, 0, new_bytes - old_bytes)
+    return bigger
+
+
+def fingerprint(value):
+    """Return 63 bits that stand for a value that is not a number: equal values, equal bits."""
+    cdef bytes text = canonical(value)
+    return <int64_t>(xxh64(<const uint8_t*><const char*>text, len(text), 0) >> 1)
+
+
+def canonical(value):
+    """Return bytes that are equal exactly for equal values: text, numbers, lists, none."""
+    if value is None:
+        return b"n"
+    if isinstance(value, str):
+        encoded = value.encode("utf-8", "surrogatepass")
+        return b"s%d:" % len(encoded) + encoded
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, int):
+        return b"i%d;" % value
+    if isinstance(value, float):
+        return b"d%016x" % (<uint64_t>float_bits(value))
+    if isinstance(value, bytes):
+        return b"b%d:" % len(value) + value
+    if isinstance(value, (list, tuple)):
+        return b"l%d:" % len(value) + b"".join(canonical(item) for item in value)
+    if isinstance(value, dict):
+        items = [canonical(name) + canonical(item) for name, item in sorted(value.items())]
+        return b"m%d:" % len(value) + b"".join(items)
+    raise TypeError(f"a column cannot hold {type(value).__name__}: {value!r}")
+
+
+cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogil:
+    """Whether the row saved at ``at`` is the present one at ``slot``."""
+    cdef const Field* field = column.fields
+    cdef const Field* end = field + column.field_count
+    if column.old_present[at] != column.present[slot]:
+        return False
+    while field < end:
+        if field.old_bits[at] != field.bits[slot]:
+            return False
+        if field.nullable and field.old_valid[at] != field.valid[slot]:
+            return False
+        field += 1
+    return True
+
+
+cdef class Column(Node):
+    # Invariants (check_invariants):
+    #   row_count slots are present; a slot that is absent or null has zero bits, so that equality
+    #   and hashes need not look at what was there before; `touched` is empty between stabilizes
+    #   unless the column is dirty.
+
+    def __init__(self, Graph graph not None, parents, keys, fields, str name=None):
+        """Add an empty column to ``graph``.
+
+        keys: the key space whose slots it has. fields: (name, kind, nullable) each, kind one of
+        "float", "int", "bool", "object".
+        """
+        self.name = name
+        self.space = keys
+        self.names = tuple(name for name, _, _ in fields)
+        self.field_count = len(fields)
+        self.fields = <Field*>calloc(max(1, self.field_count), sizeof(Field))
+        if not self.fields:
+            raise MemoryError
+        self.objects = []
+        self.old_objects = []
+        self.touched = SlotSet()
+        for f, (_, kind, nullable) in enumerate(fields):
+            self.fields[f].kind = KINDS[kind]
+            self.fields[f].nullable = nullable
+            self.has_objects |= kind == "object"
+            self.objects.append([] if kind == "object" else None)
+            self.old_objects.append([] if kind == "object" else None)
+        graph.attach(self, list(parents))
+
+    def __dealloc__(self):
+        cdef int f
+        for f in range(self.field_count):
+            free(self.fields[f].bits)
+            free(self.fields[f].valid)
+            free(self.fields[f].old_bits)
+            free(self.fields[f].old_valid)
+        free(self.fields)
+        free(self.present)
+        free(self.old_present)
+        free(self.changed)
+
+    def __len__(self):
+        return self.row_count
+
+    # --- memory ---
+
+    cdef int reserve(self, int64_t slots) except -1:
+        """Make room for slots below ``slots``: a capacity, which grows by more than one at a time."""
+        cdef int64_t room = max(<int64_t>64, slots)
+        cdef int f
+        if slots <= self.room:
+            return 0
+        self.present = <uint8_t*>grown(self.present, self.room, room)
+        for f in range(self.field_count):
+            self.fields[f].bits = <int64_t*>grown(self.fields[f].bits, self.room * 8, room * 8)
+            if self.fields[f].nullable:
+                self.fields[f].valid = <uint8_t*>grown(self.fields[f].valid, self.room, room)
+            if self.fields[f].kind == OBJECT:
+                self.objects[f].extend([None] * (room - self.room))
+        self.touched.reserve(room)
+        self.room = room
+        return 0
+
+    cdef int cover(self, const int64_t[::1] slots) except -1:
+        """Make room for every slot of the key space and refuse slots beyond it."""
+        if first_outside(slots, self.room) < 0:
+            return 0
+        self.reserve(self.space.capacity)
+        check_slots(slots, self.room)
+        return 0
+
+    cdef int save_objects(self, int64_t slot) except -1:
+        """Save the objects of a slot's row."""
+        cdef int f
+        for f in range(self.field_count):
+            if self.fields[f].kind == OBJECT:
+                self.old_objects[f].append(self.objects[f][slot])
+        return 0
+
+    cdef int touch_all(self, const int64_t* slots, Py_ssize_t n) except -1:
+        """Save the rows of slots, field by field, except those that this stabilize has already."""
+        cdef int64_t first = self.touched.size, at, end
+        cdef const int64_t* saved
+        cdef Field* field
+        cdef int f
+        if first + n > self.old_room:
+            self.make_room_for_saved(first + n)
+        self.touched.push_all(slots, n)
+        end, saved = self.touched.size, self.touched._slots
+        for at in range(first, end):
+            self.old_present[at] = self.present[saved[at]]
+        for f in range(self.field_count):
+            field = &self.fields[f]
+            for at in range(first, end):
+                field.old_bits[at] = field.bits[saved[at]]
+            if field.nullable:
+                for at in range(first, end):
+                    field.old_valid[at] = field.valid[saved[at]]
+            if field.kind == OBJECT:
+                for at in range(first, end):
+                    self.old_objects[f].append(self.objects[f][saved[at]])
+        return 0
+
+    cdef int make_room_for_saved(self, int64_t count) except -1:
+        """Make room for the saved rows of so many slots."""
+        cdef int64_t room = next_room(self.old_room, count)
+        cdef int f
+        self.old_present = <uint8_t*>grown(self.old_present, self.old_room, room)
+        self.changed = <int64_t*>grown(self.changed, self.old_room * 8, room * 8)
+        for f in range(self.field_count):
+            self.fields[f].old_bits = <int64_t*>grown(
+                self.fields[f].old_bits, self.old_room * 8, room * 8
+            )
+            if self.fields[f].nullable:
+                self.fields[f].old_valid = <uint8_t*>grown(
+                    self.fields[f].old_valid, self.old_room, room
+                )
+        self.old_room = room
+        return 0
+
+    @property
+    def keys(self):
+        """The key space whose slots the column has."""
+        return self.space
+
+    @property
+    def nbytes(self):
+        """Bytes held by arrays, objects left out."""
+        cdef int f
+        total = self.room + self.old_room * 9 + self.touched.nbytes
+        for f in range(self.field_count):
+            total += (self.room + self.old_room) * (9 if self.fields[f].nullable else 8)
+        return total
+
+    cdef void shed(self) noexcept:
+        """Give the memory of a column without rows and without saved rows back."""
+        cdef int f
+        for f in range(self.field_count):
+            free(self.fields[f].bits)
+            free(self.fields[f].valid)
+            free(self.fields[f].old_bits)
+            free(self.fields[f].old_valid)
+            self.fields[f].bits = self.fields[f].old_bits = NULL
+            self.fields[f].valid = self.fields[f].old_valid = NULL
+            if self.fields[f].kind == OBJECT:
+                (<list>self.objects[f]).clear()
+        free(self.present)
+        free(self.old_present)
+        free(self.changed)
+        self.present = self.old_present = NULL
+        self.changed = NULL
+        self.room = self.old_room = 0
+        self.touched.shed()
+
+    # --- writing ---
+
+    cdef int write_rows(self, const int64_t[::1] slots, list values, list valid) except -1:
+        """Put whole rows at slots, the last one counting: per field an array, a mask or None."""
+        cdef Py_ssize_t i
+        cdef int f
+        if slots.shape[0]:
+            self.touch_all(&slots[0], slots.shape[0])
+        for i in range(slots.shape[0]):
+            self.row_count += not self.present[slots[i]]
+            self.present[slots[i]] = 1
+        for f in range(self.field_count):
+            self.write_field(f, slots, values[f], valid[f])
+        return 0
+
+    cdef int write_field(
+        self, int f, const int64_t[::1] slots, object values, object valid
+    ) except -1:
+        cdef Field* field = &self.fields[f]
+        cdef Py_ssize_t i, n = slots.shape[0]
+        cdef const double[::1] floats
+        cdef const int64_t[::1] ints
+        cdef const uint8_t[::1] flags
+        cdef const uint8_t[::1] mask
+        cdef list objects
+        if field.kind == FLOAT:
+            floats = values
+            for i in range(n):
+                field.bits[slots[i]] = float_bits(floats[i])
+        elif field.kind == INT:
+            ints = values
+            for i in range(n):
+                field.bits[slots[i]] = ints[i]
+        elif field.kind == BOOL:
+            flags = values.view(np.uint8)
+            for i in range(n):
+                field.bits[slots[i]] = flags[i] != 0
+        else:
+            objects = self.objects[f]
+            for i in range(n):
+                objects[slots[i]] = values[i]
+                field.bits[slots[i]] = fingerprint(values[i])
+        if field.nullable:
+            if valid is None:
+                for i in range(n):
+                    field.valid[slots[i]] = 1
+            else:
+                mask = valid.view(np.uint8)
+                for i in range(n):
+                    field.valid[slots[i]] = mask[i]
+                # Afterwards: of a slot that is there twice, the last value may not be null.
+                for i in range(n):
+                    if not field.valid[slots[i]]:
+                        field.bits[slots[i]] = 0
+                        if field.kind == OBJECT:
+                            self.objects[f][slots[i]] = None
+        elif valid is not None and not valid.all():
+            raise ValueError(f"the field {self.names[f]!r} cannot be null")
+        return 0
+
+    cdef int erase_rows(self, const int64_t[::1] slots) except -1:
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            if self.present[slots[i]]:
+                self.touch(slots[i])
+                self.erase_one(slots[i])
+        return 0
+
+    cdef int erase_one(self, int64_t slot) except -1:
+        cdef int f
+        self.present[slot] = 0
+        self.row_count -= 1
+        for f in range(self.field_count):
+            self.fields[f].bits[slot] = 0
+            if self.fields[f].nullable:
+                self.fields[f].valid[slot] = 0
+            if self.fields[f].kind == OBJECT:
+                self.objects[f][slot] = None
+        return 0
+
+    def retire(self, const int64_t[::1] slots not None):
+        """Drop rows that are final without reporting a change: their slots will be reused.
+
+        What depends on the column keeps what it has of them.
+        """
+        cdef Py_ssize_t i
+        assert self.touched.size == 0, "rows are retired between stabilizes"
+        self.cover(slots)
+        for i in range(slots.shape[0]):
+            if self.present[slots[i]]:
+                self.erase_one(slots[i])
+
+    # --- stabilizing ---
+
+    cdef bint settle_changes(self) except -1:
+        """Find the touched rows that really differ; true when there are any."""
+        cdef int64_t at, n = 0, written = self.touched.size
+        cdef const int64_t* slots = self.touched._slots
+        for at in range(written):
+            if not same_row(self, at, slots[at]):
+                self.changed[n] = at
+                n += 1
+        self.changed_count = n
+        self.rows_in += written
+        self.rows_out += n
+        return n > 0
+
+    cdef bint recompute(self) except -1:
+        if self.settle_changes():
+            return True
+        self.settled()
+        return False
+
+    cdef void settled(self) noexcept:
+        cdef int f
+        self.touched.empty()
+        self.changed_count = 0
+        if not self.has_objects:
+            return
+        for f in range(self.field_count):
+            if self.fields[f].kind == OBJECT:
+                (<list>self.old_objects[f]).clear()
+
+    # --- reading ---
+
+    def changes(self):
+        """Return (slots int64[n], was uint8[n], now uint8[n]) of the rows that changed.
+
+        was, now: whether there was and is a row. Valid while the dependents recompute.
+        """
+        cdef int64_t i, n = self.changed_count
+        slots = np.empty(n, np.int64)
+        was = np.empty(n, np.uint8)
+        now = np.empty(n, np.uint8)
+        cdef int64_t[::1] slot_out = slots
+        cdef uint8_t[::1] was_out = was
+        cdef uint8_t[::1] now_out = now
+        for i in range(n):
+            slot_out[i] = self.touched._slots[self.changed[i]]
+            was_out[i] = self.old_present[self.changed[i]]
+            now_out[i] = self.present[slot_out[i]]
+        return slots, was, now
+
+    def rows(self, const int64_t[::1] slots not None):
+        """Return the present rows at ``slots``: per field (values, valid or None)."""
+        cdef int f
+        self.cover(slots)
+        return [self._gather(f, slots) for f in range(self.field_count)]
+
+    def old_rows(self):
+        """Return the changed rows as they were: per field (values, valid or None)."""
+        cdef int f
+        return [self._gather_old(f) for f in range(self.field_count)]
+
+    cdef object _gather(self, int f, const int64_t[::1] slots):
+        cdef Field* field = &self.fields[f]
+        cdef Py_ssize_t i, n = slots.shape[0]
+        if field.kind == OBJECT:
+            values = [self.objects[f][slots[i]] for i in range(n)]
+        else:
+            values = np.empty(n, np.int64)
+            self._copy_bits(field.bits, slots, values)
+        valid = None
+        if field.nullable:
+            valid = np.empty(n, np.uint8)
+            self._copy_flags(field.valid, slots, valid)
+        return self._typed(field.kind, values), valid
+
+    cdef object _gather_old(self, int f):
+        cdef Field* field = &self.fields[f]
+        cdef int64_t i, n = self.changed_count
+        cdef int64_t[::1] at
+        changed = np.empty(n, np.int64)
+        at = changed
+        for i in range(n):
+            at[i] = self.changed[i]
+        if field.kind == OBJECT:
+            values = [self.old_objects[f][at[i]] for i in range(n)]
+        else:
+            values = np.empty(n, np.int64)
+            self._copy_bits(field.old_bits, at, values)
+        valid = None
+        if field.nullable:
+            valid = np.empty(n, np.uint8)
+            self._copy_flags(field.old_valid, at, valid)
+        return self._typed(field.kind, values), valid
+
+    cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1:
+        cdef int64_t[::1] out = into
+        cdef Py_ssize_t i
+        for i in range(at.shape[0]):
+            out[i] = bits[at[i]]
+        return 0
+
+    cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1:
+        cdef uint8_t[::1] out = into
+        cdef Py_ssize_t i
+        for i in range(at.shape[0]):
+            out[i] = flags[at[i]]
+        return 0
+
+    cdef object _typed(self, Kind kind, object values):
+        if kind == FLOAT:
+            return values.view(np.float64)
+        if kind == BOOL:
+            return values.astype(np.bool_)
+        return values
+
+    def present_slots(self):
+        """Return the slots that have a row, ascending: int64[row_count]."""
+        cdef int64_t slot, n = 0
+        slots = np.empty(self.row_count, np.int64)
+        cdef int64_t[::1] out = slots
+        for slot in range(self.room):
+            if self.present[slot]:
+                out[n] = slot
+                n += 1
+        return slots
+
+    def has_rows(self, const int64_t[::1] slots not None):
+        """Return whether each slot has a row: bool[n]."""
+        cdef Py_ssize_t i
+        out = np.zeros(slots.shape[0], np.bool_)
+        cdef uint8_t[::1] flags = out.view(np.uint8)
+        self.cover(slots)
+        for i in range(slots.shape[0]):
+            flags[i] = self.present[slots[i]]
+        return out
+
+    def digest_changes(self, const uint64_t[::1] key_hashes not None):
+        """Return what the changes add to the table's digest, modulo 2^64.
+
+        The digest of a table is the sum of its rows' hashes, so it does not depend on their
+        order. key_hashes: uint64 of each changed row's key, in the order of ``changes()``.
+        """
+        cdef int64_t i
+        cdef int64_t[::1] slots = np.empty(max(1, self.changed_count), np.int64)
+        for i in range(self.changed_count):
+            slots[i] = self.touched._slots[self.changed[i]]
+        if self.changed_count == 0:
+            return 0
+        return (
+            self.hash_rows(&key_hashes[0], &slots[0], self.changed_count, False)
+            - self.hash_rows(&key_hashes[0], self.changed, self.changed_count, True)
+        )
+
+    def digest_rows(self, const int64_t[::1] slots not None, const uint64_t[::1] key_hashes not None):
+        """Return the sum of the present rows' hashes, modulo 2^64."""
+        self.cover(slots)
+        if slots.shape[0] == 0:
+            return 0
+        return self.hash_rows(&key_hashes[0], &slots[0], slots.shape[0], False)
+
+    cdef uint64_t hash_rows(
+        self, const uint64_t* key_hashes, const int64_t* places, Py_ssize_t n, bint old
+    ) noexcept nogil:
+        """Return the sum, modulo 2^64, of the hashes of those rows that there are.
+
+        places: slots, or where old rows are.
+        """
+        cdef uint64_t[HASHED_TOGETHER] hashes
+        cdef const uint8_t* present = self.old_present if old else self.present
+        cdef const int64_t* bits
+        cdef const uint8_t* valid
+        cdef uint64_t total = 0
+        cdef int64_t at
+        cdef Py_ssize_t first = 0, i, count
+        cdef int f
+        while first < n:
+            count = min(<Py_ssize_t>HASHED_TOGETHER, n - first)
+            memcpy(hashes, key_hashes + first, count * sizeof(uint64_t))
+            for f in range(self.field_count):
+                bits = self.fields[f].old_bits if old else self.fields[f].bits
+                valid = self.fields[f].old_valid if old else self.fields[f].valid
+                if valid == NULL:
+                    mix_at(hashes, <const uint64_t*>bits, places + first, count)
+                    continue
+                for i in range(count):
+                    at = places[first + i]
+                    hashes[i] = mix(
+                        hashes[i], <uint64_t>bits[at] if valid[at] else RIPPLE_NULL_HASH
+                    )
+            for i in range(count):
+                if present[places[first + i]]:
+                    total += hashes[i]
+            first += count
+        return total
+
+    cpdef str kind(self):
+        return "column"
+
+    cpdef object check(self):
+        """Raise AssertionError when the column contradicts itself."""
+        cdef int64_t slot, count = 0
+        cdef int f
+        for slot in range(self.room):
+            count += self.present[slot]
+            for f in range(self.field_count):
+                if not self.present[slot] or (
+                    self.fields[f].nullable and not self.fields[f].valid[slot]
+                ):
+                    assert self.fields[f].bits[slot] == 0, (self.names[f], slot)
+        assert count == self.row_count
+        assert self.dirty or self.touched.size == 0
+        return None
+
+
+cdef class InputColumn(Column):
+    """A column that is written from outside: whole rows at slots of its key space."""
+
+    def write(self, const int64_t[::1] slots not None, list values not None, list valid not None):
+        """Put rows at distinct ``slots``; see ``rows`` for the form of values and valid."""
+        self.graph.refuse_while_busy("write a column")
+        self.cover(slots)
+        self.write_rows(slots, values, valid)
+        if self.touched.size:
+            self.graph.mark_dirty(self)
+
+    def erase(self, const int64_t[::1] slots not None):
+        """Remove the rows at ``slots``, where there are any."""
+        self.graph.refuse_while_busy("erase rows of a column")
+        self.cover(slots)
+        self.erase_rows(slots)
+        if self.touched.size:
+            self.graph.mark_dirty(self)
+
+
+cdef class DerivedColumn(Column):
+    """A column whose rows a Python subclass computes from its parents' changes."""
+
+    def parent_changed_now(self, parent):
+        """Note what a parent changed; called before ``recompute_now``, once per parent."""
+
+    def recompute_now(self):
+        """Bring the rows up to date with ``put`` and ``drop``."""
+        raise NotImplementedError(type(self).__name__)
+
+    cdef int parent_changed(self, Node parent) except -1:
+        self.parent_changed_now(parent)
+        return 0
+
+    cdef bint recompute(self) except -1:
+        self.recompute_now()
+        return Column.recompute(self)
+
+    def set_dirty(self):
+        """Have the next stabilize recompute the column although no parent changed."""
+        self.graph.refuse_while_busy("make a column dirty")
+        self.graph.mark_dirty(self)
+
+    def put(self, const int64_t[::1] slots not None, list values not None, list valid not None):
+        """Put rows at distinct slots, while recomputing."""
+        self.cover(slots)
+        self.write_rows(slots, values, valid)
+
+    def drop(self, const int64_t[::1] slots not None):
+        """Remove rows, while recomputing."""
+        self.cover(slots)
+        self.erase_rows(slots)
+
+
+cdef class Tap(Node):
+    """A node that hands its column's changes on, as soon as they are known."""
+
+    cdef object receive
+
+    def __init__(self, Column column not None, receive):
+        self.receive = receive
+        column.graph.attach(self, [column])
+
+    cdef int parent_changed(self, Node parent) except -1:
+        self.receive(parent)
+        return 0
+
+    cdef bint recompute(self) except -1:
+        return False
+
+    cpdef str kind(self):
+        return "tap"

@@ -1,0 +1,428 @@
+"""The partition state machine: events in, changes out, a function of the consumed prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.arguments import need_bool, shown
+from ripple.core.errors import InputError, PlanError, SchemaError
+from ripple.engine.graph.node import Graph
+from ripple.engine.kernels.columns import Columns, Layout
+from ripple.engine.machine.inputs import Input
+from ripple.engine.machine.partition import Partition, Position
+from ripple.engine.operators.admission import Admission
+from ripple.engine.operators.arrow_types import arrow_fields, conformed
+from ripple.engine.operators.event_fold import EventFold
+from ripple.engine.operators.rows import RejectedRow, Rows
+from ripple.engine.snapshots.fitting import digests_to_make, in_present_keys
+from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
+from ripple.model.expression.bound import numbers
+from ripple.model.expression.typed import Kind
+from ripple.model.pipeline.plan import Fold, Plan
+from ripple.model.pipeline.topology import stage_folds
+from ripple.model.schema.exported import Part, as_arrow
+from ripple.model.window import duration_ns, watermark
+from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.engine.operators.division import Division
+    from ripple.model.schema.exported import Lent
+
+    Ints = npt.NDArray[np.int64]
+
+
+_TAKEN = (pa.RecordBatch, Part)
+
+
+class Engine(Partition):
+    """One partition of a pipeline, or of its first stage: what reads events.
+
+    State, counters and outputs are a function of which inputs were consumed (the cut): never of
+    batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock. The one
+    exception: with several inputs, what OnInterval and OnCount show of a window *before its end*
+    also depends on the order in which the inputs were read; from its end on it does not.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int = 0,
+        inputs: Sequence[str] | None = None,
+        *,
+        start: Mapping[str, int] = MappingProxyType({}),
+        staged: bool = False,
+        retractions: bool = False,
+        finals: bool = False,
+    ) -> None:
+        """Make an empty partition.
+
+        inputs: the names of all input partitions that will ever feed it, the plan's source by
+        default. The watermark waits for every one of them. start: the first offset to read of
+        inputs that do not begin at 0. staged: compute only the plan's first stage, for the
+        ``Follower`` of each partition of the next one. retractions, finals: let ``stabilize`` also
+        return changed rows as they were, and rows that became final.
+        """
+        _check_arguments(plan, inputs, start)
+        need_bool("Engine: staged", staged, InputError)
+        names = tuple(inputs) if inputs is not None else (plan.source.name,)
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"an engine needs distinct inputs, not {names!r}")
+        unknown = [name for name in start if name not in names]
+        if unknown:
+            raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
+        late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
+        ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
+        # Room to tell in 64 bits which input an offset is of.
+        offset_max = watermark.END // len(names)
+        self._inputs = {
+            name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
+            for name in names
+        }
+        # The one input that nearly every engine has; None of several.
+        self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
+        self._time_field = plan.source.time_field
+        self._rank = {name: rank for rank, name in enumerate(names)}
+        self._schema = pa.schema(arrow_fields(plan.source.fields))
+        self._accepted = self._schema
+        self._layout = Layout(self._schema)
+        self._admission = Admission(plan.source, self._layout)
+        first, *above = self._folds_here(plan, staged=staged)
+        window = first.window
+        # Without windows nothing is too late: the result does not depend on when an event came.
+        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
+        self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
+        self._near_ns = min(self._future_ns, ahead_ns)
+        # Whether somebody asks where in the log an event is.
+        self._orders = any(one.aggregate.ordered for one in first.aggregates)
+        self._division: Division | None = None
+        graph = Graph()
+        self._fold = self._first_fold(graph, first)
+        # Steps may make nulls; what the source requires is there.
+        self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
+        super().__init__(
+            plan,
+            partition,
+            graph,
+            self._fold,
+            above,
+            stage=0 if staged else None,
+            retractions=retractions,
+            finals=finals,
+            # Without windows and with one input, rows are touched by events, in their order.
+            in_order=window is None and len(names) == 1,
+        )
+
+    def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
+        return stage_folds(plan, 0) if staged else plan.folds
+
+    def _first_fold(self, graph: Graph, fold: Fold) -> EventFold:
+        if fold.window is None:
+            return EventFold(graph, fold)
+        from ripple.engine.operators.windowed_fold import WindowedFold  # noqa: PLC0415 - many have no windows
+
+        return WindowedFold(graph, fold)
+
+    @classmethod
+    def restore(
+        cls, plan: Plan, snapshot: Snapshot, *, retractions: bool = False, finals: bool = False
+    ) -> Engine:
+        """Return the partition as it was at the snapshot's cut.
+
+        The plan may have other sinks than the one that made the snapshot. retractions, finals: as
+        for a new engine. Raises SnapshotError when a fold, a step on its results or the events are
+        other ones, or when digests do not match.
+        """
+        _check_plan(plan)
+        if not isinstance(snapshot, Snapshot):
+            raise SnapshotError(f"Engine: snapshot must be a Snapshot, not {shown(snapshot)}")
+        if snapshot.stage:
+            raise SnapshotError(
+                f"the snapshot is of stage {snapshot.stage}: a Follower restores it"
+            )
+        snapshot = in_present_keys(plan, snapshot)
+        engine = cls(
+            plan,
+            snapshot.partition,
+            tuple(snapshot.cut),
+            staged=snapshot.stage is not None,
+            retractions=retractions,
+            finals=finals,
+        )
+        engine._load(snapshot, digests_to_make(plan, snapshot))
+        return engine
+
+    @classmethod
+    def adopt(cls, plan: Plan, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> Engine:
+        """Return the partition with state that another plan has left and that was made to fit.
+
+        Unlike with ``restore``, a fold over results may lack its table, and is computed from the
+        rows below it; freed_digests: of each shown fold whose digest is to be taken afresh, the
+        digest of its rows that were freed before, 0 where none were. Raises SnapshotError when
+        other digests do not match or rows that would be needed were freed.
+        """
+        engine = cls(plan, snapshot.partition, tuple(snapshot.cut))
+        engine._load(snapshot, freed_digests)
+        return engine
+
+    def expect(self, division: Division) -> None:
+        """Refuse keys that do not belong where they come from, if it says where they do."""
+        self._division = division if division.tells(self.plan) else None
+
+    # --- events ---
+
+    def apply(
+        self,
+        source: str,
+        batch: pa.RecordBatch | Part,
+        next_offset: int,
+        offsets: Ints | None = None,
+        rejected: int | None = None,
+    ) -> list[RejectedRow]:
+        """Consume a slice of one input's log.
+
+        batch: rows with the fields of the plan's source, in offset order, following what was
+        applied before. next_offset: the offset after them; what it exceeds the rows by, the source
+        rejected itself: all, or as many as ``rejected`` says, and then the others are holes, which
+        nobody counts. offsets: of the rows, int64[n], needed when there are such gaps. Returns
+        the rows that could not be processed, for the dead letters; raises InputError when the
+        batch does not fit, with nothing consumed. After any other error (a batch function or a
+        user's aggregate that raised) the engine refuses to go on.
+        """
+        if self._broken:
+            self._refuse()
+        if not isinstance(batch, _TAKEN) or not batch.schema.equals(self._accepted):
+            batch = self._conforming(batch)
+        given = self._inputs.get(source) if type(source) is str else None
+        if given is None:
+            given = self._input(source)
+        count = batch.num_rows
+        if offsets is not None:
+            given.check_offsets(offsets, next_offset, count)
+        refused = given.advance_to(next_offset, count, rejected)
+        if offsets is None and self._orders:
+            offsets = np.arange(next_offset - count, next_offset)
+        self.counters.consumed += count + refused
+        if refused:
+            self.counters.dead_lettered += refused
+        self._reported = False
+        self._broken = True
+        if self._fold.stepwise:
+            failed = self._consume_each(given, batch, offsets)
+        else:
+            failed = self._consume(given, batch, offsets)
+        self._broken = False
+        return failed
+
+    def _consume_each(
+        self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
+    ) -> list[RejectedRow]:
+        rejected: list[RejectedRow] = []
+        for at in range(batch.num_rows):
+            own = None if offsets is None else offsets[at : at + 1]
+            alone = self._consume(given, batch.slice(at, 1), own)
+            rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
+            self._fold.settle(self.watermark_ns)
+        return rejected
+
+    def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
+        """Consume a marker of an input's log: no event below ``watermark_ns`` follows in it.
+
+        This is how the windows of an idle input close, and close again in a replay. next_offset:
+        the offset after the marker, which takes one, or none if it is in no log. Raises InputError
+        when records before it were not applied, or a number is out of range; nothing is consumed.
+        """
+        given = self._input(source)
+        given.check_marker(watermark_ns, next_offset)
+        given.advance_to(next_offset, 0)
+        before_ns = self.watermark_ns
+        given.raise_watermark(watermark_ns)
+        self._reported = False
+        self._fold.advance(before_ns, self.watermark_ns)
+
+    def close(self) -> None:
+        """Declare that no input goes on: every window ends."""
+        for name, given in self._inputs.items():
+            self.advance(name, watermark.END, given.next_offset)
+
+    def _consume(
+        self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
+    ) -> list[RejectedRow]:
+        """Judge, transform and fold rows of one input."""
+        order = None
+        if self._orders and offsets is not None:
+            order = self._order(given, offsets)
+        rows = Rows(Columns(batch, self._layout), batch.num_rows, order)
+        if not self._admission.passes(rows.columns):
+            self._admission.refuse(rows)
+        crossing = self._judge(given, rows)
+        judged = rows.count + len(rows.rejected)
+        if self.plan.steps:
+            rows.run(self.plan.steps)
+        if not self._admits_all:
+            self._fold.admit(rows)
+        if rows.count:
+            known = 0 if self._division is None else len(self._fold.keys.index)
+            self._fold.apply(rows, crossing)
+            if self._division is not None and len(self._fold.keys.index) > known:
+                self._division.check(given.name, rows, self.plan)
+        elif crossing >= 0:
+            self._fold.show_waiting()
+        rejected = rows.rejected
+        if rejected:
+            self.counters.dead_lettered += len(rejected)
+        self.counters.applied += judged - len(rejected)
+        return rejected
+
+    def _order(self, given: Input, offsets: Ints) -> Ints:
+        """Return what tells which of two events of one time is the later one."""
+        return offsets * len(self._rank) + self._rank[given.name]
+
+    def _judge(self, given: Input, rows: Rows) -> int:
+        """Drop rows that are very late or refused, and move the watermark past the others.
+
+        Returns the last crossing of an interval, a position in the batch: -1 when there is none or
+        nobody asks.
+        """
+        time_field = self._time_field
+        if time_field is None:
+            return -1
+        lent = rows.columns.lent(time_field)
+        if lent is not None and self._fold.interval_ns is None:
+            after_ns = watermark.if_on_time(
+                lent,
+                given.watermark_ns,
+                given.out_of_order_ns,
+                self._near_ns,
+            )
+            if after_ns is not None:
+                rows.times_ns, given.watermark_ns = lent, after_ns
+                return -1
+        times: Ints | Lent | None = lent
+        if times is None:
+            times = numbers(rows.columns[time_field], Kind.INT).values
+        rows.times_ns = times
+        crossing = -1
+        if self._fold.interval_ns is not None:
+            crossing = watermark.last_crossing(
+                times,
+                given.watermark_ns,
+                given.out_of_order_ns,
+                given.future_ns_max,
+                self._watermark_of_others(given),
+                self._fold.interval_ns,
+            )
+            if crossing >= 0 and rows.origin is not None:
+                crossing = int(rows.origin[crossing])
+        verdicts, late, very_late, future, refused = given.judge(
+            times, self._lateness_ns, self._future_ns
+        )
+        if verdicts is None:
+            return crossing
+        self.counters.mildly_late += late
+        self.counters.very_late += very_late
+        self.counters.future += future
+        if refused:
+            why = {
+                watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
+                watermark.TOO_FAR: "too far ahead",
+            }
+            beyond = {
+                row: f"the event time {time_field!r} is {why[verdict]}"
+                for row, verdict in enumerate(verdicts.tolist())
+                if verdict in why
+            }
+            rows.reject(beyond, self.plan.source.name)
+            verdicts = np.delete(verdicts, list(beyond))
+        if very_late:
+            rows.keep(verdicts != watermark.VERY_LATE)
+        return crossing
+
+    def _conforming(self, batch: pa.RecordBatch | Part) -> pa.RecordBatch:
+        """Return the batch with exactly the declared columns, cast where nothing is lost."""
+        batch = as_arrow(batch)
+        if not isinstance(batch, pa.RecordBatch):
+            raise InputError(
+                f"source {self.plan.source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
+                f"them as .to_batches()), not {shown(batch)}"
+            )
+        missing = [name for name in self._schema.names if name not in batch.schema.names]
+        if missing:
+            raise InputError(
+                f"source {self.plan.source.name!r}: a batch lacks the fields {missing}; "
+                f"it has {batch.schema.names}"
+            )
+        chosen = batch.select(self._schema.names)
+        if chosen.schema.types == self._schema.types:
+            self._accepted = chosen.schema  # nullability may differ from batch to batch
+            return chosen
+        try:
+            return conformed(chosen, self.plan.source.fields)
+        except SchemaError as error:
+            raise InputError(
+                f"source {self.plan.source.name!r}: a batch does not have the declared types: "
+                f"{error}"
+            ) from error
+
+    def _input(self, name: str) -> Input:
+        given = self._inputs.get(name) if isinstance(name, str) else None
+        if given is None:
+            raise InputError(f"no input {shown(name)} was declared: they are {list(self._inputs)}")
+        return given
+
+    def _watermark_of_others(self, given: Input) -> int:
+        others = [one.watermark_ns for one in self._inputs.values() if one is not given]
+        return min(others, default=watermark.END)
+
+    # --- what other partitions have ---
+
+    # --- how far inputs were read ---
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Per input, the next offset to read."""
+        only = self._only
+        if only is not None:
+            return {only.name: only.next_offset}
+        return {name: given.next_offset for name, given in self._inputs.items()}
+
+    @property
+    def watermark_ns(self) -> int:
+        """The merged watermark: the minimum over all declared inputs."""
+        if self._only is not None:
+            return self._only.watermark_ns
+        return min(given.watermark_ns for given in self._inputs.values())
+
+    @property
+    def watermarks_ns(self) -> dict[str, int]:
+        """The watermark of each input."""
+        return {name: given.watermark_ns for name, given in self._inputs.items()}
+
+    def _position(self) -> Position:
+        return {"cut": self.cut, "watermarks_ns": self.watermarks_ns, "epochs": {}}
+
+    def _resume(self, snapshot: Snapshot) -> None:
+        for name, given in self._inputs.items():
+            given.next_offset = snapshot.cut[name]
+            given.watermark_ns = snapshot.watermarks_ns[name]
+
+
+def _check_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise PlanError(f"Engine: plan must be what pipeline.plan() returns, not {shown(plan)}")
+
+
+def _check_arguments(plan: object, inputs: object, start: object) -> None:
+    _check_plan(plan)
+    if inputs is not None and not (
+        isinstance(inputs, (list, tuple)) and all(isinstance(name, str) for name in inputs)
+    ):
+        raise InputError(f"Engine: inputs must be a list of names, not {shown(inputs)}")
+    if not isinstance(start, Mapping):
+        raise InputError(f"Engine: start must be offsets by input, not {shown(start)}")

@@ -1,0 +1,100 @@
+"""What a partition's live graph looks like now: its plan's nodes, with what went through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ripple.engine.graph.column import Column
+    from ripple.engine.machine.partition import Partition
+
+VERSION = 1
+
+
+def inspected(partition: Partition) -> dict[str, Any]:
+    """Return the live graph of a partition as values of JSON.
+
+    Per node: name, kind (source, senders, fold, output, edge), rows_in, rows_out, very_late, future
+    and refused (a source's records that came too late to count, are ahead of the time, or do not
+    have its schema), recomputed (results that were computed again), cutoffs (of these, those that
+    were as before), uncomputable (rows that cannot be computed, and are absent), keys (of each
+    window that is held; an output's: its rows), bytes; null where a kind has no such number. Rows
+    are counted since the partition was restored here, events since its first. edges: pairs of
+    numbers of nodes.
+    """
+    plan, counters = partition.plan, partition.counters
+    is_first = not partition.stage
+    nodes: list[dict[str, Any]] = [
+        _node(
+            plan.source.name if is_first else "senders",
+            "source" if is_first else "senders",
+            rows_in=counters.consumed if is_first else None,
+            rows_out=counters.applied if is_first else None,
+            very_late=counters.very_late if is_first else None,
+            future=counters.future if is_first else None,
+            refused=counters.dead_lettered if is_first else None,
+        )
+    ]
+    edges: list[tuple[int, int]] = []
+    numbers: dict[str, int] = {}
+    rows_of: dict[str, int] = {}
+    uncomputable = partition.uncomputable_counts
+    for fold, column, length_bytes in partition.inspected_folds():
+        below = numbers.get(fold.input, 0)
+        edges.append((below, len(nodes)))
+        numbers[fold.name] = len(nodes)
+        rows_of[fold.name] = column.row_count
+        rows_in = nodes[below]["rows_out"]
+        nodes.append(
+            _fold(fold.name, column, rows_in, length_bytes, uncomputable[fold.name])
+            | {"key": fold.node_key}
+        )
+    for output in plan.outputs:
+        if output.name in partition.digests:
+            of = nodes[numbers[output.of]]
+            edges.append((numbers[output.of], len(nodes)))
+            nodes.append(
+                _node(output.name, "output", rows_in=of["rows_out"], keys=rows_of[output.of])
+            )
+    graph = partition.graph
+    return {
+        "stage": partition.stage or 0,
+        "number": partition.partition,
+        "cut": dict(partition.cut),
+        "watermark_ns": partition.watermark_ns,
+        "nodes": nodes,
+        "edges": edges,
+        "graph": {
+            "nodes": graph.node_count,
+            "dirty": len(graph.dirty_nodes()),
+            "last_recomputed": graph.last_recompute_count,
+            "last_cutoffs": graph.last_cutoff_count,
+            "last_stabilization_ns": graph.last_stabilization_ns,
+        },
+    }
+
+
+def _fold(
+    name: str, column: Column, rows_in: int | None, length_bytes: int, uncomputable: int
+) -> dict[str, Any]:
+    return _node(
+        name,
+        "fold",
+        rows_in=rows_in,
+        rows_out=column.rows_out,
+        recomputed=column.rows_in,
+        cutoffs=column.rows_in - column.rows_out,
+        uncomputable=uncomputable,
+        keys=len(column.keys.index),
+        bytes=length_bytes,
+    )
+
+
+_NUMBERS = (
+    *("rows_in", "rows_out", "very_late", "future", "refused"),
+    *("recomputed", "cutoffs", "uncomputable", "keys", "bytes"),
+)
+
+
+def _node(name: str, kind: str, **numbers: int | None) -> dict[str, Any]:
+    return {"name": name, "kind": kind} | {one: numbers.get(one) for one in _NUMBERS}

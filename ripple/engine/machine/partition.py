@@ -1,0 +1,562 @@
+"""One partition of a pipeline, or of one of its stages, above what feeds it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.arguments import need_bool, need_whole, shown
+from ripple.core.errors import InputError, NodeError
+from ripple.core.hashing import mix_of
+from ripple.engine.edges.outgoing import Outgoing
+from ripple.engine.kernels.view import View
+from ripple.engine.machine.changes import Changes, Shown
+from ripple.engine.machine.counters import Counters
+from ripple.engine.machine.inspection import inspected
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.table_fold import TableFold
+from ripple.engine.operators.uncomputable import Uncomputable, UncomputableRows, first_rows
+from ripple.engine.snapshots.saving import PendingSnapshot
+from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError, uncomputable_counter
+from ripple.model.pipeline.topology import stages_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.core.cut import Cut
+    from ripple.engine.edges.edge_changes import EdgeChanges
+    from ripple.engine.graph.column import Column
+    from ripple.engine.graph.node import Graph
+    from ripple.engine.machine.output_stream import OutputStream
+    from ripple.engine.operators.groups import Groups
+    from ripple.engine.snapshots.ledger import Ledger
+    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.schema.exported import Made
+    from ripple.model.schema.types import Field
+
+    Ints = npt.NDArray[np.int64]
+
+
+_ALL = 1 << 62  # slots
+
+
+class Leaf(Protocol):
+    """The lowest keyed view of a partition: what events, or other partitions, make of it."""
+
+    fold: Fold
+    uncomputable: UncomputableRows
+    ledger: Ledger
+    frees: bool
+    """Whether rows may become final, or slots be freed."""
+
+    @property
+    def column(self) -> Column:
+        """Its rows."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of its rows beside the key."""
+
+    def settle(self, watermark_ns: int) -> None:
+        """Bring the shown rows up to what came and to the watermark."""
+
+    def expired(self) -> Ints:
+        """Return the slots of rows that are final, once; their last change was reported."""
+
+    def free(self, expired: Ints) -> None:
+        """Free these slots, and others that nobody needs any more."""
+
+    def load(self, table: pa.Table, watermark_ns: int) -> None:
+        """Take over what a snapshot has of it, as it was at that watermark."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+
+class Position(TypedDict):
+    """What a snapshot says of what feeds a partition."""
+
+    cut: dict[str, int]
+    watermarks_ns: dict[str, int]
+    epochs: dict[str, int]
+
+
+class Partition(ABC):
+    """A leaf, the folds above it, their views, and what goes to the next stage.
+
+    State, counters and outputs are a function of the cut. No I/O, no clock.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int,
+        graph: Graph,
+        leaf: Leaf,
+        above: Sequence[Fold],
+        *,
+        stage: int | None,
+        retractions: bool,
+        finals: bool,
+        in_order: bool,
+    ) -> None:
+        """Make an empty partition of ``leaf`` and the folds ``above`` it.
+
+        in_order: whether the leaf's rows are touched in an order that is a function of the cut.
+        """
+        need_bool("Engine: retractions", retractions, InputError)
+        need_bool("Engine: finals", finals, InputError)
+        self.plan = plan
+        self.partition = need_whole("Engine: partition", partition, 0, InputError)
+        self.stage = stage
+        self.counters = Counters()
+        self.graph = graph
+        self._leaf = leaf
+        self._reported = True
+        self._broken = False
+        self._snapshots = 0
+        self._shown: int | None = None  # rows of a windowed leaf, as of the last stabilize
+        self.last_retractions = 0
+        """Rows of windows that were shown before and were corrected, or withdrawn, by the last
+        stabilize."""
+        self._finals = finals
+        self._table_folds: list[TableFold] = []
+        columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
+            leaf.fold.name: (leaf.column, leaf.fields)
+        }
+        for fold in above:
+            below = TableFold(graph, fold, columns[fold.input][0])
+            self._table_folds.append(below)
+            columns[fold.name] = (below, below.result_rows.fields)
+        stages = () if stage is None else stages_of(plan)[stage:]
+        # The rows of the leaf may be copies of others', who show them.
+        made_here = stages[0].folds if stages else tuple(columns)
+        self._outputs = [output for output in plan.outputs if output.of in made_here]
+        self._names_of: dict[str, list[str]] = {}
+        for output in self._outputs:
+            self._names_of.setdefault(output.of, []).append(output.name)
+        self._views: dict[str, View] = {}
+        for name in self._names_of:
+            column, fields = columns[name]
+            types = arrow_fields(column.keys.fields), arrow_fields(fields)
+            ordered = in_order and column is leaf.column
+            self._views[name] = View(column, types, retractions=retractions, in_order=ordered)
+        self._taking = [(view, self._names_of[of]) for of, view in self._views.items()]
+        self._retracts = retractions
+        self._none_retracted = MappingProxyType(self._take_retracted())
+        self._outgoing: Outgoing | None = None
+        if len(stages) > 1:
+            last = (leaf.fold, *above)[-1]
+            self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
+        self._showings: dict[tuple[str, bool], OutputStream] = {}
+        self._columns = {name: column for name, (column, _) in columns.items()}
+        self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
+        self._frees = leaf.frees or finals or self._outgoing is not None
+        self._corrects = leaf.fold.window is not None and leaf.fold.name in self._views
+
+    def _refuse(self) -> None:
+        raise NodeError(
+            "an earlier call failed halfway, so the state is of no cut: restore a snapshot"
+        )
+
+    # --- changes ---
+
+    def stabilize(self) -> Changes:
+        """Bring the views up to the cut; return what changed since the last call.
+
+        Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
+        aggregate that cannot add, remove or merge) the engine refuses to go on.
+        """
+        if self._broken:
+            self._refuse()
+        self._broken = True
+        watermark_ns = self.watermark_ns
+        if self._corrects and self._shown is None:
+            self._shown = len(self._leaf.column)
+        self._leaf.settle(watermark_ns)
+        self.graph.stabilize()
+        taken: dict[str, Made] = {}
+        for view, names in self._taking:
+            rows = view.take()
+            for name in names:
+                taken[name] = rows
+        gone = self._take_retracted() if self._retracts else self._none_retracted
+        if self._corrects:
+            self._count_retractions(taken)
+        frees = self._frees
+        for fold in self._table_folds:
+            frees = frees or bool(fold.left_empty)
+        final = self._finish(taken, frees=frees) if frees or self._showings else {}
+        if self._corrects:
+            self._shown = len(self._leaf.column)
+        self._broken = False
+        self._reported = True
+        return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
+
+    def _take_retracted(self) -> dict[str, pa.RecordBatch]:
+        gone: dict[str, pa.RecordBatch] = {}
+        for view, names in self._taking:
+            gone |= dict.fromkeys(names, view.take_retracted())
+        return gone
+
+    def _finish(self, taken: Mapping[str, Made], *, frees: bool) -> dict[str, pa.RecordBatch]:
+        """Free what is final and tell those who follow; return final rows by output, if asked."""
+        followed = [one for one in self._showings.items() if one[1].keeps]
+        final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
+        final = {one.name: final[one.of] for one in self._outputs if one.of in final}
+        for (name, _), showing in followed:
+            showing.add(taken[name].arrow(), final.get(name))
+        return final if self._finals else {}
+
+    def _count_retractions(self, taken: Mapping[str, Made]) -> None:
+        """Count what is neither the first row of a window nor its withdrawal alone."""
+        fold = self._leaf.fold.name
+        rows = taken[self._names_of[fold][0]].num_rows
+        new = len(self._leaf.column) - (self._shown or 0) + self._views[fold].removed
+        self.last_retractions = rows - new if rows else 0
+
+    def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
+        """Free what is final, from the first fold to the last, after its change was taken.
+
+        Returns final rows by fold, if ``names``.
+        """
+        final: dict[str, pa.RecordBatch] = {}
+        retired: dict[str, Ints] = {}
+        for fold in self._folds:
+            if isinstance(fold, TableFold):
+                below = retired[fold.fold.input]
+                expired = fold.expired(below) if len(below) else below
+            else:
+                expired = fold.expired()
+            name = fold.fold.name
+            if name in self._views and names:
+                shown = expired[self._columns[name].has_rows(expired)]
+                final[name] = self._views[name].rows(shown)
+            if len(expired):
+                self._finalize(name, expired)
+            if self._outgoing is not None and self._outgoing.of == name:
+                self._outgoing.retire(expired)
+            fold.free(expired)
+            retired[name] = expired
+        return final
+
+    def _finalize(self, name: str, slots: Ints) -> None:
+        if name in self._views:
+            self._views[name].finalize(slots)
+        for rows in self._unfolded(name):
+            rows.finalize(slots)
+
+    def _unfolded(self, name: str) -> list[UncomputableRows]:
+        """Return what knows the rows of a fold that the folds above it cannot take in."""
+        above: list[Groups] = [*self._table_folds]
+        if self._outgoing is not None and self._outgoing.partial is not None:
+            above.append(self._outgoing.partial)
+        return [fold.unfolded for fold in above if fold.fold.input == name]
+
+    # --- what the next stage gets ---
+
+    def outgoing(self) -> list[EdgeChanges]:
+        """Return what each partition of the next stage follows: changes since the last call.
+
+        To be called after ``stabilize``, as rarely as one likes: a row that changed several times
+        is in it once. What is written to a log is taken before each snapshot.
+        """
+        assert self._reported, "stabilize first"
+        return [*self._sender().take(self.cut, self.watermark_ns).values()]
+
+    def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
+        """Return what some partitions of the next stage follow: as ``outgoing``, each by itself.
+
+        For the others it is noted what changed, a row once; of a state edge they get the whole
+        table, as after ``restart``, once more has gone than is left.
+        """
+        assert self._reported, "stabilize first"
+        return self._sender(*targets).take(self.cut, self.watermark_ns, targets)
+
+    def restart(self, target: int) -> None:
+        """Give a partition of the next stage the whole table next, over a state edge.
+
+        Until then nothing is kept for it.
+        """
+        self._sender(target).restart(target)
+
+    def given_to(self, target: int) -> Cut | None:
+        """Return the cut of what a partition of the next stage was given last.
+
+        None if it gets the whole table next.
+        """
+        return self._sender(target).since(target)
+
+    def table_for(self, target: int) -> EdgeChanges:
+        """Return all that a partition of the next stage needs to begin to follow this one.
+
+        To be called right after ``outgoing``: changes that were not taken are in it too.
+        """
+        assert self._reported, "stabilize first"
+        return self._sender(target).table(target, self.cut, self.watermark_ns)
+
+    def release(self, target: int, watermark_ns: int) -> None:
+        """Forget final rows for a partition of the next stage that keeps what it has of them.
+
+        watermark_ns: that of its state at a cut which is stored: it will never ask for less.
+        """
+        self._sender(target).release(target, watermark_ns)
+
+    def send_as_log(self) -> None:
+        """Let whoever takes what goes to the next stage keep it: also what is final is forgotten.
+
+        To be called before the first event. Then nobody may begin again with a whole table.
+        """
+        self._sender().as_log()
+
+    def _sender(self, *targets: int) -> Outgoing:
+        outgoing = self._outgoing
+        for target in targets or (0,):
+            if outgoing is None or not 0 <= target < outgoing.targets:
+                raise InputError(f"no partition {target!r} of a next stage follows this one")
+        assert outgoing is not None
+        return outgoing
+
+    # --- what those outside get ---
+
+    def showing(self, output: str, *, uncommitted: bool = False) -> OutputStream:
+        """Return what those who follow an output from outside are given: nothing until they ask.
+
+        uncommitted: they take it at other cuts than those who wait for commits.
+        """
+        key = output, uncommitted
+        if key not in self._showings:
+            # Here, since most partitions are not followed, and it takes its time.
+            from ripple.engine.machine.output_stream import OutputStream  # noqa: PLC0415
+
+            self._showings[key] = OutputStream(self, self._view_of(output))
+        return self._showings[key]
+
+    # --- what it is a function of, and what it is ---
+
+    @property
+    @abstractmethod
+    def cut(self) -> dict[str, int]:
+        """How far its inputs were read."""
+
+    @property
+    @abstractmethod
+    def watermark_ns(self) -> int:
+        """The merged watermark: the minimum over all that feeds it."""
+
+    @abstractmethod
+    def _position(self) -> Position:
+        """Return what a snapshot says of its inputs."""
+
+    @abstractmethod
+    def _resume(self, snapshot: Snapshot) -> None:
+        """Take over what a snapshot says of its inputs."""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Per output, 16 hexadecimal digits that are equal for equal tables, final rows too."""
+        return {output.name: f"{self._views[output.of].digest:016x}" for output in self._outputs}
+
+    @property
+    def live_digests(self) -> dict[str, str]:
+        """Per output, the digest of its rows that may still change: of what ``table`` returns."""
+        views = {output.name: self._views[output.of] for output in self._outputs}
+        return {
+            name: f"{(view.digest - view.final_digest) % (1 << 64):016x}"
+            for name, view in views.items()
+        }
+
+    @property
+    def digest(self) -> str:
+        """One digest of all outputs, as of the last stabilize."""
+        whole = 0
+        for output in self._outputs:
+            whole = mix_of(whole, self._views[output.of].digest)
+        return f"{whole:016x}"
+
+    def table(self, output: str) -> pa.Table:
+        """Return an output's rows in memory; rows that became final are not among them."""
+        return self._view_of(output).table()
+
+    def _view_of(self, output: str) -> View:
+        of = {one.name: one.of for one in self._outputs}
+        if not isinstance(output, str) or output not in of:
+            raise InputError(f"no output {shown(output)}: they are {list(of)}")
+        return self._views[of[output]]
+
+    @property
+    def uncomputable(self) -> Mapping[str, Uncomputable]:
+        """Per fold, the rows that cannot be computed at the cut, as of the last stabilize.
+
+        Only folds that have some. A row is counted under its own fold, also when it is there but
+        the fold above cannot take it in. Counts are part of the state; of rows that are final,
+        those are named that became so in this process.
+        """
+        found = {}
+        for name, parts in self._uncomputable().items():
+            rows = first_rows(row for part in parts for row in part.named())
+            count, final = sum(map(len, parts)), sum(part.final for part in parts)
+            if count:
+                found[name] = Uncomputable(count, final, tuple(rows))
+        return found
+
+    @property
+    def uncomputable_counts(self) -> dict[str, int]:
+        """How many rows of each fold cannot be computed at the cut: none of most."""
+        return {name: sum(map(len, parts)) for name, parts in self._uncomputable().items()}
+
+    @property
+    def keys_held(self) -> int:
+        """Keys, of each window that is held, in the fold that holds the most."""
+        return max(len(self._columns[fold.fold.name].keys.index) for fold in self._folds)
+
+    def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
+        return {
+            fold.fold.name: [fold.uncomputable, *self._unfolded(fold.fold.name)]
+            for fold in self._folds
+        }
+
+    @property
+    def windows(self) -> int:
+        """Windows that are held: until their end and the lateness that is allowed."""
+        return len(self._leaf.column.keys.index) if self._leaf.fold.window is not None else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by keys, state and rows."""
+        return sum(fold.nbytes for fold in self._folds)
+
+    def inspected_folds(self) -> list[tuple[Fold, Column, int]]:
+        """Return each fold, the first one first, with its rows and the bytes that it holds."""
+        folds = [fold.fold for fold in self._folds]
+        return [
+            (f, self._columns[f.name], one.nbytes)
+            for f, one in zip(folds, self._folds, strict=True)
+        ]
+
+    def inspected(self) -> dict[str, Any]:
+        """Return what its graph looks like now: see ``ripple.engine.machine.inspection``."""
+        return inspected(self)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when counters, graph or digests contradict themselves."""
+        self.counters.check_invariants()
+        self.graph.check_invariants()
+        for name, view in self._views.items():
+            live = (view.final_digest + view.live_digest()) % (1 << 64)
+            assert not self._reported or view.digest == live, name
+
+    # --- snapshots ---
+
+    def snapshot(self) -> Snapshot:
+        """Return the state at the current cut; to be called right after ``stabilize``.
+
+        Raises SnapshotError when events were applied since: their changes were not reported, and
+        a restored engine could not report them either.
+        """
+        pending = self.begin_snapshot()
+        while not pending.step(_ALL):
+            pass
+        return pending.finish()
+
+    def begin_snapshot(self, since: int | None = None) -> PendingSnapshot:
+        """Begin a snapshot of the current cut; intake may go on while it is made in steps.
+
+        What events are about to change is copied before, so that every step has the state of the
+        cut. Here and now are copied the numbers of the slots, when windows end, and how far partial
+        results are. A snapshot begun before and not yet complete must not be used any more.
+
+        since: the number of a snapshot of this engine that is stored; this one then holds only
+        what changed after it, if the engine can tell: not when one of everything was begun later.
+        The changes since a stored snapshot are not forgotten before one that is built on a later
+        one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
+        """
+        if not self._reported:
+            raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
+        stateful: list[Leaf | Groups] = [*self._folds]
+        if self._outgoing is not None and self._outgoing.partial is not None:
+            stateful.append(self._outgoing.partial)
+        if not all(one.ledger.can_tell_since(since) for one in stateful):
+            since = None
+        self._snapshots += 1
+        savings = {one.fold.node_key: one.ledger.begin(self._snapshots, since) for one in stateful}
+        final = {
+            uncomputable_counter(name): sum(part.final for part in parts)
+            for name, parts in self._uncomputable().items()
+        }
+        rest = Snapshot(
+            pipeline=self.plan.name,
+            topology_hash=self.plan.topology_hash,
+            partition=self.partition,
+            counters=self.counters.as_dict() | {name: n for name, n in final.items() if n},
+            digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
+            tables={},
+            nodes=self.plan.node_keys,
+            notes=self.plan.notes,
+            stage=self.stage,
+            **self._position(),
+            retained=None if self._outgoing is None else self._outgoing.retained(),
+            number=self._snapshots,
+            since=since,
+        )
+        return PendingSnapshot(rest, savings)
+
+    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
+        if snapshot.since is not None:
+            raise SnapshotError(
+                f"the snapshot at {dict(snapshot.cut)} holds only what changed since another one: "
+                "apply it to that one first"
+            )
+        self._resume(snapshot)
+        counts = dict(snapshot.counters)
+        for fold in self._folds:
+            fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
+        self.counters = Counters(**counts)
+        self._load_state(snapshot)
+        for name, view in self._views.items():
+            view.take()
+            view.take_retracted()
+            live = view.live_digest()
+            if name in freed_digests:
+                view.final_digest = freed_digests[name]
+                view.digest = (view.final_digest + live) % (1 << 64)
+                continue
+            view.digest, view.final_digest = snapshot.digests[name]
+            if view.digest != (view.final_digest + live) % (1 << 64):
+                raise SnapshotError(
+                    f"the restored rows of {name!r} do not have the digest that the snapshot "
+                    "recorded: it is damaged, or an aggregate is not deterministic"
+                )
+
+    def _load_state(self, snapshot: Snapshot) -> None:
+        """Take over leaf state, from the first fold to the last, and compute the rest."""
+        self._leaf.load(snapshot.tables[self._leaf.fold.node_key], self.watermark_ns)
+        self.graph.stabilize()
+        for fold in self._table_folds:
+            table = snapshot.tables.get(fold.fold.node_key)
+            if table is not None:
+                fold.load(table)
+                self.graph.stabilize()
+            elif self.plan.frees(self.plan.fold(fold.fold.input)):
+                raise SnapshotError(
+                    f"the state of {fold.fold.name!r} is missing, and cannot be computed from rows "
+                    "that were freed"
+                )
+        if self._outgoing is not None:
+            partial = self._outgoing.partial
+            if partial is not None:
+                table = snapshot.tables.get(partial.fold.node_key)
+                if table is None:
+                    raise SnapshotError(
+                        f"the snapshot has nothing for the next stage's fold {partial.fold.name!r}:"
+                        " its rows went there through a log (via='log')"
+                    )
+                partial.load(table)
+                self.graph.stabilize()
+            self._outgoing.resume(snapshot.retained, self.cut)

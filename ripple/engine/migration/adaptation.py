@@ -1,0 +1,195 @@
+"""From the snapshot of another plan to one that ``Engine.restore`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import RippleError
+from ripple.engine.machine.counters import Counters
+from ripple.engine.machine.engine import Engine
+from ripple.engine.migration.evolution import Comparison, Verdict, compare
+from ripple.engine.migration.lineage import Node
+from ripple.engine.migration.migration import check_accepted, migrated, wrong
+from ripple.engine.migration.staying import staying
+from ripple.engine.snapshots.fitting import in_present_keys
+from ripple.engine.snapshots.snapshot import uncomputable_counter
+from ripple.model.pipeline.topology import stages_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Plan
+
+
+class ChangedPlanError(RippleError):
+    """The state in the checkpoint does not fit the pipeline, and nobody said what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """How a pipeline goes on from a checkpoint that perhaps another plan has written.
+
+    snapshot: of the plan itself, for ``Engine.restore``; None when the log must be read from its
+    first record. kept_outputs: those whose digest can be compared with the one that was committed;
+    the rows of the others are not what they were.
+    """
+
+    comparison: Comparison
+    snapshot: Snapshot | None
+    kept_outputs: tuple[str, ...]
+
+
+def decide(
+    plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
+) -> Restoration:
+    """Return how to go on from ``snapshot``.
+
+    rebuild: the folds, by name, that may be computed from the log's first record. staged: whether
+    the state wanted is of one stage alone, which is gone on with or refused: what other stages
+    have follows from it, and was made by the other code. Raises ChangedPlanError when it cannot be,
+    with every reason and what to do, and MigrationError.
+    """
+    reasons = refusals(plan, snapshot, rebuild, staged=staged)
+    if reasons:
+        raise ChangedPlanError("; ".join(reasons))
+    if staged:
+        return _of_stage(plan, snapshot)
+    comparison = compare(plan, snapshot, rebuild)
+    return Restoration(comparison, adapt(snapshot, plan, comparison), comparison.kept_outputs)
+
+
+def migrates(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> bool:
+    """Return whether ``decide`` would have a user's function make state from ``snapshot``."""
+    if snapshot.stage is not None:
+        return False
+    comparison = compare(plan, snapshot, rebuild)
+    verdicts = {one.verdict for one in comparison.folds}
+    return not comparison.problems and not comparison.rebuilds and Verdict.MIGRATE in verdicts
+
+
+def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
+    """Return why state of ``stage``, None for all of them, is not gone on with here; "" if it is.
+
+    staged: whether a cluster wants it, whose stages have partitions of their own.
+    """
+    if staged == (stage is not None):
+        return ""
+    homes = (
+        ("one process, with all stages in one partition", "ripple run, or ripple spark run"),
+        ("a cluster, with partitions of its own for each stage", "ripple cluster up, or workers"),
+    )
+    (has, how), (wants, _) = homes[:: -1 if stage is not None else 1]
+    return (
+        f"the state of {pipeline!r} is that of {has}, and {wants.partition(',')[0]} cannot go on "
+        f"from it: go on with {how}; or name another store and other outputs, to compute "
+        "everything from the first record"
+    )
+
+
+def refusals(
+    plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
+) -> tuple[str, ...]:
+    """Return why ``decide`` would refuse; of the tables only their names are looked at."""
+    elsewhere = of_other_home(plan.name, snapshot.stage, staged=staged)
+    if elsewhere:
+        return (elsewhere,)
+    if not staged:
+        return compare(plan, snapshot, rebuild).problems
+    _, reasons = staying(plan, snapshot)
+    if not reasons:
+        return ()
+    return (
+        f"the state of {plan.name!r} is that of other code, and in a pipeline of several stages "
+        f"nothing but names and outputs can change: {'; '.join(reasons)}. Go back to the code that "
+        "wrote it; or name another store and other outputs, to compute everything from the first "
+        "record",
+    )
+
+
+def _of_stage(plan: Plan, snapshot: Snapshot) -> Restoration:
+    snapshot, _ = staying(plan, snapshot)
+    new = [
+        name for name in stages_of(plan)[snapshot.stage or 0].folds if name not in snapshot.digests
+    ]
+    kept = (output.name for output in plan.outputs if output.of not in new)
+    return Restoration(Comparison(()), snapshot, tuple(kept))
+
+
+def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | None:
+    """Return the snapshot as one of ``plan``, at the same cut; None if there can be none.
+
+    Raises MigrationError for a migration that does not fit, and SnapshotError when the state is
+    not what its digests say.
+    """
+    if comparison.problems or comparison.rebuilds:
+        return None
+    snapshot = in_present_keys(plan, snapshot)
+    if snapshot.topology_hash == plan.topology_hash:
+        return snapshot
+    taken = _taken(snapshot, plan, comparison)
+    names = {judged.key: judged for judged in comparison.folds}
+    digests: dict[str, tuple[int, int]] = {}
+    counters = {name: n for name, n in snapshot.counters.items() if name in Counters.__slots__}
+    freed: dict[str, int] = {}
+    for fold in plan.folds:
+        judged = names[fold.node_key]
+        old = Node("fold", judged.old_key).name if judged.old_key else ""
+        before = snapshot.digests.get(old)
+        if judged.verdict in (Verdict.KEEP, Verdict.MIGRATE):
+            final = snapshot.counters.get(uncomputable_counter(old), 0)
+            counters[uncomputable_counter(fold.name)] = final
+        if judged.same_rows and before is not None:
+            digests[fold.name] = before
+        else:
+            # Rows that are over stay what they were when they were shown.
+            is_migrated = judged.verdict is Verdict.MIGRATE
+            freed[fold.name] = before[1] if before is not None and is_migrated else 0
+    given = replace(
+        snapshot,
+        pipeline=plan.name,
+        topology_hash=plan.topology_hash,
+        counters=counters,
+        digests=digests,
+        tables=taken,
+        nodes=plan.node_keys,
+    )
+    return _adopted(plan, given, freed, comparison)
+
+
+def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:
+    layouts = Engine(plan).snapshot().tables
+    taken: dict[str, pa.Table] = {}
+    for fold, judged in zip(plan.folds, comparison.folds, strict=True):
+        if judged.verdict not in (Verdict.KEEP, Verdict.MIGRATE):
+            continue
+        assert judged.old_key is not None, "what is kept or migrated was there"
+        table = snapshot.tables[judged.old_key]
+        if judged.migration is not None:
+            layout = layouts[fold.node_key].schema
+            table = migrated(fold, judged.migration, table, layout)
+        taken[fold.node_key] = table
+    return taken
+
+
+def _adopted(
+    plan: Plan, given: Snapshot, freed: dict[str, int], comparison: Comparison
+) -> Snapshot:
+    """Let an engine take the state, so that its own dump is what is restored later."""
+    made = [
+        fold
+        for fold, judged in zip(plan.folds, comparison.folds, strict=True)
+        if judged.migration is not None
+    ]
+    try:
+        adopted = Engine.adopt(plan, given, freed).snapshot()
+    except Exception as error:  # whatever is wrong with values that a user's function made
+        if not made:
+            raise
+        raise wrong(made[0], f"no fold can have the state that it returned: {error}") from error
+    for fold in made:
+        check_accepted(fold, given.tables[fold.node_key], adopted.tables[fold.node_key])
+    notes = {**given.notes, **adopted.notes}
+    return replace(adopted, notes=notes)

@@ -1,0 +1,343 @@
+"""What becomes of the state in a checkpoint when the code of its pipeline has changed.
+
+State is found again by what its fold computes from what, never by a name alone. What cannot be
+found is computed again from rows that are still there, made by the user's migration, or computed
+again from the log's first record; the last only if somebody asked for it, since it may take long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ripple.engine.migration.lineage import (
+    Lineage,
+    Node,
+    changed_libraries,
+    changed_parts,
+    first_change,
+    has_function,
+    lineage_of,
+    source_change,
+    written_lineage,
+)
+from ripple.engine.snapshots.fitting import in_present_keys
+
+if TYPE_CHECKING:
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Fold, Migration, Plan
+_PLACES_MAX = 5  # of code that changed, in a message
+
+
+class Verdict(Enum):
+    """What becomes of a node, or of its state.
+
+    KEEP: as it was, perhaps under another name. REBUILD: its state has to be computed from the
+    log's first record. MIGRATE: a migration makes it. DROP: it is in the checkpoint alone. NEW,
+    CHANGED: it has no state, or state that follows from that of the fold below.
+    """
+
+    KEEP = "keep"
+    REBUILD = "rebuild"
+    MIGRATE = "migrate"
+    DROP = "drop"
+    NEW = "new"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A node and what becomes of it.
+
+    old_key: the key under which the checkpoint has the node that it was, None if it was not there.
+    same_rows: whether a fold shows the rows that it showed before. refused: why the pipeline cannot
+    run with this node, "" if it can.
+    """
+
+    verdict: Verdict
+    kind: str
+    key: str
+    old_key: str | None = None
+    cause: str = ""
+    migration: Migration | None = None
+    same_rows: bool = False
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All nodes of a plan in their order, then those that only the checkpoint has.
+
+    remarks: what else a user may want to know, none of it a reason not to run.
+    """
+
+    nodes: tuple[Judged, ...]
+    other_problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the pipeline cannot run, and what to do; empty when it can."""
+        return (*self.other_problems, *(node.refused for node in self.nodes if node.refused))
+
+    @property
+    def rebuilds(self) -> bool:
+        """Whether the log must be read from its first record."""
+        return any(node.verdict is Verdict.REBUILD for node in self.nodes)
+
+    @property
+    def folds(self) -> tuple[Judged, ...]:
+        """The folds of the plan, in their order."""
+        return tuple(
+            node for node in self.nodes if node.kind == "fold" and node.verdict is not Verdict.DROP
+        )
+
+    @property
+    def kept_outputs(self) -> tuple[str, ...]:
+        """The outputs whose rows, and so their digest, are at every cut what they were."""
+        sinks = (node for node in self.nodes if node.kind == "sink")
+        return tuple(Node("sink", n.key).name for n in sinks if n.verdict is Verdict.KEEP)
+
+
+def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Comparison:
+    """Say what becomes of every node of ``plan`` and of the one that wrote ``snapshot``.
+
+    rebuild: the folds, by name or key, whose state may be computed from the log's first record.
+    Those above them are, too.
+    """
+    found = snapshot
+    snapshot = in_present_keys(plan, found)
+    known = {text for fold in plan.folds for text in (fold.name, fold.node_key)}
+    folds = ", ".join(fold.name for fold in plan.folds)
+    problems = [
+        f"there is no fold {text!r} to rebuild: the folds are {folds}"
+        for text in rebuild
+        if text not in known
+    ]
+    is_same = snapshot.topology_hash == plan.topology_hash
+    written = lineage_of(plan) if is_same else written_lineage(snapshot)
+    if written and written.source.name != plan.source.name:
+        was, now = written.source.name, plan.source.name
+        problems.append(
+            f"source {now!r} was called {was!r} when the checkpoint was written, and offsets in "
+            f"checkpoints and outputs stand under that name: call it {was!r} again, or begin anew "
+            "with another checkpoint folder and other outputs"
+        )
+    former = {*snapshot.nodes, *snapshot.tables} - {*found.nodes, *found.tables}
+    judge = _Judge(plan, snapshot, written, frozenset(rebuild), former)
+    return Comparison(judge.nodes(), tuple(problems), changed_libraries(plan, snapshot))
+
+
+class _Judge:
+    """Goes through a plan from its source on, and takes from the old nodes those that it finds."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        snapshot: Snapshot,
+        written: Lineage | None,
+        rebuild: frozenset[str],
+        former: AbstractSet[str],
+    ) -> None:
+        self.plan = plan
+        self.former = former
+        self.snapshot = snapshot
+        self.rebuild = rebuild
+        self.now = lineage_of(plan)
+        # Without a list of nodes, the folds are known, and nothing can be said of the rest.
+        self.before = written or Lineage(tuple(Node("fold", key) for key in snapshot.tables), ())
+        self.is_listed = written is not None
+        self.source_change = source_change(plan, snapshot)
+        self.old = self._matched()
+
+    def _matched(self) -> dict[Node, Node]:
+        """Return the old node of each: of equal meaning, else of its name, else in its place."""
+        by_digest = {node.digest: node for node in self.before.chain}
+        old = {n: by_digest[n.digest] for n in self.now.chain if n.digest in by_digest}
+        left = [node for node in self.before.chain if node not in set(old.values())]
+        for node in self.now.chain:
+            named = [one for one in left if (one.kind, one.name) == (node.kind, node.name)]
+            if node not in old and named:
+                old[node] = named[0]
+                left.remove(named[0])
+        names = {node.name for node in self.now.chain}
+        for node, one in zip(self.now.folds, self.before.folds, strict=False):
+            if node not in old and one in left and one.name not in names:
+                old[node] = one
+        sinks = {node.name: node for node in self.before.sinks}
+        return old | {n: sinks[n.name] for n in self.now.sinks if n.name in sinks}
+
+    def nodes(self) -> tuple[Judged, ...]:
+        """Return what becomes of every node."""
+        folds = self._folds()
+        judged = []
+        for node in (*self.now.chain, *self.now.sinks):
+            if node.kind == "fold":
+                judged.append(folds[node.name])
+            elif node.kind == "sink":
+                judged.append(self._sink(node, folds))
+            else:
+                judged.append(self._stateless(node))
+        found = set(self.old.values())
+        dropped = (n for n in (*self.before.chain, *self.before.sinks) if n not in found)
+        return (*judged, *(Judged(Verdict.DROP, n.kind, n.key, n.key) for n in dropped))
+
+    def _folds(self) -> dict[str, Judged]:
+        folds: dict[str, Judged] = {}
+        for fold in self.plan.folds:
+            folds[fold.name] = self._fold(fold, folds.get(fold.input))
+        rebuilt = [name for name, one in folds.items() if one.verdict is Verdict.REBUILD]
+        for name, one in folds.items():
+            if rebuilt and one.verdict is Verdict.MIGRATE:
+                also = f"{one.cause}; the log is read from its first record for {rebuilt[0]!r}"
+                folds[name] = replace(one, verdict=Verdict.REBUILD, cause=also, migration=None)
+        return folds
+
+    # --- folds ---
+
+    def _fold(self, fold: Fold, below: Judged | None) -> Judged:
+        node = Node("fold", fold.node_key)
+        old = self.old.get(node)
+        judged = Judged(Verdict.KEEP, "fold", node.key, old.key if old else None)
+        asked = bool(self.rebuild & {fold.name, fold.node_key}) or (
+            below is not None and below.verdict is Verdict.REBUILD and not below.refused
+        )
+        why = self._why_not_kept(fold, node, below)
+        if why is None:
+            same_rows = self._has_same_steps(node)
+            if asked:
+                cause = "asked for"
+                return replace(judged, verdict=Verdict.REBUILD, cause=cause, same_rows=same_rows)
+            cause = self._kept(node, self.old[node])
+            if not same_rows:
+                cause = "its state is as it was; the steps on its results have changed"
+            return replace(judged, cause=cause, same_rows=same_rows)
+        judged = replace(judged, cause=why)
+        if asked:
+            return replace(judged, verdict=Verdict.REBUILD)
+        migration = self._migration(fold)
+        if migration is not None:
+            key = next(k for k in self.snapshot.tables if k.endswith(f"#{migration.from_digest}"))
+            return replace(judged, verdict=Verdict.MIGRATE, old_key=key, migration=migration)
+        if self._follows(fold, below):
+            verdict = Verdict.NEW if old is None else Verdict.CHANGED
+            cause = f"{why}; computed from the rows of {fold.input!r}"
+            return replace(judged, verdict=verdict, cause=cause)
+        refused = self._refusal(fold, old, why)
+        return replace(judged, verdict=Verdict.REBUILD, refused=refused)
+
+    def _why_not_kept(self, fold: Fold, node: Node, below: Judged | None) -> str | None:
+        """Return why a fold's state in the checkpoint does not fit, None if it does."""
+        old = self.old.get(node)
+        if self.source_change is not None:
+            return self.source_change
+        if old is None:
+            return "it is new"
+        if old.digest != node.digest:
+            return self._change(node, old)
+        if below is not None and below.verdict is not Verdict.KEEP and not below.same_rows:
+            return f"fold {fold.input!r} below it does not keep its state"
+        if self.plan.frees(fold):
+            gone = "and rows of windows that are over are not there any more"
+            if not self._has_same_steps(node):
+                return f"the steps on its results have changed, {gone} to be shown again"
+            if self._is_shown(fold) and old.name not in self.snapshot.digests:
+                return f"a sink shows it now that none showed before, {gone}"
+        return None
+
+    def _change(self, node: Node, old: Node) -> str:
+        if not self.is_listed:
+            return "its key, window or aggregates, or something before it, has changed"
+        why, changed = first_change(self.now.up_to(node), self.before.up_to(old))
+        python = self.snapshot.notes.get("python")
+        if changed is None:
+            return why
+        if python in (None, self.plan.notes["python"]):
+            return f"{why}{self._where(changed)}"
+        if has_function(self.plan, changed):
+            why += (
+                f"; the checkpoint was written by Python {python}, this is "
+                f"{self.plan.notes['python']}, and the form of a function depends on the version: "
+                "it may be the same function"
+            )
+        return why
+
+    def _where(self, node: Node) -> str:
+        """Return at which places the code of a node is another, "" if that is not known."""
+        old = self.old.get(node)
+        places = changed_parts(self.plan, node, self.snapshot, old) if old else ()
+        more = len(places) - _PLACES_MAX
+        shown = ", ".join(places[:_PLACES_MAX])
+        return f", at {shown}{f' and {more} more' if more > 0 else ''}" if places else ""
+
+    def _kept(self, node: Node, old: Node) -> str:
+        """Return what is to be said of a node that is as it was."""
+        if old.key in self.former and has_function(self.plan, node):
+            return (
+                "as far as can be told: the checkpoint was written by a version of Ripple that did "
+                "not note what functions read"
+            )
+        return "" if old.key == node.key else f"it was {old.key}"
+
+    def _is_shown(self, fold: Fold) -> bool:
+        return any(output.of == fold.name for output in self.plan.outputs)
+
+    def _has_same_steps(self, node: Node) -> bool:
+        steps = [step.digest for step in self.now.steps_on(node)]
+        return steps == [step.digest for step in self.before.steps_on(self.old[node])]
+
+    def _migration(self, fold: Fold) -> Migration | None:
+        digests = {Node("fold", key).digest for key in self.snapshot.tables}
+        fitting = (m for m in self.plan.migrations if m.fold == fold.name)
+        return next((m for m in fitting if m.from_digest in digests), None)
+
+    def _follows(self, fold: Fold, below: Judged | None) -> bool:
+        """Tell whether the fold follows from the rows of the fold below, all of which are there."""
+        if below is None or below.verdict is Verdict.REBUILD:
+            return False
+        return not self.plan.frees(self.plan.fold(fold.input))
+
+    def _refusal(self, fold: Fold, old: Node | None, why: str) -> str:
+        again = (
+            f"say --rebuild {fold.name} to compute it again from the first record of the log, with "
+            "nothing written to outputs that are ahead (to ripple run; workers have no such flag: "
+            "name another store and other outputs)"
+        )
+        if old is None:
+            return f"there is no state for fold {fold.name!r} in the checkpoint ({why}): {again}"
+        return (
+            f"the state of fold {fold.name!r} in the checkpoint does not fit ({why}): {again}; or "
+            f"make its state from the old one with .migrate({fold.name!r}, function, "
+            f"from_digest='{old.digest}')"
+        )
+
+    # --- nodes without state ---
+
+    def _stateless(self, node: Node) -> Judged:
+        old = self.old.get(node)
+        if old is None:
+            verdict = Verdict.NEW if self.is_listed else Verdict.CHANGED
+            cause = "" if self.is_listed else "the checkpoint does not name its steps"
+            return Judged(verdict, node.kind, node.key, None, cause)
+        if old.digest != node.digest:
+            return Judged(Verdict.CHANGED, node.kind, node.key, old.key, self._change(node, old))
+        if node.kind == "source" and self.source_change is not None:
+            return Judged(Verdict.CHANGED, node.kind, node.key, old.key, self.source_change)
+        return Judged(Verdict.KEEP, node.kind, node.key, old.key, self._kept(node, old))
+
+    def _sink(self, node: Node, folds: dict[str, Judged]) -> Judged:
+        of = next(output.of for output in self.plan.outputs if output.name == node.name)
+        old = self.old.get(node)
+        if old is None:
+            verdict = Verdict.NEW if self.is_listed else Verdict.CHANGED
+            return Judged(verdict, node.kind, node.key)
+        if old.digest != node.digest:
+            cause = "its topic, or the fold that it shows, has changed"
+        elif not folds[of].same_rows:
+            cause = f"the rows of fold {of!r} have changed"
+        else:
+            return Judged(Verdict.KEEP, node.kind, node.key, old.key)
+        return Judged(Verdict.CHANGED, node.kind, node.key, old.key, cause)

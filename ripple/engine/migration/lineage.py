@@ -1,0 +1,214 @@
+"""What a run was made of, as its snapshot tells: the nodes in their order, and what has changed.
+
+A plan is a chain from its source to its last fold, so that two plans agree up to some node and
+differ from there on. That node, or the one that is no longer there, is why state does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.sexp import dumps, loads
+from ripple.model.canonical import digest_of
+from ripple.model.schema import notation
+from ripple.model.schema.fingerprint import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.types import Field, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node by its key. kind: source, step, fold or sink."""
+
+    kind: str
+    key: str
+
+    @property
+    def name(self) -> str:
+        """The step's name in the pipeline."""
+        return self.key.rpartition("#")[0].rpartition("/")[2]
+
+    @property
+    def digest(self) -> str:
+        """What it computes from what."""
+        return digest_of(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The nodes of a plan: ``chain`` from the source to the last step on results, and the sinks."""
+
+    chain: tuple[Node, ...]
+    sinks: tuple[Node, ...]
+
+    @property
+    def source(self) -> Node:
+        """Where the chain begins."""
+        return self.chain[0]
+
+    @property
+    def folds(self) -> tuple[Node, ...]:
+        """The nodes with state."""
+        return tuple(node for node in self.chain if node.kind == "fold")
+
+    def up_to(self, node: Node) -> tuple[Node, ...]:
+        """Return the chain that ends with ``node``."""
+        return self.chain[: self.chain.index(node) + 1]
+
+    def steps_on(self, fold: Node) -> tuple[Node, ...]:
+        """Return the steps on the results of ``fold``."""
+        rest = self.chain[self.chain.index(fold) + 1 :]
+        ends = (at for at, node in enumerate(rest) if node.kind == "fold")
+        return rest[: next(ends, len(rest))]
+
+
+def lineage_of(plan: Plan) -> Lineage:
+    """Return the nodes of ``plan``."""
+    return _lineage(plan.node_keys, {fold.node_key for fold in plan.folds})
+
+
+def written_lineage(snapshot: Snapshot) -> Lineage | None:
+    """Return the nodes of the plan that wrote ``snapshot``; None if it does not name them."""
+    return _lineage(snapshot.nodes, snapshot.tables.keys()) if snapshot.nodes else None
+
+
+def _lineage(keys: Sequence[str], folds: AbstractSet[str]) -> Lineage:
+    nodes = [Node("source", keys[0])]
+    for key in keys[1:]:
+        # The path of a sink is its name alone; everything else stands below the source.
+        kind = "fold" if key in folds else "step" if "/" in key else "sink"
+        nodes.append(Node(kind, key))
+    chain = tuple(node for node in nodes if node.kind != "sink")
+    return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"))
+
+
+def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
+    """Return how the records that count differ from those of the snapshot's plan, or None.
+
+    Which records were refused is part of every state. Optional fields may come and go: a record
+    without them is the same record, unless they are checked.
+    """
+    if snapshot.topology_hash == plan.topology_hash:
+        return None
+    text = snapshot.notes.get("source")
+    if text is None or not snapshot.nodes:
+        return "the checkpoint was written by a version of Ripple that did not note of what"
+    before, now = notation.loads(text), plan.source.schema
+    for name in dict.fromkeys((*_fields(before), *_fields(now))):
+        was, is_now = _fields(before).get(name), _fields(now).get(name)
+        change = _change(was, is_now)
+        if change is not None:
+            return f"the field {name!r} of source {plan.source.name!r} {change}"
+    checked_before, checked_now = _checks(snapshot.notes), _checks(plan.notes)
+    for name in dict.fromkeys((*checked_before, *checked_now)):
+        was_checked, is_checked = (c.get(name, "nothing") for c in (checked_before, checked_now))
+        if was_checked != is_checked:
+            return (
+                f"the field {name!r} of source {plan.source.name!r} was checked for {was_checked} "
+                f"and is checked for {is_checked}"
+            )
+    return None
+
+
+def _checks(notes: Mapping[str, str]) -> dict[str, str]:
+    return dict(loads(notes.get("checks", "()")))  # type: ignore[arg-type]
+
+
+def _fields(schema: Schema) -> dict[str, Field]:
+    return {field.name: field for field in canonical(schema).fields}
+
+
+def _change(was: Field | None, is_now: Field | None) -> str | None:
+    if was is None:
+        assert is_now is not None, "it is in one of them"
+        return None if is_now.optional else "is new and not optional: records without it are none"
+    if is_now is None:
+        return None if was.optional else "is gone: records without it were none before"
+    if was.type != is_now.type:
+        before, now = (dumps(notation.type_to_sexp(field.type)) for field in (was, is_now))
+        return f"was {before} and is {now}"
+    if was.optional != is_now.optional:
+        return "is optional now" if is_now.optional else "is not optional any more"
+    return None
+
+
+def first_change(now: Sequence[Node], before: Sequence[Node]) -> tuple[str, Node | None]:
+    """Return why the last node of ``now`` is not that of ``before``, and the changed node of now.
+
+    The node is None where one was removed. At least one pair of nodes differs.
+    """
+    pairs = zip(now, before, strict=False)
+    at = next(i for i, (new, old) in enumerate(pairs) if new.digest != old.digest)
+    new, old = now[at], before[at]
+    itself = new is now[-1]
+    # The last of both are one node, whatever it was called.
+    was_called = {node: node.name for node in before} | {before[-1]: now[-1].name}
+    if new.name == was_called[old]:
+        if itself:
+            return f"{_PARTS[new.kind]} changed", new
+        return f"{new.kind} {new.name!r} before it changed: {_PARTS[new.kind]}", new
+    was_there = new.name in was_called.values()
+    is_there = was_called[old] in {node.name for node in now}
+    if was_there and not is_there:
+        return f"{old.kind} {old.name!r} before it was removed", None
+    if is_there and not was_there:
+        return f"{new.kind} {new.name!r} was put before it", new
+    if is_there:
+        return f"{new.kind} {new.name!r} stands where {old.name!r} stood", new
+    return f"{new.kind} {new.name!r} before it has replaced {old.name!r}", new
+
+
+_PARTS = {
+    "source": "its topic, event time, out_of_order or reject_future",
+    "step": "what it does",
+    "fold": "its key, window or aggregates",
+    "sink": "its topic or its fold",
+}
+
+
+def has_function(plan: Plan, node: Node) -> bool:
+    """Tell whether a user's Python code is part of what ``node`` means."""
+    return node.kind in ("step", "fold") and node.name in plan.code
+
+
+def changed_parts(plan: Plan, node: Node, snapshot: Snapshot, old: Node) -> tuple[str, ...]:
+    """Return the places in the code of ``node`` at which it is not that of ``old``.
+
+    Empty if neither has code, or one has so much that its parts were not noted.
+    """
+    now, before = _noted(plan.notes, node), _noted(snapshot.notes, old)
+    if not now or not before:
+        return ()
+    places = dict.fromkeys((*now, *before))
+    return tuple(place or "its own code" for place in places if now.get(place) != before.get(place))
+
+
+def _noted(notes: Mapping[str, str], node: Node) -> dict[str, str]:
+    """Return the parts of a node's code, by place."""
+    found: dict[str, str] = _loaded(notes, "code").get(node.digest, {})
+    return found
+
+
+def changed_libraries(plan: Plan, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return which libraries that code takes by name had another version, as sentences."""
+    before = _loaded(snapshot.notes, "libraries")
+    return tuple(
+        f"{name} was {before[name]} when the checkpoint was written, and is {version}: its code is "
+        "known by its name alone"
+        for name, version in plan.libraries.items()
+        if before.get(name, version) != version
+    )
+
+
+def _loaded(notes: Mapping[str, str], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(notes.get(name, "{}"))
+    return found

@@ -1,0 +1,119 @@
+"""State of one stage's partition, where the code of its pipeline has changed.
+
+What a partition of a stage has, others have been sent, and what those made of it was written. So
+state can be gone on with where all partitions of all stages would have come to the same: where
+every record, fold and step is what it was. Names may differ, and outputs may come and go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ripple.engine.migration.lineage import Lineage, Node, first_change, lineage_of, source_change
+from ripple.engine.snapshots.fitting import in_present_keys
+from ripple.engine.snapshots.snapshot import uncomputable_counter
+from ripple.model.canonical import digest_of
+from ripple.model.pipeline.topology import EdgeKind, stages_of
+
+if TYPE_CHECKING:
+    from ripple.engine.snapshots.snapshot import Snapshot
+    from ripple.model.pipeline.plan import Plan
+
+
+def staying(plan: Plan, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return the snapshot of a stage's partition in the plan's names, and why it does not fit.
+
+    Without reasons the engine of that stage takes it.
+    """
+    snapshot = in_present_keys(plan, snapshot)
+    if snapshot.topology_hash == plan.topology_hash:
+        return snapshot, tuple(_edge_changed(plan, snapshot))
+    if not snapshot.nodes:
+        return snapshot, ("the checkpoint does not say of what it is",)
+    written = _written(plan, snapshot)
+    # An output's key follows from that of its fold.
+    reasons = _records_changed(plan, snapshot, written) or _outputs_changed(plan, written)
+    if reasons:
+        return snapshot, tuple(reasons)
+    named = _in_present_names(plan, snapshot, written)
+    return named, (*_edge_changed(plan, named), *_newly_shown(plan, named))
+
+
+def _written(plan: Plan, snapshot: Snapshot) -> Lineage:
+    """Return the nodes of the plan that wrote it; of other stages' folds it has no tables."""
+    folds = {digest_of(fold.node_key) for fold in plan.folds}
+    folds |= {digest_of(key) for key in snapshot.tables}
+    nodes = [Node("source", snapshot.nodes[0])]
+    for key in snapshot.nodes[1:]:
+        kind = "fold" if digest_of(key) in folds else "step" if "/" in key else "sink"
+        nodes.append(Node(kind, key))
+    chain = tuple(node for node in nodes if node.kind != "sink")
+    return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"))
+
+
+def _records_changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[str]:
+    now, before = lineage_of(plan), written
+    if now.source.name != before.source.name:
+        return [f"source {now.source.name!r} was called {before.source.name!r}"]
+    why = source_change(plan, snapshot)
+    if why is not None:
+        return [why]
+    pairs = list(zip(now.chain, before.chain, strict=False))
+    differs = next((new for new, old in pairs if new.digest != old.digest), None)
+    if differs is not None:
+        at = now.chain.index(differs)
+        why, _ = first_change(now.chain[: at + 1], before.chain[: at + 1])
+        return [f"{differs.kind} {differs.name!r}: {why}"]
+    added, gone = now.chain[len(pairs) :], before.chain[len(pairs) :]
+    return [f"{node.kind} {node.name!r} is new" for node in added] + [
+        f"{node.kind} {node.name!r} is gone" for node in gone
+    ]
+
+
+def _outputs_changed(plan: Plan, written: Lineage) -> list[str]:
+    before = {node.name: node for node in written.sinks}
+    return [
+        f"output {node.name!r} has another topic, or shows another fold: call it something else"
+        for node in lineage_of(plan).sinks
+        if node.name in before and node.digest != before[node.name].digest
+    ]
+
+
+def _edge_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
+    """Return what is to be said of the edge that comes in, of which node keys say nothing."""
+    edge = stages_of(plan)[snapshot.stage or 0].edge
+    if edge is None:
+        return []
+    was_rows = plan.fold(edge.of).node_key in snapshot.tables
+    if was_rows == (edge.kind is not EdgeKind.PARTIAL):
+        return []
+    kinds = ("rows", "accumulators")[:: 1 if was_rows else -1]
+    edges = f"the edge from fold {edge.of!r} to {edge.to!r}"
+    return [f"{edges} was one of {kinds[0]}, and now of {kinds[1]}"]
+
+
+def _newly_shown(plan: Plan, snapshot: Snapshot) -> list[str]:
+    here = stages_of(plan)[snapshot.stage or 0].folds
+    return [
+        f"output {output.name!r} shows fold {output.of!r}, which no output showed before, and rows "
+        "of windows that are over are not there any more"
+        for output in plan.outputs
+        if output.of in here
+        and output.of not in snapshot.digests
+        and plan.frees(plan.fold(output.of))
+    ]
+
+
+def _in_present_names(plan: Plan, snapshot: Snapshot, written: Lineage) -> Snapshot:
+    """Return the snapshot under the names that its nodes have now."""
+    now = {old.key: new.key for new, old in zip(lineage_of(plan).chain, written.chain, strict=True)}
+    names = {old.name: Node("fold", now[old.key]).name for old in written.folds}
+    counters = {uncomputable_counter(was): uncomputable_counter(is_) for was, is_ in names.items()}
+    return replace(
+        snapshot,
+        counters={counters.get(name, name): n for name, n in snapshot.counters.items()},
+        digests={names[fold]: digests for fold, digests in snapshot.digests.items()},
+        tables={now[key]: table for key, table in snapshot.tables.items()},
+        nodes=tuple(now.get(key, key) for key in snapshot.nodes),
+    )

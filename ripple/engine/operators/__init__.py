@@ -1,0 +1,1 @@
+"""Operators: row steps, admission, and the folds over events, windows and tables."""

@@ -1,0 +1,47 @@
+"""The Arrow types of fields as the engine reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from ripple.core.errors import SchemaError
+from ripple.model.schema.arrow import to_arrow
+from ripple.model.schema.columns import decoded, fitted
+from ripple.model.schema.types import Field, Schema
+
+
+def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
+    """Return Arrow fields with the types of ``fields``; any of them may hold nulls.
+
+    Nullability is not part of it: what is null where it must not be becomes a dead letter.
+    """
+    return list(_arrow_fields(tuple(fields)))
+
+
+@lru_cache(maxsize=256)  # the parts of an engine ask for the same ones
+def _arrow_fields(fields: tuple[Field, ...]) -> tuple[pa.Field, ...]:
+    declared = to_arrow(Schema("row", fields)) if fields else ()
+    return tuple(pa.field(field.name, field.type) for field in declared)
+
+
+def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
+    """Return the columns of ``fields`` in their types; raises SchemaError for what would change."""
+    arrays = []
+    for field, wanted in zip(fields, arrow_fields(fields), strict=True):
+        column = batch.column(field.name)
+        if pt.is_dictionary(column.type):
+            column = decoded(column)
+        if wanted.type == pa.string() and pt.is_large_string(column.type):
+            column = column.cast(pa.string())
+        if column.type != wanted.type:
+            found = fitted(column, field.type, f"the field {field.name!r}")
+            for reason in found.misfits.values():
+                raise SchemaError(reason)
+            null = None if found.valid is None or isinstance(found.values, list) else ~found.valid
+            column = pa.array(found.values, wanted.type, mask=null)
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, [field.name for field in fields])

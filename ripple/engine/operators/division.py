@@ -1,0 +1,78 @@
+"""Whether records are in the partitions where their keys belong, by who knows how they came there.
+
+Two partitions that have the same key would each show a row for it, and a later stage would add up
+both. So each key that is new is looked at, once; records of known keys cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.plan import Map
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Records are divided among ``partitions`` by the murmur2 of their ``key``.
+
+    numbers: per input, which of them it is.
+    """
+
+    key: tuple[str, ...]
+    numbers: Mapping[str, int]
+    partitions: int
+
+    def tells(self, plan: Plan) -> bool:
+        """Return whether it says where each key of the first fold belongs.
+
+        Not where a map comes first: it may make other keys, each still in one partition.
+        """
+        of_fold = {field.name for field in plan.folds[0].key}
+        has_map = any(isinstance(step, Map) for step in plan.steps)
+        return bool(self.key) and set(self.key) <= of_fold and not has_map
+
+    def check(self, name: str, rows: Rows, plan: Plan) -> None:
+        """Raise InputError unless all these rows of an input belong there."""
+        kinds = {field.name: field for field in arrow_fields(plan.folds[0].key)}
+        schema = pa.schema([kinds[field] for field in self.key])
+        keys = pa.RecordBatch.from_arrays(
+            [as_arrow(rows.columns[field.name], field.type) for field in schema], schema=schema
+        )
+        numbers = partition_numbers(keys, self.key, self.partitions)
+        wrong = np.flatnonzero(numbers != self.numbers[name])
+        if not len(wrong):
+            return
+        row = int(wrong[0])
+        key = ", ".join(repr(column[row].as_py()) for column in keys.columns)
+        by = ", ".join(self.key)
+        raise InputError(
+            f"the {by} {key} is in {name}, which is partition {self.numbers[name]} of the input, "
+            f"and Kafka's partitioner (murmur2 of {by}, {self.partitions} partitions) has it in "
+            f"{numbers[row]}: whoever wrote this record has chosen the partition in another way, "
+            "so the key may be in two partitions, of which each would have a row for it. Let all "
+            "writers partition alike (ripple log append does; librdkafka with partitioner="
+            "murmur2_random), or have the records divided anew, with .partition(..., via='log')"
+        )
+
+
+def as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
+    """Return a column of rows, in whatever form it is, as Arrow's."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.Array):
+        column = pa.array(getattr(column, "values", column), kind)
+    return column if column.type == kind else column.cast(kind)

@@ -1,0 +1,165 @@
+"""Events to result rows: the keyed and windowed state of a pipeline's first fold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.graph.column import InputColumn
+from ripple.engine.kernels.keyed import Keyed
+from ripple.engine.kernels.states import States
+from ripple.engine.operators.result_rows import ResultRows
+from ripple.engine.operators.uncomputable import UncomputableRows
+from ripple.engine.snapshots.internal import as_now
+from ripple.engine.snapshots.ledger import Ledger
+from ripple.model.keys.slots import SlotSet
+from ripple.model.keys.space import KeySpace, key_space
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import numpy.typing as npt
+
+    from ripple.engine.graph.node import Graph
+    from ripple.engine.operators.result_rows import Bounds
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.plan import Fold
+    from ripple.model.schema.types import Field
+
+    Ints = npt.NDArray[np.int64]
+
+
+_NONE = np.empty(0, np.int64)
+
+
+class EventFold:
+    """A fold over events, without windows: one row per key, shown from its first event on.
+
+    A row that cannot be computed is not there until it can be.
+
+    Invariants between calls: every slot of ``space`` has state; a slot whose shown row may be
+    behind its state is in ``touched``.
+    """
+
+    stepwise = False
+    frees = False
+
+    def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
+        self.fold = fold
+        self.interval_ns: int | None = None
+        """The interval whose crossings ``apply`` must be told, or None."""
+        self.keys = key_space(fold.key)
+        self._key_names = [field.name for field in fold.key]
+        self._bounds: Bounds | None = None
+        self._by_key = Keyed(self.keys, self._key_names)
+        self.space: KeySpace = keys or self.keys
+        self.result_rows = ResultRows(fold)
+        self.states = States(fold.aggregates, retractable=False)
+        self.result_rows.lay_out(self.states)
+        self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
+        self.touched = SlotSet()
+        self.uncomputable = UncomputableRows(self.space)
+        self.ledger = Ledger(self.space, self)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of its rows beside the key."""
+        return self.result_rows.fields
+
+    def apply(self, rows: Rows, crossing: int) -> None:
+        """Add events, whose key fields are not null.
+
+        crossing: the position in the batch of the last event that made the watermark enter a new
+        interval, -1 for none.
+        """
+        del crossing
+        self._by_key.add(rows, self.states, self.touched, self.ledger)
+
+    def settle(self, watermark_ns: int) -> None:
+        """Bring the shown rows up to what the events and the watermark make of them."""
+        del watermark_ns
+        if self.ledger.marks:
+            self.ledger.mark(self.touched.members())
+        if self.uncomputable.failures or not self.result_rows.shows_touched(
+            self.column, self.states, self.touched
+        ):
+            self.show(self.touched.take())
+
+    def show(self, slots: Ints) -> None:
+        """Let the rows of ``slots`` show their present results."""
+        if len(slots):
+            failed = self.result_rows.show(self.column, self.states, slots, self._bounds)
+            self.uncomputable.note(slots, failed)
+
+    def advance(self, before_ns: int, after_ns: int) -> None:
+        """Take notice that the merged watermark moved without an event."""
+
+    def show_waiting(self) -> None:
+        """Show what waits for the watermark to enter a new interval: it has."""
+
+    def admits_all(self, required: Collection[str]) -> bool:
+        """Return whether ``admit`` rejects nothing where these fields are not null."""
+        return not self.states.may_fail and all(name in required for name in self._key_names)
+
+    def admit(self, rows: Rows) -> None:
+        """Reject the rows that cannot be folded, before any state changes."""
+        rows.reject_nulls(self._key_names, self.fold.partition)
+        if self.states.may_fail:
+            rows.reject(self.states.failed(rows), self.fold.name)
+
+    def expired(self) -> Ints:
+        """Return the slots whose rows are final, once; their last change was reported."""
+        return _NONE
+
+    def free(self, expired: Ints) -> None:
+        """Free these slots, and those that others absorbed."""
+
+    # --- snapshots ---
+
+    def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return the state of slots as Arrow columns: key fields, then accumulators."""
+        keys = zip(self.space.fields, self.space.arrays(slots), strict=True)
+        return {**{field.name: array for field, array in keys}, **self.states.dump(slots)}
+
+    def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
+        """Return what else there is to know of slots: nothing."""
+        del slots
+        return {}
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of what both dumps return, in the order of a snapshot's table."""
+        return list(self.dump_rows(_NONE))
+
+    def load(self, table: pa.Table, watermark_ns: int) -> None:
+        """Take over what was dumped, and show what was shown at that watermark."""
+        table = as_now(table, self.columns)
+        slots = self._load_slots(table)
+        self.states.reserve(self.space.capacity)
+        self.states.load(slots, table)
+        self.touched.add(slots, self.space.capacity)
+        self.settle(watermark_ns)
+
+    def _load_slots(self, table: pa.Table) -> Ints:
+        columns = [table.column(field.name).combine_chunks() for field in self.space.fields]
+        if not columns:
+            columns = [np.empty(table.num_rows)]
+        slots = self.space.slots(columns)
+        self.space.adopt(slots)
+        return slots
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by state, shown rows and keys."""
+        keys = self.space.index.nbytes + (
+            self.keys.index.nbytes if self.keys is not self.space else 0
+        )
+        return (
+            self.states.nbytes
+            + self.column.nbytes
+            + keys
+            + self.touched.nbytes
+            + self.ledger.nbytes
+        )

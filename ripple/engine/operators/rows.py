@@ -1,0 +1,236 @@
+"""Rows on their way through the steps of a pipeline: columns, and where each row came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.arguments import shown
+from ripple.core.errors import NodeError, SchemaError
+from ripple.core.frozen import frozen
+from ripple.engine.kernels.columns import Columns, Held
+from ripple.model.expression.bound import Bound, Values, numbers
+from ripple.model.expression.typed import Kind, kind_of
+from ripple.model.pipeline.plan import Derive, Filter, Map, Step, type_of
+from ripple.model.schema.columns import Fitted, called, fitted, objects
+from ripple.model.schema.types import Field
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+    Ints = npt.NDArray[np.int64]
+
+_NUMERIC = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
+
+
+@frozen
+class RejectedRow:
+    """A row that a step could not process: its index in the batch, the step, and why."""
+
+    row: int
+    step: str
+    reason: str
+
+
+class Rows(Held):
+    """``columns`` of equal length, ``count``: a dict of them, or a record batch's.
+
+    times_ns, offsets: of events, their event time and their place in the log. origin: the index in
+    the batch of each row, None while it is the identity. rejected: rows that steps refused, in
+    batch positions. seen: what expressions gave, by their canonical form.
+    """
+
+    __slots__ = ()
+
+    def evaluate(self, bound: Bound) -> Values:
+        """Return the expression over all rows; equal expressions are computed once."""
+        values: Values | None = self.seen.get(bound.canonical)
+        if values is None:
+            tree = bound.tree
+            if tree.operation == "col" and tree.kind in _NUMERIC:
+                values = numbers(self.columns[tree.value], tree.kind)
+            else:
+                values = bound.evaluate(self.columns, self.count)
+            self.seen[bound.canonical] = values
+        return values
+
+    def keep(self, mask: Mask) -> None:
+        """Drop the rows for which ``mask`` is false."""
+        kept = np.flatnonzero(mask)
+        if len(kept) == self.count:
+            return
+        self.columns.keep(kept)
+        self.origin = kept if self.origin is None else self.origin[kept]
+        if self.times_ns is not None:
+            self.times_ns = np.asarray(self.times_ns)[kept]
+        if self.offsets is not None:
+            self.offsets = self.offsets[kept]
+        self.count = len(kept)
+        self.seen = {}
+
+    def reject(self, failed: Mapping[int, str], step: str) -> None:
+        """Drop the failed rows and remember why."""
+        if not failed:
+            return
+        mask = np.ones(self.count, np.bool_)
+        for row, reason in failed.items():
+            mask[row] = False
+            at = row if self.origin is None else int(self.origin[row])
+            # A user's message may hold what no file can: half a surrogate pair.
+            said = reason.encode("utf-8", "backslashreplace").decode()
+            self.rejected.append(RejectedRow(at, step, said))
+        self.keep(mask)
+
+    def reject_nulls(self, names: Iterable[str], step: str) -> None:
+        """Drop rows in which one of these fields is null."""
+        for name in self.columns.nullable(names):
+            valid = self.columns.valid(name)
+            if valid is not None and not valid.all():
+                reason = f"the field {name!r} is null"
+                self.reject(dict.fromkeys(np.flatnonzero(~valid).tolist(), reason), step)
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Pass the rows through ``steps``."""
+        for step in steps:
+            if isinstance(step, Filter):
+                self._filter(step)
+            elif isinstance(step, Derive):
+                self._derive(step)
+            elif step.batch:
+                self._map_batch(step)
+            else:
+                self._map_rows(step)
+
+    def _filter(self, step: Filter) -> None:
+        kept = self.evaluate(step.condition)
+        truth = kept.truth()
+        if kept.failed:
+            truth = np.delete(truth, list(kept.failed))
+            self.reject(kept.failed, step.name)
+        self.keep(truth)
+
+    def _derive(self, step: Derive) -> None:
+        derived = {name: self.evaluate(bound) for name, bound in step.exprs}
+        failed = {row: why for values in derived.values() for row, why in values.failed.items()}
+        self.columns.add(derived)
+        self.seen = {}
+        self.reject(dict(sorted(failed.items())), step.name)
+
+    def _map_batch(self, step: Map) -> None:
+        wanted = [field.name for field in _made_by(step)]
+        # A function need not know what to do with no rows, which only some batches come to.
+        returned = self._returned(step, wanted) if self.count else {name: [] for name in wanted}
+        try:
+            self._take_over(step, returned)
+        except SchemaError as error:
+            raise NodeError(f"map {step.name!r}: {error}") from error
+
+    def _returned(self, step: Map, wanted: Sequence[str]) -> Mapping[str, Any]:
+        """Return what a user's batch function makes of the rows: an entry for each field."""
+        given = {field.name: self._array(field) for field in step.fields_in}
+        try:
+            returned = called(step.function, given)
+        except Exception as error:
+            raise NodeError(
+                f"map {step.name!r}: the function raised {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(returned, Mapping):
+            raise NodeError(
+                f"map {step.name!r}: the function must return a dict of arrays by field, not "
+                f"{shown(returned)}"
+            )
+        for name in wanted:
+            if name not in returned:
+                raise NodeError(
+                    f"map {step.name!r}: the function returned nothing for the field {name!r}"
+                )
+        return returned
+
+    def _map_rows(self, step: Map) -> None:
+        make = step.row or SimpleNamespace
+        names = [field.name for field in step.fields_in]
+        wanted = [field.name for field in _made_by(step)]
+        made: list[tuple[Any, ...]] = []
+        failed: dict[int, str] = {}
+        for at, values in enumerate(self._each(step.fields_in)):
+            try:
+                result = step.function(make(**dict(zip(names, values, strict=True))))
+                made.append(_attributes(result, wanted))
+            except Exception as error:  # whatever a user's function raises
+                failed[at] = f"{type(error).__name__}: {error}"
+        self.reject(failed, step.name)
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
+
+    def _take_over(self, step: Map, returned: Mapping[str, Any]) -> None:
+        """Make what a user's function returned the columns; reject the rows that do not fit.
+
+        Raises SchemaError for a column that does not fit as a whole.
+        """
+        columns = {name: self.columns[name] for name in step.kept}
+        misfits: dict[int, str] = {}
+        for field in _made_by(step):
+            what = f"the field {field.name!r}"
+            found = fitted(returned[field.name], type_of(field), what, self.count)
+            columns[field.name] = _as_column(found, field)
+            misfits = {**found.misfits, **misfits}
+        self.columns = Columns(columns)
+        self.seen = {}
+        self.reject(dict(sorted(misfits.items())), step.name)
+        required = [field.name for field in _made_by(step) if not kind_of(type_of(field))[1]]
+        self.reject_nulls(required, step.name)
+
+    def _array(self, field: Field) -> npt.NDArray[Any]:
+        """Return a column as a user's batch function gets it: NumPy, objects for text."""
+        column = self.columns[field.name]
+        kind, nullable = kind_of(type_of(field))
+        if kind in _NUMERIC and not nullable:
+            values: npt.NDArray[Any] = numbers(column, kind).values
+            return values
+        return objects(as_list(column))
+
+    def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:
+        lists = [as_list(self.columns[field.name]) for field in fields]
+        return zip(*lists, strict=True)
+
+
+def _made_by(step: Map) -> list[Field]:
+    """Return the fields that the function decides; the others are carried over."""
+    return [field for field in step.schema.fields if field.name not in step.kept]
+
+
+def _attributes(result: Any, names: Sequence[str]) -> tuple[Any, ...]:
+    try:
+        if isinstance(result, dict):
+            return tuple([result[name] for name in names])
+        return tuple([getattr(result, name) for name in names])
+    except (AttributeError, KeyError):
+        raise TypeError(
+            f"the function must return a dict or an object with {', '.join(names)}, not "
+            f"{shown(result)}"
+        ) from None
+
+
+def as_list(column: Any) -> list[Any]:
+    """Return a column as Python values, None for null."""
+    if isinstance(column, Values):
+        values = as_list(column.values)
+        if column.valid is None:
+            return values
+        return [v if ok else None for v, ok in zip(values, column.valid.tolist(), strict=True)]
+    if isinstance(column, np.ndarray):
+        return list(column.tolist())
+    if isinstance(column, pa.Array):
+        return list(column.to_pylist())
+    return list(column)
+
+
+def _as_column(found: Fitted, field: Field) -> Any:
+    """Return what a user's function made as a column of the field's type."""
+    if kind_of(type_of(field))[0] is Kind.TEXT:
+        return pa.array(found.values, pa.string())
+    return Values(found.values, found.valid)

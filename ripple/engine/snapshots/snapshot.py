@@ -1,0 +1,58 @@
+"""The state of a partition at a cut, in memory: what a checkpoint stores and a restore reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+import pyarrow as pa
+
+from ripple.core.errors import RippleError
+from ripple.core.frozen import frozen
+
+
+class SnapshotError(RippleError):
+    """A snapshot does not belong to the plan, or contradicts itself."""
+
+
+def uncomputable_counter(fold: str) -> str:
+    """Return the name of the count of a fold's final rows that could not be computed."""
+    return f"uncomputable/{fold}"
+
+
+@frozen
+class Snapshot:
+    """Everything that a partition's future depends on.
+
+    cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's
+    counts of events, and per fold that has some, as ``uncomputable_counter`` names it, how many
+    rows could not be computed when they became final. digests: per fold, (whole table, rows that
+    were freed). tables: per fold, its leaf state under the fold's node key. nodes: the keys of all
+    nodes of the plan, to tell what has changed since. stage: which stage's partition it is, None if
+    all stages are in it. epochs: of a stage that follows others, the epoch of each sender; cut then
+    has each sender's inputs, and watermarks_ns each sender's. retained: final rows that the next
+    stage has not released. notes: what the caller wants to find again.
+    number: of the engine's snapshots, this one; since: the one that the tables hold the changes
+    of, None if they hold everything.
+    """
+
+    pipeline: str
+    topology_hash: str
+    partition: int
+    cut: Mapping[str, int]
+    watermarks_ns: Mapping[str, int]
+    counters: Mapping[str, int]
+    digests: Mapping[str, tuple[int, int]]
+    tables: Mapping[str, pa.Table]
+    nodes: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    stage: int | None = None
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    retained: pa.Table | None = None
+    number: int = field(default=0, compare=False)
+    since: int | None = field(default=None, compare=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the Arrow tables."""
+        return sum(table.nbytes for table in self.tables.values())

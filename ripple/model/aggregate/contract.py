@@ -1,0 +1,180 @@
+"""What every aggregate is: a value that users write, bound to types, holding columnar state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.schema.types import FieldType, Float, Int, Int64, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+Slots: TypeAlias = "npt.NDArray[np.int64]"
+# Numbers and booleans as NumPy arrays; texts and other types as Arrow arrays, or as lists, which
+# is what they are in the rows of another fold.
+Values: TypeAlias = "npt.NDArray[Any] | pa.Array | list[Any]"
+# A result column: values in slot order, and which of them exist (None: all of them).
+Column: TypeAlias = "tuple[npt.NDArray[Any] | list[Any], npt.NDArray[np.bool_] | None]"
+# A field's name, or an expression object, which aggregates store and never look into.
+Input: TypeAlias = Any
+
+
+class State(ABC):
+    """Accumulators of one aggregate, one per slot.
+
+    ``slots`` is an int64 array and may name a slot more than once; values come as one column for
+    each input, without nulls, one value for each slot. What a slot reads as is a function of the
+    multiset of its values, and so is what it dumps: never of the order of calls.
+    """
+
+    may_refuse: ClassVar[bool] = False  # whether there are values that ``refused`` returns
+
+    @abstractmethod
+    def resize(self, slots: int) -> None:
+        """Set the number of slots; new ones are empty."""
+
+    @abstractmethod
+    def add(self, slots: Slots, *values: Values) -> None:
+        """Add each value to its slot; ordered aggregates take ``time_ns, offset`` last."""
+
+    @abstractmethod
+    def remove(self, slots: Slots, *values: Values) -> None:
+        """Undo one add of each value."""
+
+    @abstractmethod
+    def merge(self, into: Slots, source: Slots) -> None:
+        """Move the values of each slot of ``source`` to its partner in ``into``."""
+
+    @abstractmethod
+    def clear(self, slots: Slots) -> None:
+        """Empty the slots."""
+
+    def refused(self, rows: int, *values: Values) -> dict[int, str]:
+        """Return those of ``rows`` rows that cannot be added to an empty slot, and why."""
+        del rows, values
+        return {}
+
+    @abstractmethod
+    def results(self, slots: Slots) -> tuple[Column, ...]:
+        """Read one column for each of ``Bound.results``.
+
+        Raises AggregateError when one of the slots has no result; the others then have theirs when
+        they are read without it.
+        """
+
+    @abstractmethod
+    def dump(self, slots: Slots) -> dict[str, pa.Array]:
+        """Return the slots' values as Arrow columns; equal multisets dump to equal bytes."""
+
+    def dump_partial(self, slots: Slots) -> dict[str, pa.Array]:
+        """Return what the slots contribute to a whole, if the aggregate decomposes.
+
+        As a state that is not retractable dumps it: it may be less than the whole state.
+        """
+        return self.dump(slots)
+
+    @abstractmethod
+    def load(self, slots: Slots, arrays: Mapping[str, pa.Array]) -> None:
+        """Replace the slots' values by dumped ones; raises ``StateError``."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of memory held."""
+
+    def result(self, slots: Slots) -> Column:
+        """Read the only column of an aggregate with one result."""
+        (column,) = self.results(slots)
+        return column
+
+
+@frozen
+class Bound:
+    """An aggregate whose input types are known.
+
+    ``results`` has one (suffix, type) per result column; a single result has the suffix "".
+    A result that an empty group does not have is an ``Option``.
+    """
+
+    results: tuple[tuple[str, FieldType], ...]
+    make: Callable[[bool], State]
+
+    @property
+    def result(self) -> FieldType:
+        """The type of the only result."""
+        ((_, only),) = self.results
+        return only
+
+    def state(self, *, retractable: bool) -> State:
+        """Make an empty state; one that is not retractable may refuse ``remove``."""
+        return self.make(retractable)
+
+
+@dataclass(frozen=True)
+class Aggregate(ABC):
+    """An immutable description: what to aggregate, not yet of which types.
+
+    Everything that distinguishes it is a field, because a plan's topology hash is made of them. A
+    class that adds fields is a frozen dataclass too.
+    """
+
+    inputs: tuple[Input, ...]
+
+    name: ClassVar[str]
+    ordered: ClassVar[bool] = False  # each value comes with (time_ns, offset)
+
+    @property
+    def decomposes(self) -> bool:
+        """Whether states of parts of the rows, much smaller than the rows, merge to the whole's."""
+        return False
+
+    @property
+    def merges(self) -> bool:
+        """Whether two states can become one, as sessions need."""
+        return True
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What tells it from others of its name, beside the inputs: for people."""
+        return ()
+
+    def bind(self, types: tuple[FieldType, ...]) -> Bound:
+        """Return the aggregate over inputs of ``types``; raises :class:`PlanError`."""
+        if len(types) != len(self.inputs):
+            raise PlanError(f"{self}: {len(self.inputs)} inputs, but {len(types)} types")
+        return self._bind(*(t.of if isinstance(t, Option) else t for t in types))
+
+    @abstractmethod
+    def _bind(self, *types: FieldType) -> Bound:
+        """Bind to types that are not optional."""
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.inputs))})"
+
+    def misfit(self, wanted: str, *types: FieldType) -> PlanError:
+        """Return the error for inputs of the wrong types."""
+        seen = ", ".join(type(t).__name__.lower() for t in types)
+        return PlanError(f"{self} needs {wanted}, not {seen}: cast it or choose another field")
+
+    def need_numbers(self, *types: FieldType) -> None:
+        """Raise :class:`PlanError` unless every type is a number."""
+        if not all(is_float(t) or is_integer(t) for t in types):
+            raise self.misfit("a number" if len(types) == 1 else "numbers", *types)
+
+
+def is_integer(of: FieldType) -> bool:
+    """Tell whether a column of this type is int64."""
+    return isinstance(of, (Int, Int64))
+
+
+def is_float(of: FieldType) -> bool:
+    """Tell whether a column of this type is float64."""
+    return isinstance(of, Float)

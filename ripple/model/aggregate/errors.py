@@ -1,0 +1,33 @@
+"""What aggregates raise while they run; a type that does not fit is a ``PlanError``."""
+
+from __future__ import annotations
+
+from ripple.core.errors import RippleError
+
+
+class AggregateError(RippleError):
+    """An aggregate cannot go on; the message says what was seen and what to change."""
+
+
+class IntegerRangeError(AggregateError):
+    """An exact integer result does not fit a 64-bit integer column.
+
+    ``position`` is the place of the offending accumulator among the slots that were read.
+    Nothing is lost: the sum itself is still exact, and removals can bring it back into range.
+    """
+
+    def __init__(self, value: int, position: int) -> None:
+        super().__init__(
+            f"the exact integer sum {value} does not fit 64 bits: "
+            "cast the input to float, or sum in a coarser unit"
+        )
+        self.value = value
+        self.position = position
+
+
+class StateError(AggregateError):
+    """A dumped state is not one that this aggregate wrote: a checkpoint of something else."""
+
+
+class InverseError(AggregateError):
+    """A user's ``remove`` does not undo its ``add``; the message holds the counterexample."""

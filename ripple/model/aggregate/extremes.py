@@ -1,0 +1,138 @@
+"""The smallest, the largest, the k largest, and how many different values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.core.arguments import need_whole
+from ripple.model.aggregate.contract import Aggregate, Bound, Input
+from ripple.model.aggregate.orders import OrderedState, extremes, orderable, ordered_values
+from ripple.model.schema.types import FieldType, Int64, List, Option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.model.aggregate.contract import Slots, State
+
+
+def min(x: Input) -> Aggregate:  # noqa: A001 - users write rp.min; this module does not use the builtin
+    """Return the smallest value; Option(x's type), none for an empty group.
+
+    Numbers, text and booleans; -0.0 is 0.0, and NaN is above every other number.
+    """
+    return Extreme((x,), last=False)
+
+
+def max(x: Input) -> Aggregate:  # noqa: A001 - users write rp.max; this module does not use the builtin
+    """Return the largest value, in the order of :func:`min`."""
+    return Extreme((x,), last=True)
+
+
+def top_k(x: Input, k: int) -> Aggregate:
+    """Return the ``k`` largest values, descending, equal ones repeated; List(x's type)."""
+    return TopK((x,), need_whole("top_k: k", k, 1))
+
+
+def count_distinct(x: Input) -> Aggregate:
+    """Count the different values exactly, in the order of :func:`min`; Int64, 0 for none."""
+    return CountDistinct((x,))
+
+
+@dataclass(frozen=True)
+class Extreme(Aggregate):
+    """One end of the order."""
+
+    last: bool
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # two names, one family
+        """What users call it."""
+        return "max" if self.last else "min"
+
+    @property
+    def decomposes(self) -> bool:
+        """The extreme of the parts' extremes is that of the whole."""
+        return True
+
+    def _bind(self, *types: FieldType) -> Bound:
+        of = need_order(self, *types)
+
+        def make(retractable: bool) -> State:
+            return ExtremeState(self.name, of, last=self.last, retractable=retractable)
+
+        return Bound((("", Option(of)),), make)
+
+
+class ExtremeState(OrderedState):
+    """One end of the values of each slot."""
+
+    def __init__(self, name: str, of: FieldType, *, last: bool, retractable: bool) -> None:
+        self._end = name, of, last
+        part, read = extremes(of, last=last, retractable=retractable)
+        super().__init__(lambda slots: (read(slots),), **{name: part})
+
+    def dump_partial(self, slots: Slots) -> dict[str, pa.Array]:
+        """Return the value that decides, alone."""
+        name, of, last = self._end
+        values, valid = self.result(slots)
+        assert valid is not None
+        held = np.flatnonzero(valid)
+        deciding = ExtremeState(name, of, last=last, retractable=False)
+        deciding.resize(len(slots))
+        if len(held):
+            deciding.add(
+                held,
+                values[held] if isinstance(values, np.ndarray) else [values[at] for at in held],
+            )
+        return deciding.dump(np.arange(len(slots)))
+
+
+@dataclass(frozen=True)
+class TopK(Aggregate):
+    """The upper end of the order."""
+
+    k: int
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """How many."""
+        return (str(self.k),)
+
+    name = "top_k"
+
+    def _bind(self, *types: FieldType) -> Bound:
+        of = need_order(self, *types)
+
+        def make(_retractable: bool) -> State:
+            values = ordered_values(of)
+            return OrderedState(
+                lambda slots: ((values.largest(slots, self.k), None),), values=values
+            )
+
+        return Bound((("", List(of)),), make)
+
+
+class CountDistinct(Aggregate):
+    """How many different values."""
+
+    name = "count_distinct"
+
+    def _bind(self, *types: FieldType) -> Bound:
+        of = need_order(self, *types)
+
+        def make(_retractable: bool) -> State:
+            values = ordered_values(of)
+            return OrderedState(lambda slots: ((values.distinct(slots), None),), values=values)
+
+        return Bound((("", Int64()),), make)
+
+
+def need_order(aggregate: Aggregate, *types: FieldType) -> FieldType:
+    """Return the only type; raises :class:`PlanError` unless its values have an order."""
+    (of,) = types
+    if not orderable(of):
+        raise aggregate.misfit("a number, text or a boolean", of)
+    return of

@@ -1,0 +1,108 @@
+"""Exact quantiles: median and percentiles over everything that a group holds."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ripple.core.arguments import shown
+from ripple.core.errors import PlanError
+from ripple.model.aggregate.contract import Aggregate, Bound, Column, Input, Slots, is_integer
+from ripple.model.aggregate.orders import NumberValues, OrderedState
+from ripple.model.aggregate.quantile import interpolate, positions
+from ripple.model.schema.types import FieldType, Float, Option
+
+if TYPE_CHECKING:
+    from ripple.model.aggregate.contract import State
+
+DENOMINATOR_MAX = 10**18  # the weights of an interpolation fit 64 bits, with a sign
+
+Method = Literal["linear", "nearest-rank"]
+
+
+def median(x: Input) -> Aggregate:
+    """Return the middle value, or the exact mean of the two middle ones; Option(Float)."""
+    return Quantile((x,), "median", 1, 2, "linear")
+
+
+def percentile(x: Input, q: float, *, method: Method = "linear") -> Aggregate:
+    """Return the value below which ``q`` per cent (0 to 100) of the group's numbers lie.
+
+    ``q`` means the decimal number as written: 99.9 is 999/1000 of the group. With n ordered
+    values counted from 0, "linear" (Hyndman and Fan's type 7, NumPy's default) reads place
+    (n - 1) * q / 100 and interpolates between its neighbours exactly, rounding once to a
+    Float; "nearest-rank" gives the value of rank ceil(n * q / 100), in x's own type. NaN is
+    above every other number. None for an empty group. A float between 0 and 1 is warned of, for
+    elsewhere it may be a share of one: ``Decimal("0.5")`` says that half a per cent is meant.
+    """
+    is_number = isinstance(q, (int, float, Decimal, np.number)) and not isinstance(q, bool)
+    if not is_number or isinstance(q, (np.complexfloating, np.timedelta64)) or not 0 <= q <= 100:
+        raise PlanError(f"percentile: q must be a number from 0 to 100, not {shown(q)}")
+    share = Fraction(Decimal(str(q))) / 100
+    if share.denominator > DENOMINATOR_MAX:
+        raise PlanError(f"percentile: q must have at most 16 decimal places, unlike {q}")
+    if not isinstance(method, str) or method not in ("linear", "nearest-rank"):
+        raise PlanError(
+            f"percentile: method must be 'linear' or 'nearest-rank', not {shown(method)}"
+        )
+    if isinstance(q, float) and 0 < q < 1:
+        warnings.warn(
+            f"percentile: q={q} is {q} per cent: say q={q * 100:g} for that share of "
+            f"the group, or q=Decimal('{q}')",
+            stacklevel=2,
+        )
+    return Quantile((x,), "percentile", share.numerator, share.denominator, method)
+
+
+@dataclass(frozen=True)
+class Quantile(Aggregate):
+    """The value at the share numerator / denominator, in lowest terms, of the order."""
+
+    name: str  # type: ignore[misc]  # two names, one family
+    numerator: int
+    denominator: int
+    method: Method
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Of a percentile, which one; the median says it by its name."""
+        if self.name == "median":
+            return ()
+        per_cent = Decimal(100 * self.numerator) / Decimal(self.denominator)
+        return (f"{per_cent.normalize():f}", *(() if self.method == "linear" else (self.method,)))
+
+    def _bind(self, *types: FieldType) -> Bound:
+        self.need_numbers(*types)
+        (of,) = types
+
+        def make(_retractable: bool) -> State:
+            values = NumberValues(integer=is_integer(of))
+            rule = linear if self.method == "linear" else nearest
+
+            def read(slots: Slots) -> tuple[Column, ...]:
+                return (rule(values, slots, self.numerator, self.denominator),)
+
+            return OrderedState(read, values=values)
+
+        return Bound((("", Option(Float() if self.method == "linear" else of)),), make)
+
+
+def linear(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:
+    """Interpolate exactly between the two neighbours of the place."""
+    sizes = values.size(slots)
+    ranks, remainders = positions(sizes, numerator, denominator, nearest=False)
+    low = values.select(slots, ranks)
+    high = values.select(slots, np.minimum(ranks + 1, np.maximum(sizes - 1, 0)))
+    return interpolate(low, high, remainders, denominator), sizes > 0
+
+
+def nearest(values: NumberValues, slots: Slots, numerator: int, denominator: int) -> Column:
+    """Read the value of the nearest rank."""
+    sizes = values.size(slots)
+    ranks, _ = positions(sizes, numerator, denominator, nearest=True)
+    return values.select(slots, ranks), sizes > 0

@@ -1,0 +1,151 @@
+"""Records on their way to an engine: batches, markers, and what was refused.
+
+An *offset* counts the data records of one source from 0; whatever is not a record (comments,
+empty lines, a header) has none, and a source may have holes: offsets without a record. A malformed
+record has an offset too, so that the number of records applied, late and rejected always equals the
+number consumed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ripple.core.frozen import frozen
+from ripple.model.schema.exported import Part, as_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+
+@frozen
+class Rejected:
+    """A record that does not have the declared form.
+
+    ``line_number`` counts physical lines from 1 and is None where there are no lines.
+    ``reason`` is one of a few phrases, so that it can be counted; what was seen is in ``raw``,
+    which holds at most the first RAW_BYTES_MAX bytes. ``step`` is the pipeline's step that refused
+    it, None for what the source refused. ``row`` is the whole record, where the source has read one
+    that it refuses.
+    """
+
+    offset: int
+    line_number: int | None
+    reason: str
+    raw: bytes
+    step: str | None = None
+    row: pa.RecordBatch | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The words of somebody's exception may hold half a surrogate pair, which is no UTF-8.
+        reason = self.reason.encode("utf-8", "backslashreplace").decode()
+        object.__setattr__(self, "reason", reason)
+
+    @property
+    def cause(self) -> str:
+        """The step and its reason in one text, by which refused records are counted."""
+        return self.reason if self.step is None else f"{self.step}: {self.reason}"
+
+    @property
+    def place(self) -> str:
+        """Where the record stands, in lines where there are lines."""
+        return f"offset {self.offset}" if self.line_number is None else f"line {self.line_number}"
+
+
+RAW_BYTES_MAX = 4096
+
+
+@frozen
+class Batch:
+    """Records of one source that follow each other.
+
+    rows: a record batch, or the part of one that an engine reads where it lies.
+    row_offsets: int64[n], the offset of each row, where there are holes: offsets without a record,
+    as compaction and the marks of transactions leave them. None: there are none.
+    watermark_ns: that of the input behind all this, where records that are elsewhere have part in
+    it; None where the records say it.
+
+    Invariants: rows and rejected records are in offset order, no offset has two, and all are below
+    next_offset. Without holes ``first_offset + span == next_offset``.
+    """
+
+    rows: pa.RecordBatch | Part
+    next_offset: int
+    rejected: tuple[Rejected, ...] = ()
+    row_offsets: npt.NDArray[np.int64] | None = None
+    watermark_ns: int | None = None
+
+    @property
+    def records(self) -> pa.RecordBatch:
+        """The rows as Arrow has them."""
+        return as_arrow(self.rows)
+
+    @property
+    def span(self) -> int:
+        """The number of records, rejected ones included."""
+        return int(self.rows.num_rows) + len(self.rejected)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first record, good or rejected; where none is, the next offset."""
+        if self.row_offsets is None:
+            return self.next_offset - self.span
+        firsts = [int(at) for at in self.row_offsets[:1]] + [
+            bad.offset for bad in self.rejected[:1]
+        ]
+        return min(firsts, default=self.next_offset)
+
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Return the offset of each row of ``records``, whatever the batching."""
+        if self.row_offsets is not None:
+            return self.row_offsets
+        offsets = np.arange(self.first_offset, self.next_offset, dtype=np.int64)
+        if not self.rejected:
+            return offsets
+        return np.delete(offsets, [bad.offset - self.first_offset for bad in self.rejected])
+
+    def split_at(self, offset: int) -> tuple[Batch, Batch]:
+        """Divide the batch before ``offset``, ``first_offset < offset < next_offset``."""
+        head, tail = self.cut_at((offset, self.next_offset))
+        return head, tail
+
+    def cut_at(self, offsets: Iterable[int]) -> Iterator[Batch]:
+        """Yield the batch in pieces that end before these rising offsets, all within it."""
+        at, rejected, row, bad = self.row_offsets, self.rejected, 0, 0
+        first = self.first_offset
+        rows = Part.of_all(self.rows)
+        for offset in offsets:
+            bad_end, found = bad, None
+            if rejected:
+                bad_end = bisect_left(rejected, offset, bad, key=lambda one: one.offset)
+            if at is None:
+                end = offset - first - bad_end
+            else:
+                end = int(np.searchsorted(at, offset))
+                found = at[row:end]
+            yield Batch(rows.slice(row, end - row), offset, rejected[bad:bad_end], found)
+            row, bad = end, bad_end
+
+    def reaching(self, next_offset: int) -> Batch:
+        """Return the batch with the hole behind it, up to ``next_offset``, where one is."""
+        if next_offset == self.next_offset:
+            return self
+        return Batch(self.rows, next_offset, self.rejected, self.offsets())
+
+
+@frozen
+class Marker:
+    """A promise of the source: no event below ``watermark_ns`` follows.
+
+    It takes the one offset before ``next_offset``, so that a cut says whether it has been seen, and
+    goes to ``Engine.advance``.
+    """
+
+    watermark_ns: int
+    next_offset: int

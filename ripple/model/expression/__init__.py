@@ -1,0 +1,33 @@
+"""Column expressions: built from names and operators, checked once, evaluated in bulk.
+
+expr        what users write; typed: checked; bound: evaluated, texts by Arrow (text)
+compile     numbers and bools as straight-line code, which program runs, compiled
+"""
+
+from __future__ import annotations
+
+from ripple.model.expression.expr import (
+    Expr,
+    Operand,
+    Scalar,
+    as_column,
+    as_operand,
+    col,
+    greatest,
+    least,
+    lit,
+    when,
+)
+
+__all__ = [
+    "Expr",
+    "Operand",
+    "Scalar",
+    "as_column",
+    "as_operand",
+    "col",
+    "greatest",
+    "least",
+    "lit",
+    "when",
+]

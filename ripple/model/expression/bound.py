@@ -1,0 +1,211 @@
+"""Checked expressions: evaluated over columns, numbers by the machine and texts by Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.errors import PlanError, SchemaError
+from ripple.core.frozen import frozen
+from ripple.core.sexp import dumps
+from ripple.model.expression.compile import compile_tree
+from ripple.model.expression.program import FAILURES, NULL_STATE
+from ripple.model.expression.typed import FIELD_TYPES, Kind, Typed, typed
+from ripple.model.schema.columns import fitted
+from ripple.model.schema.notation import type_to_sexp
+from ripple.model.schema.types import FieldType, Option
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.core.sexp import Sexp
+    from ripple.model.expression.expr import Expr
+    from ripple.model.expression.program import Program
+
+    Array: TypeAlias = npt.NDArray[Any]
+    Mask: TypeAlias = npt.NDArray[np.bool_]
+    Failures: TypeAlias = npt.NDArray[np.uint8]
+
+
+_DTYPES: dict[Kind, Any] = {Kind.FLOAT: np.float64, Kind.INT: np.int64, Kind.BOOL: np.bool_}
+_ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
+
+
+@frozen
+class Values:
+    """A column: what an evaluation gives, and one of the forms that it takes.
+
+    values: NumPy float64, int64 or bool[n], a ``pyarrow.Array`` of n texts, or for other types
+    whatever sequence the column came as. valid: bool[n], False for null, or None if no row is
+    null. failures: uint8[n], 0 or a key of ``FAILURES`` for rows whose arithmetic failed, which
+    are not valid either, or None if no row failed. expr: what failed, for the reason.
+    """
+
+    values: Any
+    valid: Mask | None = None
+    failures: Failures | None = None
+    expr: Expr | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """The rows that failed, ascending, and why."""
+        if self.failures is None:
+            return {}
+        where = "" if self.expr is None else f" in {self.expr!r}"
+        rows = np.flatnonzero(self.failures).tolist()
+        return {row: f"{FAILURES[int(self.failures[row])]}{where}" for row in rows}
+
+    def truth(self) -> Mask:
+        """Return bool[n] of a bool column: true where it is true, false where false or null."""
+        truth: Mask = self.values if self.valid is None else self.values & self.valid
+        return truth
+
+
+# A NumPy array without nulls, an Arrow array, a list with None for null, or Values.
+Column: TypeAlias = Any
+
+
+@frozen
+class Bound:
+    """An expression that fits the fields it was bound to.
+
+    type: of the result, an ``Option`` if it may be null. columns: the fields that are read, in
+    the order of their first use. program: what computes it over ``inputs``; None for texts and
+    for a field of another type as it is. canonical: equal for expressions that mean the same over
+    fields of the same types, whatever other fields there are.
+    """
+
+    expr: Expr
+    type: FieldType
+    columns: tuple[str, ...]
+    canonical: str
+    tree: Typed = field(repr=False)
+    program: Program | None = field(repr=False)
+    inputs: tuple[Typed, ...] = field(repr=False)
+
+    @property
+    def machine_columns(self) -> tuple[str, ...] | None:
+        """The columns that ``program`` takes as its inputs, or None if some are texts tested."""
+        if self.program is None or any(tree.operation != "col" for tree in self.inputs):
+            return None
+        return tuple(tree.value for tree in self.inputs)
+
+    def evaluate(self, columns: Mapping[str, Column], rows: int | None = None) -> Values:
+        """Return the value of every row; ``columns`` holds at least the fields that are read.
+
+        rows: how many there are, needed only if the expression reads no column. A field declared
+        without ``Option`` is taken to have no nulls. Failed rows are reported, nothing is raised.
+        """
+        if rows is None:
+            if not columns:
+                raise ValueError("an expression without columns needs to be told the rows")
+            rows = len(next(iter(columns.values())))
+        if self.tree.operation == "col" and self.program is None:
+            return _as_values(columns[self.tree.value])
+        if self.program is None:
+            from ripple.model.expression.text import evaluate_text  # noqa: PLC0415  # needs pyarrow.compute
+
+            return replace(evaluate_text(self.tree, columns, rows), expr=self.expr)
+        return run(self.program, self.inputs, columns, rows, self.expr)
+
+
+def bind(expr: Expr, fields: Mapping[str, FieldType]) -> Bound:
+    """Return ``expr`` checked against a row of ``fields``; see :meth:`Expr.bind`."""
+    tree = typed(expr, fields)
+    if tree.kind is Kind.NULL:
+        raise PlanError(f"{expr!r} is always null, so that it has no type")
+    names = tuple(dict.fromkeys(_columns(expr)))
+    if tree.operation == "col":
+        result = fields[tree.value]
+    else:
+        result = FIELD_TYPES[tree.kind]
+        result = Option(result) if tree.nullable else result
+    compiled = compile_tree(tree) if tree.kind in _DTYPES else None
+    types: list[Sexp] = [[name, type_to_sexp(fields[name])] for name in names]
+    return Bound(
+        expr,
+        result,
+        names,
+        dumps([expr.sexp(), ["over", *types]]),
+        tree,
+        compiled.program if compiled else None,
+        compiled.inputs if compiled else (),
+    )
+
+
+def run(
+    program: Program,
+    inputs: Sequence[Typed],
+    columns: Mapping[str, Column],
+    rows: int,
+    blamed: Expr | None = None,
+) -> Values:
+    """Run a program over the first ``rows`` rows of what its inputs name or test."""
+    arrays: list[Array] = []
+    masks: list[Mask | None] = []
+    for tree in inputs:
+        if tree.operation == "col":
+            values = numbers(columns[tree.value], tree.kind)
+        else:
+            from ripple.model.expression.text import evaluate_test  # noqa: PLC0415  # needs pyarrow.compute
+
+            values = evaluate_test(tree, columns, rows)
+        arrays.append(values.values)
+        masks.append(values.valid)
+    anywhere = any(mask is not None for mask in masks)
+    result, states = program.run(arrays, rows, masks if anywhere else None)
+    if states is None:
+        return Values(result)
+    failures = np.where(states > NULL_STATE, states, 0).astype(np.uint8)
+    return Values(result, states == 0, failures if failures.any() else None, blamed)
+
+
+def numbers(column: Column, kind: Kind) -> Values:
+    """Return a column of floats, ints or bools as NumPy arrays, without copying if it can be.
+
+    Raises SchemaError for values that are of another kind.
+    """
+    dtype = _DTYPES[kind]
+    if isinstance(column, Values):
+        contiguous = np.ascontiguousarray(column.values, dtype)
+        return column if contiguous is column.values else replace(column, values=contiguous)
+    if isinstance(column, np.ndarray) and column.dtype == dtype:
+        return Values(np.ascontiguousarray(column))
+    if not isinstance(column, pa.Array) or column.type != _ARROW[kind]:
+        found = fitted(column, FIELD_TYPES[kind], "a column")
+        for reason in found.misfits.values():
+            raise SchemaError(reason)
+        return Values(found.values, found.valid)
+    mask: Mask | None = None
+    if column.null_count:
+        mask = column.is_valid().to_numpy(zero_copy_only=False)
+    if kind is Kind.BOOL:
+        return Values(column.fill_null(fill_value=False).to_numpy(zero_copy_only=False), mask)
+    # A column with nulls has values at them too, if meaningless ones: read the buffer as it is.
+    values: Array = np.frombuffer(column.buffers()[1], dtype)
+    return Values(values[column.offset : column.offset + len(column)], mask)
+
+
+def _as_values(column: Column) -> Values:
+    if isinstance(column, Values):
+        return column
+    if isinstance(column, np.ndarray):
+        return Values(column)
+    if isinstance(column, Sequence):
+        valid = np.array([value is not None for value in column], np.bool_)
+    else:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return Values(column, None if valid.all() else valid)
+
+
+def _columns(expr: Expr) -> list[str]:
+    if expr.operation == "col":
+        return [expr.value]
+    return [name for arg in expr.args for name in _columns(arg)]

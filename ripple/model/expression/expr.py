@@ -1,0 +1,418 @@
+"""Column expressions as values: what ``rp.col("price") * rp.col("size")`` is before it is bound."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from ripple.core.arguments import need_text, shown
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.core.sexp import dumps
+
+if TYPE_CHECKING:
+    from ripple.core.sexp import Sexp
+    from ripple.model.expression.bound import Bound
+    from ripple.model.schema.types import FieldType
+
+Scalar: TypeAlias = float | int | str | bool | None
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+DEPTH_MAX = 200  # operators inside each other: what recursion over an expression can stand
+SIZE_MAX = 5_000  # operands and operators; a shared part counts each time that it is used
+
+# How tightly an operator binds in the readable form; functions and methods bind tightest.
+_INFIX = {
+    "==": 1, "!=": 1, "<": 1, "<=": 1, ">": 1, ">=": 1,
+    "|": 2, "&": 3,
+    "+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5,
+}  # fmt: skip
+_COMPARISON, _PREFIX, _TIGHTEST = 1, 6, 9
+_FUNCTIONS = frozenset({"least", "greatest", "abs"})
+
+
+# Invariant: an expression never changes after it was made, and two expressions mean the same
+# exactly when their canonical texts are equal. ``==`` builds an expression, so it cannot compare
+# two of them: use ``canonical``.
+@frozen(eq=False)
+class Expr:
+    """A computation over the fields of one row; made by :func:`col` and operators.
+
+    Integers are 64 bits wide and never wrap: a row whose integer arithmetic overflows or divides
+    by zero has failed, which is reported beside the values. Floats are IEEE 754 doubles, each
+    operation rounded once. A null operand makes the result null, except where ``&`` and ``|``
+    are decided by the other operand. A failed operand fails the row under the same exception,
+    and :func:`when` fails only where the chosen branch does.
+    """
+
+    operation: str
+    args: tuple[Expr, ...] = ()
+    value: Any = None
+    depth: int = field(init=False)
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((arg.depth for arg in self.args), default=0)
+        size = 1 + sum(arg.size for arg in self.args)
+        if depth > DEPTH_MAX or size > SIZE_MAX:
+            raise PlanError(
+                f"an expression has {size} parts, {depth} inside each other, more than "
+                f"{SIZE_MAX} or {DEPTH_MAX}: compute a part of it in an earlier .derive(...)"
+            )
+        object.__setattr__(self, "depth", depth)
+        object.__setattr__(self, "size", size)
+
+    def bind(self, fields: Mapping[str, FieldType]) -> Bound:
+        """Check this expression against a row of ``fields`` and compile it.
+
+        Raises PlanError for an unknown field or types that do not fit.
+        """
+        if not isinstance(fields, Mapping):
+            raise PlanError(f"bind takes a mapping of names to field types, not {shown(fields)}")
+        # The compiler is only needed once a pipeline is built.
+        from ripple.model.expression.bound import bind  # noqa: PLC0415
+
+        return bind(self, fields)
+
+    @property
+    def canonical(self) -> str:
+        """The text that the topology hash is taken over; equal for equal expressions."""
+        return dumps(self.sexp())
+
+    def sexp(self) -> Sexp:
+        """Return this expression as an S-expression, floats in hexadecimal to the last bit."""
+        payload = () if self.value is None else (_payload_sexp(self.value),)
+        return [self.operation, *payload, *(arg.sexp() for arg in self.args)]
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    def __bool__(self) -> bool:
+        raise PlanError(
+            f"the expression {self!r} is true or false per row, not as a whole: combine with "
+            "& | ~ instead of and, or, not; write a < b < c as (a < b) & (b < c)"
+        )
+
+    # An array beside an operator is refused here and not taken apart by NumPy.
+    __array_ufunc__: ClassVar[None] = None
+
+    # Comparing builds an expression, so a hash-based container could not look one up again.
+    __hash__ = None  # type: ignore[assignment]  # unhashable on purpose
+
+    def __add__(self, other: Operand) -> Expr:
+        return _infix("+", self, other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return _infix("+", other, self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return _infix("-", self, other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return _infix("-", other, self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return _infix("*", self, other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return _infix("*", other, self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        """Divide as floats, whatever the operands: x / 0 is infinite or NaN."""
+        return _infix("/", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return _infix("/", other, self)
+
+    def __floordiv__(self, other: Operand) -> Expr:
+        """Divide and round down, as Python does; by integer zero the row fails."""
+        return _infix("//", self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Expr:
+        return _infix("//", other, self)
+
+    def __mod__(self, other: Operand) -> Expr:
+        """Return the remainder of ``//``, with the divisor's sign; by integer 0 the row fails."""
+        return _infix("%", self, other)
+
+    def __rmod__(self, other: Operand) -> Expr:
+        return _infix("%", other, self)
+
+    def __neg__(self) -> Expr:
+        return Expr("neg", (self,))
+
+    def __abs__(self) -> Expr:
+        return Expr("abs", (self,))
+
+    def __eq__(self, other: Operand) -> Expr:  # type: ignore[override]  # an expression, not a bool
+        return _infix("==", self, other)
+
+    def __ne__(self, other: Operand) -> Expr:  # type: ignore[override]  # an expression, not a bool
+        return _infix("!=", self, other)
+
+    def __lt__(self, other: Operand) -> Expr:
+        return _infix("<", self, other)
+
+    def __le__(self, other: Operand) -> Expr:
+        return _infix("<=", self, other)
+
+    def __gt__(self, other: Operand) -> Expr:
+        return _infix(">", self, other)
+
+    def __ge__(self, other: Operand) -> Expr:
+        return _infix(">=", self, other)
+
+    def __and__(self, other: Operand) -> Expr:
+        return _infix("&", self, other)
+
+    def __rand__(self, other: Operand) -> Expr:
+        return _infix("&", other, self)
+
+    def __or__(self, other: Operand) -> Expr:
+        return _infix("|", self, other)
+
+    def __ror__(self, other: Operand) -> Expr:
+        return _infix("|", other, self)
+
+    def __invert__(self) -> Expr:
+        return Expr("~", (self,))
+
+    def sqrt(self) -> Expr:
+        """Return the square root, correctly rounded; of a negative number it is NaN."""
+        return Expr("sqrt", (self,))
+
+    def floor(self) -> Expr:
+        """Round down to a whole float."""
+        return Expr("floor", (self,))
+
+    def ceil(self) -> Expr:
+        """Round up to a whole float."""
+        return Expr("ceil", (self,))
+
+    def round(self) -> Expr:
+        """Round to the nearest whole float, ties to the even one."""
+        return Expr("round", (self,))
+
+    def cast(self, to: type[float] | type[int]) -> Expr:
+        """Convert to ``float`` (rounded once) or to ``int`` (towards zero).
+
+        A float that is not finite or has no 64-bit integer fails its row.
+        """
+        if to is not float and to is not int:
+            raise PlanError(f"cast takes float or int, not {shown(to)}")
+        return Expr("cast", (self,), to.__name__)
+
+    def is_null(self) -> Expr:
+        """Return whether the value is null; never null itself."""
+        return Expr("is_null", (self,))
+
+    def is_nan(self) -> Expr:
+        """Return whether the value is a NaN."""
+        return Expr("is_nan", (self,))
+
+    def is_finite(self) -> Expr:
+        """Return whether the value is neither a NaN nor infinite."""
+        return Expr("is_finite", (self,))
+
+    def fill_null(self, value: Operand) -> Expr:
+        """Put ``value`` where this is null."""
+        return Expr("fill_null", (self, as_operand(value)))
+
+    def is_in(self, values: Sequence[Scalar]) -> Expr:
+        """Return whether this equals one of the plain ``values``; at least one is needed."""
+        if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Sequence):
+            raise PlanError(f"is_in takes a list of plain values, not {shown(values)}")
+        if not len(values):
+            raise PlanError("is_in of an empty list is never true: give at least one value")
+        return Expr("is_in", (self, *(lit(value) for value in values)))
+
+    def starts_with(self, prefix: str) -> Expr:
+        """Return whether the text begins with ``prefix``."""
+        return Expr("starts_with", (self,), _pattern("starts_with", prefix))
+
+    def ends_with(self, suffix: str) -> Expr:
+        """Return whether the text ends with ``suffix``."""
+        return Expr("ends_with", (self,), _pattern("ends_with", suffix))
+
+    def contains(self, part: str) -> Expr:
+        """Return whether ``part`` stands somewhere in the text."""
+        return Expr("contains", (self,), _pattern("contains", part))
+
+
+Operand: TypeAlias = Expr | float | int | str | bool | None
+"""What stands beside an operator: an expression, or a plain value that is meant as itself.
+
+A field of a record class counts as its declared type for mypy (``Trade.price`` is a ``float``)
+and is an expression when the program runs, so this type admits both.
+"""
+
+
+def col(name: str) -> Expr:
+    """Return the expression whose value is the field ``name`` of the row."""
+    need_text("the name of a column", name)
+    return Expr("col", (), name)
+
+
+def lit(value: Scalar) -> Expr:
+    """Return the expression whose value is ``value`` in every row; None is null."""
+    if value is None:
+        return Expr("null")
+    if not isinstance(value, (bool, int, float, str)):
+        raise PlanError(
+            f"{shown(value)} ({type(value).__name__}) cannot stand in an expression: "
+            "use a float, int, str, bool or None"
+        )
+    if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+        raise PlanError(f"the integer {shown(value)} does not fit into 64 bits")
+    if isinstance(value, str) and value:
+        need_text("a text in an expression", value)
+    # Subclasses (NumPy's float64 is a float) are reduced to the plain type.
+    plain = next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
+    return Expr("lit", (), plain(value))
+
+
+def least(first: Operand, second: Operand, *more: Operand) -> Expr:
+    """Return the smallest of the numbers; NaN if one is NaN, and -0.0 is below 0.0."""
+    return _chain("least", first, second, *more)
+
+
+def greatest(first: Operand, second: Operand, *more: Operand) -> Expr:
+    """Return the largest of the numbers; NaN if one is NaN, and 0.0 is above -0.0."""
+    return _chain("greatest", first, second, *more)
+
+
+@frozen(eq=False)
+class When:
+    """``when(condition)``, waiting for ``.then(value)``."""
+
+    condition: Expr
+
+    def then(self, value: Operand) -> Then:
+        """Give the value where the condition is true."""
+        return Then(self.condition, as_operand(value))
+
+
+@frozen(eq=False)
+class Then:
+    """``when(condition).then(value)``, waiting for ``.otherwise(value)``."""
+
+    condition: Expr
+    value: Expr
+
+    def otherwise(self, value: Operand) -> Expr:
+        """Give the value where the condition is false or null; None gives null."""
+        return Expr("when", (self.condition, self.value, as_operand(value)))
+
+
+def when(condition: Expr | bool) -> When:
+    """Begin ``when(condition).then(a).otherwise(b)``: ``a`` where it is true, else ``b``."""
+    if not isinstance(condition, Expr):
+        raise PlanError(
+            f"when takes an expression such as rp.col('size') > 0, not {shown(condition)}"
+        )
+    return When(condition)
+
+
+def as_operand(value: Operand) -> Expr:
+    """Return an expression as it is and a plain value as a literal."""
+    if isinstance(value, (When, Then)):
+        raise PlanError("finish when(...).then(...) with .otherwise(...): use None for null")
+    return value if isinstance(value, Expr) else lit(value)
+
+
+def as_column(value: Operand, what: str = "an input") -> Expr:
+    """Return an expression as it is and a text as the column of that name.
+
+    For the arguments of aggregates and keys, where a text names a field. what: how messages call
+    it.
+    """
+    if isinstance(value, str):
+        return col(value)
+    if isinstance(value, Expr):
+        return value
+    raise PlanError(f"{what} must be the name of a field or an expression, not {shown(value)}")
+
+
+def _infix(operation: str, left: Operand, right: Operand) -> Expr:
+    return Expr(operation, (as_operand(left), as_operand(right)))
+
+
+def _chain(operation: str, first: Operand, *more: Operand) -> Expr:
+    result = as_operand(first)
+    for operand in more:
+        result = Expr(operation, (result, as_operand(operand)))
+    return result
+
+
+def _pattern(operation: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise PlanError(f"{operation} takes a plain text, not {shown(value)}")
+    if value:
+        need_text(f"the text of {operation}", value)
+    return value
+
+
+def _payload_sexp(value: Scalar) -> Sexp:
+    if isinstance(value, bool):
+        return ["bool", "true" if value else "false"]
+    if isinstance(value, int):
+        return ["int", str(value)]
+    if isinstance(value, float):
+        return ["float", "nan" if math.isnan(value) else value.hex()]
+    return str(value)
+
+
+def _text(expr: Expr, outer: int = 0) -> str:
+    own = _tightness(expr.operation)
+    text = _plain_text(expr, own)
+    return f"({text})" if own < outer else text
+
+
+def _operand_text(expr: Expr, outer: int = 0) -> str:
+    """Return the text where a plain value is as good as a literal."""
+    if expr.operation == "null":
+        return "None"
+    return _scalar_text(expr.value) if expr.operation == "lit" else _text(expr, outer)
+
+
+def _tightness(operation: str) -> int:
+    return _INFIX.get(operation, _PREFIX if operation in ("neg", "~") else _TIGHTEST)
+
+
+def _plain_text(expr: Expr, own: int) -> str:
+    operation, args = expr.operation, expr.args
+    if not args:
+        name = "col" if operation == "col" else "lit"
+        return f"{name}({_scalar_text(expr.value)})"
+    if operation in _INFIX:
+        # Comparisons do not chain, so both of their sides need brackets; others lean left.
+        left = own + 1 if own == _COMPARISON else own
+        return f"{_text(args[0], left)} {operation} {_operand_text(args[1], own + 1)}"
+    if operation in ("neg", "~"):
+        return f"{'-' if operation == 'neg' else '~'}{_text(args[0], _PREFIX)}"
+    if operation == "when":
+        chosen, other = (_operand_text(arg) for arg in args[1:])
+        return f"when({_text(args[0])}).then({chosen}).otherwise({other})"
+    if operation in _FUNCTIONS:
+        return f"{operation}({', '.join(_text(arg) for arg in args)})"
+    return _method_text(expr)
+
+
+def _method_text(expr: Expr) -> str:
+    rest = [_operand_text(arg) for arg in expr.args[1:]]
+    if expr.operation == "is_in":
+        rest = [f"[{', '.join(rest)}]"]
+    if expr.value is not None:
+        rest.append(expr.value if expr.operation == "cast" else _scalar_text(expr.value))
+    return f"{_text(expr.args[0], _TIGHTEST)}.{expr.operation}({', '.join(rest)})"
+
+
+def _scalar_text(value: Scalar) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return f"({value!r})" if repr(value).startswith("-") else repr(value)

@@ -1,0 +1,323 @@
+"""Type checking: an expression and the fields of a row become a tree in which types are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, TypeAlias
+
+from ripple.core.arguments import shown
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.expression.expr import Expr
+from ripple.model.schema.types import Bool, FieldType, Float, Int, Int64, Option, String
+
+
+class Kind(Enum):
+    """What the machine distinguishes; the value is how messages call it."""
+
+    FLOAT = "a float"
+    INT = "an int"
+    BOOL = "a bool"
+    TEXT = "a text"
+    NULL = "null"
+    OTHER = "a value without operators"
+
+    __hash__ = object.__hash__  # Enum's own is a Python call, in every look-up of every batch
+
+
+FIELD_TYPES: dict[Kind, FieldType] = {
+    Kind.FLOAT: Float(),
+    Kind.INT: Int64(),
+    Kind.BOOL: Bool(),
+    Kind.TEXT: String(),
+}
+
+TEXT_CHOICES_MAX = 64
+
+_NUMBERS = (Kind.FLOAT, Kind.INT)
+
+
+# Invariants: the kinds of ``args`` are what ``operation`` takes, so that nothing is checked
+# again later; conversions from int to float stand in the tree as ``float``; a ``nullable=False``
+# tree is never null in a row whose fields are as declared.
+@frozen
+class Typed:
+    """An operation whose operands have been checked. Equal ones compute the same."""
+
+    operation: str
+    kind: Kind
+    nullable: bool
+    args: tuple[Typed, ...] = ()
+    value: Any = None
+
+
+def typed(expr: Expr, fields: Mapping[str, FieldType]) -> Typed:
+    """Return the checked form of ``expr`` over a row of ``fields``; raises ``PlanError``."""
+    return _Checker(fields).check(expr)
+
+
+def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
+    """Return the kind of a field's values and whether they may be null."""
+    if isinstance(field_type, Option):
+        return kind_of(field_type.of)[0], True
+    if isinstance(field_type, Float):
+        return Kind.FLOAT, False
+    if isinstance(field_type, (Int, Int64)):
+        return Kind.INT, False
+    if isinstance(field_type, Bool):
+        return Kind.BOOL, False
+    if isinstance(field_type, String):
+        return Kind.TEXT, False
+    return Kind.OTHER, False
+
+
+def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
+    """Return the error for a field that is not there: what is, and which one may be meant."""
+    import difflib  # noqa: PLC0415 - only where something is wrong
+
+    near = difflib.get_close_matches(name, fields, n=1) if isinstance(name, str) else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(fields) if fields else "none"
+    return PlanError(f"there is no field {shown(name)}.{hint} The fields are: {listed}")
+
+
+_Rule: TypeAlias = "Callable[[_Checker, Expr, tuple[Typed, ...]], Typed]"
+
+
+@frozen
+class _Checker:
+    fields: Mapping[str, FieldType]
+
+    def check(self, expr: Expr) -> Typed:
+        if expr.operation == "col":
+            if expr.value not in self.fields:
+                raise unknown_field(expr.value, self.fields)
+            kind, nullable = kind_of(self.fields[expr.value])
+            return Typed("col", kind, nullable, (), expr.value)
+        args = tuple(self.check(arg) for arg in expr.args)
+        return _RULES[expr.operation](self, expr, args)
+
+    def literal(self, expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+        kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.TEXT}
+        # The canonical payload tells 1 from 1.0 and True, and 0.0 from -0.0, where == does not.
+        return Typed("lit", kinds[type(expr.value)], False, (), Literal(expr.value))
+
+    def null(self, _expr: Expr, _args: tuple[Typed, ...]) -> Typed:
+        return Typed("null", Kind.NULL, True)
+
+    def arithmetic(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        left, right = _promoted(args)
+        return Typed(expr.operation, left.kind, _any_null(args), (left, right))
+
+    def divide(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        left, right = (_as_float(arg) for arg in args)
+        return Typed("/", Kind.FLOAT, _any_null(args), (left, right))
+
+    def sign(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        return Typed(expr.operation, args[0].kind, args[0].nullable, args)
+
+    def root(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        return Typed("sqrt", Kind.FLOAT, args[0].nullable, (_as_float(args[0]),))
+
+    def rounding(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        if args[0].kind is Kind.INT:
+            return args[0]
+        return Typed(expr.operation, Kind.FLOAT, args[0].nullable, args)
+
+    def cast(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, (*_NUMBERS, Kind.BOOL))
+        target = Kind.FLOAT if expr.value == "float" else Kind.INT
+        if args[0].kind is target:
+            return args[0]
+        return Typed(expr.value, target, args[0].nullable, args)
+
+    def compare(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        left, right = args
+        same = left.kind is right.kind
+        numbers = left.kind in _NUMBERS and right.kind in _NUMBERS
+        equality = expr.operation in ("==", "!=")
+        if not (numbers or (same and (left.kind is Kind.TEXT or (equality and _is_bool(left))))):
+            hint = "; use .is_null()" if Kind.NULL in (left.kind, right.kind) else ""
+            raise PlanError(f"{expr!r} compares {left.kind.value} with {right.kind.value}{hint}")
+        if left.kind is Kind.TEXT:
+            return _text_test(expr.operation, args)
+        return Typed(expr.operation, Kind.BOOL, _any_null(args), args)
+
+    def logic(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(
+            expr, args, (Kind.BOOL,), "; put each comparison in parentheses: (a > 1) & (b < 2)"
+        )
+        return Typed(expr.operation, Kind.BOOL, _any_null(args), args)
+
+    def is_null(self, _expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        if args[0].kind is Kind.TEXT:
+            return _text_test("is_null", args)
+        return Typed("is_null", Kind.BOOL, False, args)
+
+    def float_test(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, _NUMBERS)
+        return Typed(expr.operation, Kind.BOOL, args[0].nullable, (_as_float(args[0]),))
+
+    def fill_null(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        value, fallback = _unified(expr, args)
+        if args[1].kind is Kind.NULL:
+            raise PlanError(f"{expr!r} fills nulls with null: give a value")
+        if value.kind is Kind.TEXT:
+            return _filled_text(value, fallback)
+        nullable = value.nullable and fallback.nullable
+        return Typed("fill_null", value.kind, nullable, (value, fallback))
+
+    def is_in(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        value, *choices = args
+        for choice in choices:
+            if choice.kind is Kind.NULL:
+                raise PlanError(f"{expr!r} looks for null: use .is_null()")
+            if choice.kind is not value.kind and not {choice.kind, value.kind} <= set(_NUMBERS):
+                raise PlanError(
+                    f"{expr!r} looks for {choice.kind.value} where {value.kind.value} is"
+                )
+        _require(expr, (value,), (*_NUMBERS, Kind.BOOL, Kind.TEXT))
+        if value.kind is Kind.TEXT:
+            return _text_test("is_in", args)
+        tests = [
+            Typed("==", Kind.BOOL, value.nullable, (value, choice))
+            for choice in dict.fromkeys(choices)
+        ]
+        return _any_of(tests)
+
+    def when(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args[:1], (Kind.BOOL,), " as its condition")
+        chosen, other = _unified(expr, args[1:])
+        return Typed("when", chosen.kind, _any_null((chosen, other)), (args[0], chosen, other))
+
+    def text_test(self, expr: Expr, args: tuple[Typed, ...]) -> Typed:
+        _require(expr, args, (Kind.TEXT,))
+        return _text_test(expr.operation, args, expr.value)
+
+
+_RULES: dict[str, _Rule] = {
+    "lit": _Checker.literal,
+    "null": _Checker.null,
+    **dict.fromkeys(("+", "-", "*", "//", "%", "least", "greatest"), _Checker.arithmetic),
+    "/": _Checker.divide,
+    **dict.fromkeys(("neg", "abs"), _Checker.sign),
+    "sqrt": _Checker.root,
+    **dict.fromkeys(("floor", "ceil", "round"), _Checker.rounding),
+    "cast": _Checker.cast,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _Checker.compare),
+    **dict.fromkeys(("&", "|", "~"), _Checker.logic),
+    "is_null": _Checker.is_null,
+    **dict.fromkeys(("is_nan", "is_finite"), _Checker.float_test),
+    "fill_null": _Checker.fill_null,
+    "is_in": _Checker.is_in,
+    "when": _Checker.when,
+    **dict.fromkeys(("starts_with", "ends_with", "contains"), _Checker.text_test),
+}
+
+
+class Literal:
+    """A constant that equals another only if no operation could tell them apart."""
+
+    __slots__ = ("_identity", "value")
+
+    def __init__(self, value: float | int | str | bool) -> None:
+        self.value = value
+        self._identity = (type(value).__name__, value.hex() if type(value) is float else value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        # Finds a literal again while one expression is compiled; in no result.
+        return hash(self._identity)
+
+
+def _require(expr: Expr, args: tuple[Typed, ...], kinds: tuple[Kind, ...], hint: str = "") -> None:
+    for arg in args:
+        if arg.kind not in kinds:
+            wanted = " or ".join(kind.value for kind in kinds)
+            raise PlanError(f"{expr!r} needs {wanted}{hint}; it was given {arg.kind.value}")
+
+
+def _promoted(args: tuple[Typed, ...]) -> tuple[Typed, ...]:
+    if all(arg.kind is Kind.INT for arg in args):
+        return args
+    return tuple(_as_float(arg) for arg in args)
+
+
+def _as_float(arg: Typed) -> Typed:
+    return arg if arg.kind is Kind.FLOAT else Typed("float", Kind.FLOAT, arg.nullable, (arg,))
+
+
+def _unified(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, ...]:
+    first, second = args
+    if first.kind is second.kind and first.kind not in (Kind.OTHER, Kind.NULL):
+        return args
+    if first.kind in _NUMBERS and second.kind in _NUMBERS:
+        return _promoted(args)
+    known = [arg.kind for arg in args if arg.kind not in (Kind.NULL, Kind.OTHER)]
+    if len(known) == 1 and Kind.NULL in (first.kind, second.kind):
+        # A null takes the type of what it stands beside.
+        return tuple(
+            Typed("null", known[0], True) if arg.kind is Kind.NULL else arg for arg in args
+        )
+    raise PlanError(f"{expr!r} mixes {first.kind.value} and {second.kind.value}")
+
+
+def _any_of(tests: list[Typed]) -> Typed:
+    # A balanced tree keeps the depth logarithmic in the number of values.
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    halves = (_any_of(tests[:middle]), _any_of(tests[middle:]))
+    return Typed("|", Kind.BOOL, _any_null(halves), halves)
+
+
+def _text_test(operation: str, args: tuple[Typed, ...], value: str | None = None) -> Typed:
+    """Return a test of texts in which no operand is a ``when``.
+
+    Testing each branch instead of the chosen text leaves conditions, which can fail, to the
+    machine, so that Arrow only ever sees texts and nulls.
+    """
+    for place, arg in enumerate(args):
+        if arg.operation == "when":
+            condition, *branches = arg.args
+            tests = tuple(
+                _text_test(operation, (*args[:place], branch, *args[place + 1 :]), value)
+                for branch in branches
+            )
+            return Typed("when", Kind.BOOL, _any_null(tests), (condition, *tests))
+    nullable = operation != "is_null" and _any_null(args)
+    return Typed(operation, Kind.BOOL, nullable, args, value)
+
+
+def _filled_text(value: Typed, fallback: Typed) -> Typed:
+    """Return the texts with nulls filled, as a choice if there is a ``when`` in one of them."""
+    nullable = value.nullable and fallback.nullable
+    whens = _whens(value) + _whens(fallback)
+    if whens > TEXT_CHOICES_MAX:
+        raise PlanError(
+            f"texts are chosen by more than {TEXT_CHOICES_MAX} conditions inside each other: "
+            "compute a part of it in an earlier .derive(...)"
+        )
+    if not whens:
+        return Typed("fill_null", Kind.TEXT, nullable, (value, fallback))
+    return Typed("when", Kind.TEXT, nullable, (_text_test("is_null", (value,)), fallback, value))
+
+
+def _whens(tree: Typed) -> int:
+    return (tree.operation == "when") + sum(_whens(arg) for arg in tree.args)
+
+
+def _any_null(args: tuple[Typed, ...]) -> bool:
+    return any(arg.nullable for arg in args)
+
+
+def _is_bool(arg: Typed) -> bool:
+    return arg.kind is Kind.BOOL

@@ -1,0 +1,311 @@
+"""What names the slots of a column: text, integers, or several of them together.
+
+A key space maps key columns to slots and back, and frees what no slot uses any more. A key of
+several fields is a pair of a shorter key and its last field, so every level is one hash index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.frozen import frozen
+from ripple.core.hashing import mix_each
+from ripple.model.keys.index import KeyIndex
+from ripple.model.schema.exported import Lent
+from ripple.model.schema.types import Bool, Field, Int, Int64, String
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Slots = npt.NDArray[np.int64]
+    Hashes = npt.NDArray[np.uint64]
+
+KEY_TYPES = (String, Int, Int64, Bool)
+
+HASH_SEED = np.uint64(0x27D4EB2F165667C5)
+
+
+@frozen
+class Picked:
+    """Some rows of a text column, which is not copied for it."""
+
+    text: pa.Array | Lent
+    rows: Slots
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+# A field of keys, without nulls.
+KeyColumn: TypeAlias = "pa.Array | Picked | Lent"
+
+
+class KeySpace(Protocol):
+    """Keys of one shape and the slots that stand for them."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The parts of a key."""
+
+    @property
+    def index(self) -> KeyIndex:
+        """The hash index whose slots stand for whole keys."""
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it."""
+
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key (one Arrow array per field, no nulls), adding new ones."""
+
+    def arrays(self, slots: Slots) -> list[pa.Array]:
+        """Return the keys of ``slots``, one Arrow array per field."""
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """Return a hash of each key that depends on the key alone."""
+
+    def adopt(self, slots: Slots) -> None:
+        """Hold what new slots are made of; to be called with every result of ``slots``."""
+
+    def release(self, slots: Slots) -> None:
+        """Free live, distinct slots."""
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+
+
+class TextKeys:
+    """Keys of one text field."""
+
+    def __init__(self, field: Field) -> None:
+        self.fields: tuple[Field, ...] = (field,)
+        self.index = KeyIndex()
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it."""
+        return self.index.capacity
+
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, adding new ones."""
+        column = columns[0]
+        if isinstance(column, Picked):
+            return self.index.slots_of_texts(_texts(column.text), column.rows)
+        return self.index.slots_of_texts(_texts(column))
+
+    def arrays(self, slots: Slots) -> list[pa.Array]:
+        """Return the keys of ``slots``."""
+        offsets, data = self.index.bytes_at(slots)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return [pa.Array.from_buffers(pa.string(), len(slots), buffers)]
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """Return the XXH64 of each key's UTF-8."""
+        return self.index.hashes_at(slots)
+
+    def adopt(self, slots: Slots) -> None:
+        """Nothing: a text key is made of nothing else."""
+
+    def release(self, slots: Slots) -> None:
+        """Free live, distinct slots."""
+        self.index.free(slots)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+
+
+class IntKeys:
+    """Keys of one integer or boolean field."""
+
+    def __init__(self, field: Field) -> None:
+        self.fields: tuple[Field, ...] = (field,)
+        self.index = KeyIndex()
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it."""
+        return self.index.capacity
+
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, adding new ones."""
+        return self.index.slots_of_ints(_ints(columns[0]))
+
+    def arrays(self, slots: Slots) -> list[pa.Array]:
+        """Return the keys of ``slots``."""
+        return [_int_array(self.fields[0], self.index.pairs_at(slots)[0])]
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """Return a mix of each key's 64 bits."""
+        return _mixed(np.full(len(slots), HASH_SEED), self.index.pairs_at(slots)[0])
+
+    def adopt(self, slots: Slots) -> None:
+        """Nothing: an integer key is made of nothing else."""
+
+    def release(self, slots: Slots) -> None:
+        """Free live, distinct slots."""
+        self.index.free(slots)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+
+
+class PairKeys:
+    """Keys of two or more fields: ``left``'s key and one more field."""
+
+    def __init__(self, left: KeySpace, field: Field) -> None:
+        self.left = left
+        self.right = TextKeys(field) if isinstance(field.type, String) else None
+        self.fields = (*left.fields, field)
+        self.index = KeyIndex()
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it."""
+        return self.index.capacity
+
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return the slot of each key, adding new ones."""
+        left = self.left.slots(columns[:-1])
+        right = self.right.slots(columns[-1:]) if self.right else _ints(columns[-1])
+        self.left.adopt(left)
+        return self.index.slots_of_pairs(left, right)
+
+    def slots_of(self, left: Slots, right: Slots) -> Slots:
+        """Return the slot of each pair of a left slot and an integer, adding new ones."""
+        return self.index.slots_of_pairs(left, right)
+
+    def arrays(self, slots: Slots) -> list[pa.Array]:
+        """Return the keys of ``slots``, one Arrow array per field."""
+        left, right = self.index.pairs_at(slots)
+        if self.right:
+            return [*self.left.arrays(left), *self.right.arrays(right)]
+        return [*self.left.arrays(left), _int_array(self.fields[-1], right)]
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """Return a mix of the left key's hash and the last field's."""
+        left, right = self.index.pairs_at(slots)
+        last = self.right.hashes(right) if self.right else right
+        return _mixed(self.left.hashes(left), last)
+
+    def adopt(self, slots: Slots) -> None:
+        """Hold the parts of new slots."""
+        new = self.index.adopt(slots)
+        if len(new):
+            left, right = self.index.pairs_at(new)
+            self.left.index.retain(left)
+            if self.right:
+                self.right.index.retain(right)
+
+    def release(self, slots: Slots) -> None:
+        """Free live, distinct slots, and the parts that nothing else uses."""
+        left, right = self.index.pairs_at(slots)
+        self.index.free(slots)
+        _release_uses(self.left, left)
+        if self.right:
+            _release_uses(self.right, right)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+        self.left.trim()
+        if self.right:
+            self.right.trim()
+
+
+class UnitKeys:
+    """The key space of a total: one slot, no fields."""
+
+    def __init__(self) -> None:
+        self.fields: tuple[Field, ...] = ()
+        self.index = KeyIndex()
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it."""
+        return self.index.capacity
+
+    def slots(self, columns: Sequence[KeyColumn]) -> Slots:
+        """Return slot 0 for every row; the number of rows is that of ``columns[0]``."""
+        self.index.add(b"")
+        return np.zeros(len(columns[0]), np.int64)
+
+    def arrays(self, slots: Slots) -> list[pa.Array]:
+        """Return no arrays: the key has no fields."""
+        del slots
+        return []
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """Return the same hash for every row."""
+        return np.full(len(slots), HASH_SEED)
+
+    def adopt(self, slots: Slots) -> None:
+        """Nothing: the one key is made of nothing."""
+
+    def release(self, slots: Slots) -> None:
+        """Free the slot."""
+        self.index.free(slots)
+
+    def trim(self) -> None:
+        """Give the memory back if there are no keys."""
+        self.index.trim()
+
+
+def key_space(fields: Sequence[Field]) -> KeySpace:
+    """Return an empty key space for keys of these fields: text, integers or booleans."""
+    space: KeySpace = UnitKeys()
+    for field in fields:
+        assert isinstance(field.type, KEY_TYPES), field
+        if isinstance(space, UnitKeys):
+            space = TextKeys(field) if isinstance(field.type, String) else IntKeys(field)
+        else:
+            space = PairKeys(space, field)
+    return space
+
+
+def part_of(space: KeySpace, slots: Slots, at: int) -> pa.Array:
+    """Return the field number ``at`` of the keys of ``slots``."""
+    while isinstance(space, PairKeys):
+        left, right = space.index.pairs_at(slots)
+        if at == len(space.fields) - 1:
+            return (
+                space.right.arrays(right)[0] if space.right else _int_array(space.fields[at], right)
+            )
+        space, slots = space.left, left
+    return space.arrays(slots)[at]
+
+
+def _release_uses(space: KeySpace, slots: Slots) -> None:
+    """Count one use less of each slot; free those that have none left, with their parts."""
+    gone = space.index.drop_uses(slots)
+    if len(gone):
+        space.release(gone)
+
+
+def _texts(column: pa.Array | Lent) -> Lent:
+    if isinstance(column, Lent):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return Lent.of(column if column.type == pa.string() else column.cast(pa.string()))
+
+
+def _ints(column: KeyColumn) -> Lent:
+    if isinstance(column, Lent):
+        return column
+    assert not isinstance(column, Picked), "only texts are picked"
+    return Lent.of(column if column.type == pa.int64() else column.cast(pa.int64()))
+
+
+def _int_array(field: Field, values: Slots) -> pa.Array:
+    return pa.array(values != 0 if isinstance(field.type, Bool) else values)
+
+
+def _mixed(hashes: Hashes, values: npt.NDArray[np.int64] | Hashes) -> Hashes:
+    mix_each(hashes, values.view(np.uint64))
+    return hashes

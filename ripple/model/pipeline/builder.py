@@ -1,0 +1,571 @@
+"""The builder that users call: a chain of steps, each checked as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ripple.core.arguments import need_bool, need_text, shown
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.aggregate import Aggregate
+from ripple.model.expression.expr import Expr, Operand, as_column, as_operand
+from ripple.model.expression.typed import Kind
+from ripple.model.pipeline.checks import (
+    blaming,
+    blaming_field,
+    check_distinct,
+    check_name,
+    check_new_field,
+    check_result_field,
+    check_spread,
+    check_text,
+    digest_in,
+    kept_first,
+    key_field,
+    record_of,
+    time_field_in,
+)
+from ripple.model.pipeline.node_keys import keyed
+from ripple.model.pipeline.plan import (
+    WINDOW_FIELD_NAMES,
+    Derive,
+    Fields,
+    Filter,
+    Fold,
+    FoldAggregate,
+    Map,
+    Migration,
+    Output,
+    Plan,
+    SourceSpec,
+    Step,
+    types_of,
+)
+from ripple.model.records import checks_of
+from ripple.model.schema.types import Field, Int64, Schema
+from ripple.model.window.duration import duration_ns
+from ripple.model.window.spec import (
+    FUTURE_TOLERANCE_DEFAULT,
+    LATENESS_DEFAULT,
+    Session,
+    WindowSpec,
+    window_spec,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.model.window.spec import Assigner, Trigger
+
+Key: TypeAlias = Operand
+Row: TypeAlias = Any
+
+
+class Stage(Enum):
+    """How far a pipeline has been written."""
+
+    EMPTY = "nothing yet"
+    EVENTS = "rows of events"
+    KEYED = "events by key"
+    WINDOWED = "events by key and window"
+    RESULTS = "result rows of a fold"
+    REKEYED = "result rows by another key"
+    SUNK = "a sink"
+
+
+# What may be written where, and what stands there afterwards.
+_TRANSITIONS: dict[tuple[Stage, str], Stage] = {
+    (Stage.EMPTY, "source"): Stage.EVENTS,
+    (Stage.EVENTS, "derive"): Stage.EVENTS,
+    (Stage.EVENTS, "filter"): Stage.EVENTS,
+    (Stage.EVENTS, "map"): Stage.EVENTS,
+    (Stage.EVENTS, "partition"): Stage.KEYED,
+    # These two leave the key as it is, so that they may stand on either side of a partition.
+    (Stage.KEYED, "derive"): Stage.KEYED,
+    (Stage.KEYED, "filter"): Stage.KEYED,
+    (Stage.KEYED, "window"): Stage.WINDOWED,
+    (Stage.KEYED, "fold"): Stage.RESULTS,
+    (Stage.WINDOWED, "derive"): Stage.WINDOWED,
+    (Stage.WINDOWED, "filter"): Stage.WINDOWED,
+    (Stage.WINDOWED, "fold"): Stage.RESULTS,
+    (Stage.RESULTS, "derive"): Stage.RESULTS,
+    (Stage.RESULTS, "filter"): Stage.RESULTS,
+    (Stage.RESULTS, "map"): Stage.RESULTS,
+    (Stage.RESULTS, "partition"): Stage.REKEYED,
+    (Stage.RESULTS, "sink"): Stage.SUNK,
+    (Stage.REKEYED, "fold"): Stage.RESULTS,
+    (Stage.SUNK, "sink"): Stage.SUNK,
+}
+
+_NO_WINDOW_OVER_TABLE = (
+    "windows group events by their time, but what comes out of a fold is a table whose rows are "
+    "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
+    "by their window with .partition(..., key='window_start_ns')"
+)
+_BEFORE_PARTITION = "put it before .partition(...)"
+
+# Why the rest may not be written, and what to write instead.
+_REFUSALS: dict[tuple[Stage, str], str] = {
+    **{
+        (stage, "source"): "there is a source already: a pipeline reads one"
+        for stage in Stage
+        if stage is not Stage.EMPTY
+    },
+    **{
+        (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
+        for verb in ("derive", "filter", "map", "partition", "window", "fold", "sink")
+    },
+    **{
+        (Stage.SUNK, verb): "a sink ends a pipeline: put it before .sink(...)"
+        for verb in ("derive", "filter", "map", "partition", "window", "fold")
+    },
+    (Stage.EVENTS, "window"): "say first by what events are grouped: add .partition(..., key=...)",
+    (Stage.EVENTS, "fold"): "say first by what events are grouped: add .partition(..., key=...)",
+    (Stage.EVENTS, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+    (Stage.KEYED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.KEYED, "partition"): "there is a partition already: name several fields in one key=",
+    (Stage.KEYED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+    (Stage.WINDOWED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.WINDOWED, "partition"): "a partition comes before its window",
+    (Stage.WINDOWED, "window"): "there is a window already: a fold has one",
+    (Stage.WINDOWED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+    (Stage.RESULTS, "window"): _NO_WINDOW_OVER_TABLE,
+    (Stage.RESULTS, "fold"): "to fold results again, group them: add .partition(..., key=...)",
+    (Stage.REKEYED, "derive"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "filter"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "map"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "partition"): "there is a partition already: name several fields in one key=",
+    (Stage.REKEYED, "window"): _NO_WINDOW_OVER_TABLE,
+    (Stage.REKEYED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
+}
+
+
+# Invariants: ``fields`` are the fields of the row that the next step sees; ``path`` names the
+# source, partitions, windows and folds on the way. ``partition`` is set from its step to the fold,
+# ``window`` likewise. The nodes have their paths for keys: what they mean is not looked into yet.
+@frozen
+class _Draft:
+    name: str
+    stage: Stage = Stage.EMPTY
+    used: tuple[str, ...] = ()
+    source: SourceSpec | None = None
+    steps: tuple[Step, ...] = ()
+    partition: str = ""
+    key: Fields = ()
+    partitions: int | None = None
+    via_log: bool = False
+    window: WindowSpec | None = None
+    folds: tuple[Fold, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    migrations: tuple[Migration, ...] = ()
+    fields: Fields = ()
+    row: type | None = None
+    path: tuple[str, ...] = ()
+
+    def below(self, name: str) -> str:
+        """Return the path of a node that is put here."""
+        return "/".join((*self.path, name))
+
+
+class Pipeline:
+    """A pipeline being written. Each method returns a longer one; this one stays as it is.
+
+    Every method raises PlanError, naming the step and what to change, for
+    a step that cannot stand here or does not fit the fields. :meth:`plan` gives the whole.
+    """
+
+    __slots__ = ("_draft",)
+
+    def __init__(self, name: str) -> None:
+        with blaming("pipeline", name):
+            check_name(name)
+        self._draft = _Draft(name)
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self._draft.name
+
+    @property
+    def fields(self) -> Fields:
+        """The fields that the next step sees."""
+        return self._draft.fields
+
+    def source(
+        self,
+        name: str,
+        record: type | Schema,
+        *,
+        topic: str | None = None,
+        time: Key = None,
+        out_of_order: str | int = "0s",
+        reject_future: str | int | None = None,
+        key: Key | Sequence[Key] = None,
+    ) -> Pipeline:
+        """Read events: ``record`` is a record class or a schema.
+
+        A record in which a check that the class declares fails (``ripple.field``) is refused.
+        time: the field with the event time, nanoseconds since the epoch; by default the one
+        declared as ``rp.Timestamp``, else ``timestamp_ns`` if there is such an integer.
+        out_of_order: how far behind the latest event time an event is still on time.
+        reject_future: an event further ahead of the watermark becomes a dead letter, and later ones
+        are not late because of it. Choose more than the longest pause: after a longer one, every
+        event is refused. None refuses none.
+        key: the field, or fields, by which whoever writes the topic chooses a record's partition:
+        all records with the same one are in the same partition. None where that is not known.
+        """
+        with self._step("source", name) as draft:
+            cls, schema = record_of(record, "record")
+            declared = {} if cls is None else checks_of(cls)
+            members = {member.name: member for member in schema.fields}
+            checks = {field: given.fitted(members[field]) for field, given in declared.items()}
+            check_text(topic, "topic")
+            time_field = time_field_in(time, cls, schema)
+            delay_ns = duration_ns(out_of_order, "out_of_order")
+            ahead_ns = None
+            if reject_future is not None:
+                ahead_ns = duration_ns(reject_future, "reject_future")
+                if time_field is None:
+                    raise PlanError("reject_future needs an event time: name it with time=")
+            chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
+            names = tuple(key_field(item, schema.fields, None).name for item in chosen)
+            check_distinct(names, "key")
+            spec = SourceSpec(
+                name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns, names
+            )
+            return _grown(draft, "source", source=spec, fields=schema.fields, row=cls, path=(name,))
+
+    def derive(self, name: str, /, **fields: Operand) -> Pipeline:
+        """Add fields: ``notional=rp.col("price") * rp.col("size")``.
+
+        All are computed from the row as it comes in. Integer overflow or division by zero
+        dead-letters an event; a result row is absent from the results while it lasts.
+        """
+        with self._step("derive", name) as draft:
+            if not fields:
+                raise PlanError("it adds nothing: write field=expression")
+            types = types_of(draft.fields)
+            bound = []
+            for field, value in fields.items():
+                check_new_field(field, types)
+                if isinstance(value, str):
+                    raise PlanError(
+                        f"{field}={value!r} is a text: write rp.col({value!r}) for the field or "
+                        f"rp.lit({value!r}) for the text itself"
+                    )
+                with blaming_field(field):
+                    bound.append((field, as_operand(value).bind(types)))
+            added = tuple(Field(field, item.type) for field, item in bound)
+            out = (*draft.fields, *added)
+            step = Derive(name, tuple(bound), draft.fields, out, draft.below(name))
+            return _with_step(draft, "derive", step, row=None)
+
+    def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
+        """Keep the rows for which ``condition`` is true; rows where it is null go too.
+
+        Of result rows, those that the condition leaves out are absent from the results.
+        """
+        with self._step("filter", name) as draft:
+            if not isinstance(condition, Expr):
+                raise PlanError(
+                    f"the condition is the plain value {shown(condition)}: write an expression "
+                    "such as rp.col('size') > 0"
+                )
+            bound = condition.bind(types_of(draft.fields))
+            if bound.tree.kind is not Kind.BOOL:
+                raise PlanError(
+                    f"{condition!r} is {bound.tree.kind.value}, not a condition: compare it"
+                )
+            step = Filter(name, bound, draft.fields, draft.fields, draft.below(name))
+            return _with_step(draft, "filter", step, row=draft.row)
+
+    def map(
+        self,
+        name: str,
+        function: Callable[[Row], Row],
+        /,
+        *,
+        into: type | Schema,
+        batch: bool = False,
+    ) -> Pipeline:
+        """Replace each row by what ``function`` makes of it, with the fields of ``into``.
+
+        batch=False: called per row with an object whose attributes are the fields (an instance of
+        the record class where rows still have its fields), returns an instance of ``into``, or
+        anything else with its fields as attributes, or a dict of them.
+        batch=True: called with a dict of NumPy arrays that can only be read, returns a dict of
+        arrays of that length, at a small fraction of the cost. A value that the field's type does
+        not take as it is (``ripple.model.schema.values``) makes the row a dead letter, an array of
+        another type is a NodeError. The function must be a function of its argument alone. On
+        result rows, the key and window fields are carried over and must be in ``into``; a row for
+        which the function raises is absent from the results.
+        """
+        with self._step("map", name) as draft:
+            if not callable(function):
+                raise PlanError(f"it takes a function, not {shown(function)}")
+            need_bool("batch", batch)
+            cls, schema = record_of(into, "into")
+            kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
+            out = kept_first(schema, kept, draft.fields)
+            key = draft.below(name)
+            step = Map(name, function, batch, draft.row, cls, schema, kept, draft.fields, out, key)
+            return _with_step(draft, "map", step, row=cls)
+
+    def partition(
+        self,
+        name: str,
+        /,
+        key: Key | Sequence[Key],
+        *,
+        partitions: int | None = None,
+        via: Literal["log"] | None = None,
+    ) -> Pipeline:
+        """Group rows by one or more fields: text, integer or bool, and never null.
+
+        After a fold, the key may be any field of its result rows, or ``()`` for one total.
+        partitions and via say how a cluster spreads the groups (``docs/stages.md``): over how many
+        partitions, 8 by default and 1 for one total; and "log" to pass rows through a durable log.
+        Before a fold, partitions counts where records are divided anew; else they stay in the
+        partitions of the input.
+        """
+        with self._step("partition", name) as draft:
+            chosen = key if isinstance(key, (tuple, list)) else (key,)
+            last = draft.folds[-1] if draft.folds else None
+            fields = tuple(key_field(item, draft.fields, last) for item in chosen)
+            names = [field.name for field in fields]
+            if not names and draft.stage is not Stage.RESULTS:
+                raise PlanError("events are spread over workers by their key: name a field")
+            check_distinct(names, "key")
+            check_spread(partitions, via, key=names)
+            return _grown(
+                draft,
+                "partition",
+                partition=name,
+                key=fields,
+                partitions=partitions,
+                via_log=via == "log",
+                path=(*draft.path, name),
+            )
+
+    def window(
+        self,
+        name: str,
+        assigner: Assigner,
+        /,
+        *,
+        trigger: Trigger | None = None,
+        lateness: str | int = LATENESS_DEFAULT,
+        future: str | int = FUTURE_TOLERANCE_DEFAULT,
+    ) -> Pipeline:
+        """Group events by event time too: Tumbling, Sliding or Session.
+
+        trigger: when results show, by default when the watermark reaches the window's end.
+        lateness: how far behind the watermark an event still counts. future: how far ahead of it
+        an event is not yet flagged.
+        """
+        with self._step("window", name) as draft:
+            _need_time(draft, "windows are spans of event time")
+            spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
+            return _grown(draft, "window", window=spec, path=(*draft.path, name))
+
+    def fold(self, name: str, /, **aggregates: Any) -> Pipeline:
+        """Keep aggregates per key (and window): ``vwap=rp.vwap("price", "size")``.
+
+        A result row has the key fields, window_start_ns and window_end_ns if there is a window,
+        and the aggregates.
+        """
+        with self._step("fold", name) as draft:
+            if not aggregates:
+                raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
+            over_table = draft.stage is Stage.REKEYED
+            members = [
+                _aggregate(field, aggregate, draft, over_table=over_table)
+                for field, aggregate in aggregates.items()
+            ]
+            row = _result_row(draft, members)
+            assert draft.source is not None, "a fold comes after a source"
+            fold = Fold(
+                name,
+                draft.folds[-1].name if over_table else draft.source.name,
+                draft.partition,
+                draft.key,
+                draft.window,
+                tuple(members),
+                (),
+                row,
+                draft.fields,
+                draft.below(name),
+                draft.partitions,
+                draft.via_log,
+            )
+            return _grown(
+                draft,
+                "fold",
+                folds=(*draft.folds, fold),
+                partition="",
+                key=(),
+                partitions=None,
+                via_log=False,
+                window=None,
+                fields=row,
+                row=None,
+                path=(*draft.path, name),
+            )
+
+    def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
+        """Show the result rows of the fold ``of``, by default the latest one."""
+        with self._step("sink", name) as draft:
+            check_text(topic, "topic")
+            check_text(of, "of")
+            folds = {fold.name: fold for fold in draft.folds}
+            if of is not None and of not in folds:
+                raise PlanError(f"there is no fold {of!r}: the folds are {', '.join(folds)}")
+            fold = draft.folds[-1] if of is None else folds[of]
+            if topic is not None and topic in (output.topic for output in draft.outputs):
+                raise PlanError(f"another sink writes to the topic {topic!r}: choose another one")
+            output = Output(name, fold.name, topic, fold.row, name)
+            return _grown(draft, "sink", outputs=(*draft.outputs, output))
+
+    def migrate(
+        self, fold: str, function: Callable[[pa.Table], pa.Table], /, *, from_digest: str
+    ) -> Pipeline:
+        """Say how the state of ``fold`` is made from that in a checkpoint of other code.
+
+        function: takes the table that ``ripple checkpoint export`` shows, one row per key, and
+        returns the one that the fold would have. from_digest: of the fold that wrote it, as
+        ``ripple plan --checkpoint-dir`` prints it; for any other checkpoint nothing happens.
+        """
+        with blaming("migrate", fold):
+            draft = self._draft
+            need_text("the fold", fold)
+            folds = [one.name for one in draft.folds]
+            if fold not in folds:
+                listed = ", ".join(folds) or "none"
+                raise PlanError(f"there is no such fold before this: the folds are {listed}")
+            digest = digest_in(from_digest)
+            if any((one.fold, one.from_digest) == (fold, digest) for one in draft.migrations):
+                raise PlanError(f"there is a migration from {digest} already")
+            if not callable(function):
+                raise PlanError(f"it takes a function of a table, not {shown(function)}")
+            pipeline = Pipeline.__new__(Pipeline)
+            migration = Migration(fold, digest, function)
+            pipeline._draft = replace(draft, migrations=(*draft.migrations, migration))
+            return pipeline
+
+    def plan(self) -> Plan:
+        """Return the validated plan; raises ``PlanError`` while the pipeline has no sink.
+
+        Functions are looked into now, with all that they read: see ``docs/changing.md``.
+        """
+        draft = self._draft
+        if draft.stage is not Stage.SUNK or draft.source is None:
+            raise PlanError(
+                f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
+            )
+        nodes = (draft.source, draft.steps, draft.folds, draft.outputs)
+        return keyed(Plan(draft.name, *nodes, draft.migrations))
+
+    def __repr__(self) -> str:
+        steps = " > ".join(self._draft.used)
+        return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
+
+    @contextmanager
+    def _step(self, verb: str, name: str) -> Iterator[_Draft]:
+        """Check that the step may stand here; give the draft in the stage *before* the step."""
+        with blaming(verb, name):
+            draft = self._draft
+            if (draft.stage, verb) not in _TRANSITIONS:
+                raise PlanError(_REFUSALS[draft.stage, verb])
+            check_name(name)
+            if name in draft.used:
+                raise PlanError("another step has that name: choose another one")
+            yield replace(draft, used=(*draft.used, name))
+
+
+def _grown(draft: _Draft, verb: str, **changes: Any) -> Pipeline:
+    pipeline = Pipeline.__new__(Pipeline)
+    pipeline._draft = replace(draft, stage=_TRANSITIONS[draft.stage, verb], **changes)
+    return pipeline
+
+
+def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeline:
+    fields = step.fields_out
+    if draft.stage is not Stage.RESULTS:
+        return _grown(draft, verb, steps=(*draft.steps, step), fields=fields, row=row)
+    for field in fields:
+        check_result_field(field.name)
+    last = draft.folds[-1]
+    fold = replace(last, steps=(*last.steps, step), row=fields)
+    folds = (*draft.folds[:-1], fold)
+    return _grown(draft, verb, folds=folds, fields=fields, row=row)
+
+
+def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:
+    with blaming_field(field):
+        if not isinstance(aggregate, Aggregate):
+            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
+        if aggregate.ordered and over_table:
+            raise PlanError(
+                f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
+                "replaced, not ordered: use min, max, or fold the events instead"
+            )
+        if aggregate.ordered:
+            _need_time(draft, f"{aggregate.name} takes rows in the order of event time")
+        types = types_of(draft.fields)
+        what = f"an input of {aggregate.name}"
+        inputs = tuple(as_column(value, what).bind(types) for value in aggregate.inputs)
+        bound = aggregate.bind(tuple(item.type for item in inputs))
+        bound.state(retractable=over_table)  # raises PlanError if it cannot retract
+        if draft.window is not None and isinstance(draft.window.assigner, Session):
+            _need_merge(aggregate)
+        return FoldAggregate(field, aggregate, inputs, bound)
+
+
+def _need_merge(aggregate: Aggregate) -> None:
+    if not aggregate.merges:
+        raise PlanError(
+            f"{aggregate} cannot be merged, but sessions are, when an event joins two of them: "
+            "give it merge=, which makes one state of two, or use Tumbling or Sliding windows"
+        )
+
+
+def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
+    window = WINDOW_FIELD_NAMES if draft.window is not None else ()
+    identity = (*draft.key, *(Field(name, Int64()) for name in window))
+    taken = [field.name for field in identity]
+    for name in window:
+        if name in (field.name for field in draft.key):
+            raise PlanError(
+                f"the key {name!r} has the name of a window field: rename it with .derive(...)"
+            )
+    results = [
+        Field(f"{member.name}_{suffix}" if suffix else member.name, result)
+        for member in members
+        for suffix, result in member.bound.results
+    ]
+    for member in members:
+        for key in draft.key:
+            if key.name.startswith(f"{member.name}."):
+                raise PlanError(
+                    f"the key {key.name!r} is called like state of the aggregate {member.name!r}: "
+                    "rename one of them"
+                )
+    for result in results:
+        check_new_field(result.name, taken)
+        check_result_field(result.name)
+        taken.append(result.name)
+    return (*identity, *results)
+
+
+def _need_time(draft: _Draft, why: str) -> None:
+    assert draft.source is not None, "checked by the transitions"
+    name = draft.source.time_field
+    if name is None:
+        raise PlanError(
+            f"{why}, and the source {draft.source.name!r} has no time field: declare one as "
+            "rp.Timestamp, or name it with .source(..., time=...)"
+        )

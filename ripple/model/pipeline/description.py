@@ -1,0 +1,150 @@
+"""Plans as readable text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ripple.model.pipeline.plan import Derive, Fields, Filter, Fold, Map, Plan, Step, type_of
+from ripple.model.pipeline.topology import Stage, divided_into, divided_why, stages_of
+from ripple.model.schema.types import FieldType, Option
+from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
+
+_UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
+_UNSEEN_MAX = 10  # per step, in what people read
+
+
+def describe(plan: Plan) -> str:
+    """Return the stages of ``plan`` in their order, the edges between them, and all node keys."""
+    return "\n".join(_lines(plan)) + "\n"
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    source = plan.source
+    checks = (f"{name} {checks}" for name, checks in source.checks.items())
+    yield f"pipeline {plan.name}  topology {plan.topology_hash}"
+    yield f"source {source.name}: {fields_text(source.fields)}"
+    yield from _details(
+        ("topic", source.topic),
+        ("keyed by", ", ".join(source.key)),
+        ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
+        ("rejects", _rejects_text(source.reject_future_ns)),
+        ("checks", "; ".join(checks)),
+        ("node", source.node_key),
+    )
+    for step in plan.steps:
+        yield from _step_lines(plan, step)
+    why = divided_why(plan)
+    if why is not None:
+        yield "stage repartition: as many partitions as are configured, divides records anew"
+        yield f"event edge {source.name} -> {plan.folds[0].name}: {why}"
+        yield f"    through repartition topic {plan.name}.records"
+    for stage in stages_of(plan):
+        yield from _stage_lines(plan, stage, divided=why is not None)
+        for name in stage.folds:
+            yield from _fold_lines(plan, plan.fold(name))
+    for output in plan.outputs:
+        yield f"sink {output.name}: {fields_text(output.fields)}"
+        yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
+
+
+def _rejects_text(ahead_ns: int | None) -> str | None:
+    return None if ahead_ns is None else f"events over {_ns(ahead_ns)} ahead of the watermark"
+
+
+def blind_spots(plan: Plan, name: str) -> str | None:
+    """Return what the code of a step or fold reads that its key does not cover, None if nothing."""
+    unseen = plan.code[name].unseen if name in plan.code else ()
+    more = len(unseen) - _UNSEEN_MAX
+    shown = ", ".join(unseen[:_UNSEEN_MAX])
+    return (f"{shown} and {more} more" if more > 0 else shown) or None
+
+
+def _code_lines(plan: Plan, name: str) -> Iterator[str]:
+    libraries = plan.code[name].libraries if name in plan.code else ()
+    named = ", ".join(f"{each} {plan.libraries[each]}".rstrip() for each in libraries)
+    yield from _details(("known by name:", named), ("cannot see:", blind_spots(plan, name)))
+
+
+def _step_lines(plan: Plan, step: Step) -> Iterator[str]:
+    if isinstance(step, Derive):
+        yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
+    elif isinstance(step, Filter):
+        yield f"filter {step.name}: {step.condition.expr!r}"
+    else:
+        yield f"map {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
+    yield from _code_lines(plan, step.name)
+    yield from _details(("node", step.node_key))
+
+
+def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
+    if stage.edge is not None:
+        edge = stage.edge
+        yield f"{edge.kind.value} edge {edge.of} -> {edge.to}: {edge.why}"
+        if not edge.kind.is_state:
+            yield f"    through repartition topic {plan.name}.stage-{stage.number}"
+    count = "as many partitions as are configured"
+    partitions = stage.partitions
+    if stage.number == 0 and divided:
+        partitions = divided_into(plan)
+    if partitions is not None:
+        count = f"{partitions} partition{'s' if partitions > 1 else ''}"
+    yield f"stage {stage.number}: {count}, by {', '.join(stage.key) or '() (one total)'}"
+
+
+def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
+    key = ", ".join(member.name for member in fold.key) or "() (one total)"
+    yield f"fold {fold.name}: {fields_text(fold.row)}"
+    yield from _details(
+        ("key", f"{key} (partition {fold.partition})"),
+        ("window", window_text(fold.window) if fold.window is not None else None),
+    )
+    for member in fold.aggregates:
+        inputs = [repr(item.expr) for item in member.inputs]
+        told = ", ".join([*inputs, *member.aggregate.parameters])
+        yield f"    {member.name} = {member.aggregate.name}({told})"
+    yield from _code_lines(plan, fold.name)
+    yield from _details(("node", fold.node_key))
+    for step in fold.steps:
+        yield from _step_lines(plan, step)
+
+
+def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:
+    for name, text in pairs:
+        if text:
+            yield f"    {name} {text}"
+
+
+def window_text(window: WindowSpec) -> str:
+    """Return a window in a line."""
+    match window.assigner:
+        case Tumbling(size_ns=size_ns):
+            text = f"tumbling {_ns(size_ns)}"
+        case Sliding(size_ns=size_ns, slide_ns=slide_ns):
+            text = f"sliding {_ns(size_ns)} every {_ns(slide_ns)}"
+        case Session(gap_ns=gap_ns):
+            text = f"sessions with gaps of {_ns(gap_ns)}"
+    return f"{window.name}: {text}, lateness {_ns(window.lateness_ns)}, {window.trigger!r}"
+
+
+def _function_text(step: Map) -> str:
+    name = getattr(step.function, "__qualname__", repr(step.function))
+    return f"{name} per {'batch' if step.batch else 'row'}"
+
+
+def fields_text(fields: Fields) -> str:
+    """Return fields with their types."""
+    return ", ".join(f"{member.name} {type_text(type_of(member))}" for member in fields)
+
+
+def type_text(field_type: FieldType) -> str:
+    """Return a type in a word."""
+    if isinstance(field_type, Option):
+        return f"{type_text(field_type.of)}?"
+    return type(field_type).__name__.lower()
+
+
+def _ns(span_ns: int) -> str:
+    for unit, size_ns in _UNITS:
+        if span_ns and span_ns % size_ns == 0:
+            return f"{span_ns // size_ns}{unit}"
+    return f"{span_ns}ns"

@@ -1,0 +1,166 @@
+"""The user's Python file, and the pipeline in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ripple
+from ripple.core.errors import InputError, PlanError, RippleError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.plan import Plan
+
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType
+
+FILE_HELP = "a Python file and, unless it is the only one or 'pipeline', the pipeline's name in it"
+NAME_DEFAULT = "pipeline"
+_OURS = os.path.dirname(ripple.__file__) + os.sep
+
+
+class PipelineFileError(RippleError):
+    """The user's file has raised; the text is the traceback of its own frames."""
+
+
+def load_plan(place: str) -> Plan:
+    """Return the plan of the pipeline at ``FILE.py[:NAME]``.
+
+    The file is imported as the module it would be for its neighbours, which it can import.
+    Raises InputError when there is no such file or pipeline or it ends the program, and
+    PipelineFileError when the file itself raises.
+    """
+    path, name = _split(place)
+    found = _choose(_load(path), path, name)
+    return found if isinstance(found, Plan) else found.plan()
+
+
+def _split(place: str) -> tuple[Path, str | None]:
+    path, colon, name = place.rpartition(":")
+    if colon and name.isidentifier() and not os.path.exists(place):
+        return Path(path), name
+    return Path(place), None
+
+
+class _FromSource(SourceFileLoader):
+    """Compiles the file as it is.
+
+    Bytecode that Python keeps counts for as long as the file's size and second stay: one that was
+    changed and run again at once would be run as it was. It would lie beside the user's file, too.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the module's code."""
+        del fullname
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
+def _load(path: Path) -> ModuleType:
+    if path.is_dir():
+        raise InputError(f"cannot read {path}: it is a directory, not a Python file")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if path.suffix != ".py":
+        raise InputError(f"{path} is not a Python file: its name does not end in .py")
+    # Under its own name, so that functions in it are the same steps for whoever imports it.
+    name = path.stem if path.stem not in sys.modules else f"{path.stem} (user)"
+    loader = _FromSource(name, str(path))
+    spec = spec_from_loader(name, loader)
+    assert spec is not None, "there is a loader"
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # annotations of record classes are looked up there
+    sys.path.insert(0, str(path.resolve().parent))  # what `python FILE` does
+    with _unchanged():
+        try:
+            loader.exec_module(module)
+        except Exception as error:
+            raise PipelineFileError(_own_traceback(error)) from error
+        except SystemExit as error:
+            raise InputError(
+                f"{path} ends the program while it is loaded (SystemExit, {error.code!r}): put "
+                'what it does besides defining the pipeline below if __name__ == "__main__":'
+            ) from None
+    return module
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Give the process back what a user's file may have made of it: folder and streams.
+
+    Places are said relative to the folder in which the program was started.
+    """
+    folder, streams = os.getcwd(), (sys.stdout, sys.stderr)
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        sys.stdout, sys.stderr = streams
+
+
+def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan:
+    pipelines = {
+        key: value for key, value in vars(module).items() if isinstance(value, (Pipeline, Plan))
+    }
+    if name is not None:
+        if name not in pipelines:
+            listed = ", ".join(pipelines) or "none"
+            what = "is no pipeline" if hasattr(module, name) else "does not exist"
+            raise InputError(f"{name!r} in {path} {what}; the pipelines there: {listed}")
+        return pipelines[name]
+    if NAME_DEFAULT in pipelines:
+        return pipelines[NAME_DEFAULT]
+    if not pipelines:
+        raise PlanError(f"there is no pipeline in {path}: write pipeline = rp.Pipeline(...)")
+    # Names for beginnings that others go on from do not count, unless there is nothing else.
+    whole = {key: value for key, value in pipelines.items() if _is_whole(value)} or pipelines
+    if len(set(map(id, whole.values()))) > 1:
+        names = ", ".join(whole)
+        raise PlanError(f"there are several pipelines in {path}: say {path}:NAME, one of {names}")
+    return next(iter(whole.values()))
+
+
+def _is_whole(pipeline: Pipeline | Plan) -> bool:
+    try:
+        return isinstance(pipeline, Plan) or bool(pipeline.plan())
+    except PlanError:
+        return False
+
+
+def _own_traceback(error: Exception) -> str:
+    """Return the traceback without the frames of ours and of the import system."""
+    report = traceback.TracebackException.from_exception(error)
+    is_ours = isinstance(error, RippleError)
+    part: traceback.TracebackException | None = report
+    while part is not None:
+        part.stack = traceback.StackSummary.from_list(_users(part.stack, until_ours=is_ours))
+        part = part.__cause__ or part.__context__
+    # Our errors are chained to say the same in more detail: the last one has it all.
+    return "".join(report.format(chain=not is_ours)).rstrip()
+
+
+def _users(
+    frames: Iterable[traceback.FrameSummary], *, until_ours: bool
+) -> list[traceback.FrameSummary]:
+    """Return the user's frames; with ``until_ours`` those before the call that we refused."""
+    rest = dropwhile(lambda frame: _is_ours(frame) or _is_import(frame), frames)
+    if until_ours:
+        return list(takewhile(lambda frame: not _is_ours(frame), rest))
+    return [frame for frame in rest if not _is_ours(frame)]
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith(_OURS)
+
+
+def _is_import(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith("<frozen importlib")

@@ -1,0 +1,162 @@
+"""The keys of a plan's nodes: where each stands, and a digest of what it computes from what.
+
+A key is ``path#digest``: the names on the way from the source to the node, and a BLAKE2b digest of
+what the node computes from what. State is found again under that key, so it does not depend on
+steps elsewhere: other sinks, later folds, fields that nothing upstream reads.
+
+Code is looked into when the keys are made, which is when the plan is made and everything in the
+user's modules is there; what a function changes while it runs is no part of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ripple.model.canonical import canonical, digest_of, node_key
+from ripple.model.code_fingerprint.former import former
+from ripple.model.code_fingerprint.owner import library_of_module
+from ripple.model.pipeline.checks import blaming, blaming_field
+from ripple.model.pipeline.plan import Derive, Filter, Fold, Map, Output, SourceSpec, type_of
+from ripple.model.schema.notation import type_to_sexp
+
+if TYPE_CHECKING:
+    from ripple.core.sexp import Sexp
+    from ripple.model.canonical import OfCode
+    from ripple.model.code_fingerprint.form import CodeForm
+    from ripple.model.pipeline.plan import Fields, FoldAggregate, Plan, Step
+
+_N = TypeVar("_N", "SourceSpec", "Step", "Fold", "Output")
+
+
+def keyed(plan: Plan) -> Plan:
+    """Return ``plan`` with the keys of its nodes, which so far are their paths.
+
+    Raises PlanError, naming the step, for parameters that cannot be compared between processes.
+    """
+    present = _Present()
+    keys = dict(_keys(plan, present))
+    try:
+        former_keys = dict(_keys(plan, _Former()))
+    except Exception:  # such code was refused, or not known, so that no checkpoint is of it
+        former_keys = {}
+
+    def key(node: _N) -> _N:
+        return replace(node, node_key=keys[node.node_key])
+
+    return replace(
+        plan,
+        source=key(plan.source),
+        steps=tuple(key(step) for step in plan.steps),
+        folds=tuple(
+            replace(key(fold), steps=tuple(key(step) for step in fold.steps)) for fold in plan.folds
+        ),
+        outputs=tuple(key(output) for output in plan.outputs),
+        former_keys={former_keys[path]: keys[path] for path in former_keys},
+        code=present.forms,
+    )
+
+
+class _Forms(Protocol):
+    """How the code in a plan is looked at."""
+
+    def of_map(self, step: Map) -> Sexp:
+        """Return the form of what a map calls."""
+
+    def of_aggregate(self, fold: Fold, member: FoldAggregate) -> tuple[OfCode, list[Sexp]]:
+        """Return how to see the functions of an aggregate, and what else is code of the user's."""
+
+
+class _Present:
+    """With what it reads. forms: per step or fold that has code."""
+
+    def __init__(self) -> None:
+        self.forms: dict[str, CodeForm] = {}
+
+    def of_map(self, step: Map) -> Sexp:
+        roots: dict[str, object] = {"": step.function}
+        if step.row is not None and not step.batch:
+            roots["row"] = step.row  # it may have methods, which the function calls
+        return self._note(step.name, roots)
+
+    def of_aggregate(self, fold: Fold, member: FoldAggregate) -> tuple[OfCode, list[Sexp]]:
+        kind = type(member.aggregate)
+        is_ours = library_of_module(kind.__module__) == "ripple"
+        more = [] if is_ours else [self._note(fold.name, {member.name: kind})]
+        return lambda value: self._note(fold.name, {member.name: value}), more
+
+    def _note(self, name: str, roots: Mapping[str, object]) -> Sexp:
+        from ripple.model.code_fingerprint.form import code_form, joined  # noqa: PLC0415 - most plans have no code
+
+        form = code_form(roots)
+        self.forms[name] = joined(self.forms.get(name), form)
+        return ["code", form.digest]
+
+
+class _Former:
+    """As checkpoints of earlier versions know it."""
+
+    def of_map(self, step: Map) -> Sexp:
+        return canonical(step.function, former)
+
+    def of_aggregate(
+        self,
+        fold: Fold,  # noqa: ARG002 - as the protocol has it
+        member: FoldAggregate,  # noqa: ARG002 - as just said
+    ) -> tuple[OfCode, list[Sexp]]:
+        return former, []
+
+
+def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
+    """Yield the path and the key of each node, from the source to the outputs."""
+    digest = ""
+    of_fold = {}
+    for node in (plan.source, *plan.steps, *(n for f in plan.folds for n in (f, *f.steps))):
+        key = node_key(node.node_key, digest, _meaning(node, forms))
+        digest = digest_of(key)
+        of_fold[node.name] = digest
+        yield node.node_key, key
+    for output in plan.outputs:
+        meaning: Sexp = ["sink", output.topic or ""]
+        yield output.node_key, node_key(output.node_key, of_fold[output.of], meaning)
+
+
+def _meaning(node: SourceSpec | Step | Fold, forms: _Forms) -> Sexp:
+    match node:
+        case SourceSpec():
+            delay = str(node.out_of_order_ns)
+            ahead: list[Sexp] = []
+            if node.reject_future_ns is not None:
+                ahead.append(["reject-future", str(node.reject_future_ns)])
+            return ["source", node.topic or "", node.time_field or "", delay, *ahead]
+        case Derive():
+            added: list[Sexp] = [[name, bound.canonical] for name, bound in node.exprs]
+            return ["derive", *added]
+        case Filter():
+            return ["filter", node.condition.canonical]
+        case Map():
+            shapes = (_shape(node.fields_in), _shape(node.fields_out))
+            return ["map", forms.of_map(node), "batch" if node.batch else "rows", *shapes]
+        case Fold():
+            with blaming("fold", node.name):
+                window = None if node.window is None else replace(node.window, name="")
+                members = [_member(node, member, forms) for member in node.aggregates]
+                return ["fold", _shape(node.key), canonical(window, former), *members]
+
+
+def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:
+    of_code, more = forms.of_aggregate(fold, member)
+    # Inputs count as what they compute over these fields, however they were written.
+    inputs: list[Sexp] = [item.canonical for item in member.inputs]
+    with blaming_field(member.name):
+        parameters: list[Sexp] = [
+            [option.name, canonical(getattr(member.aggregate, option.name), of_code)]
+            for option in fields(member.aggregate)
+            if option.name != "inputs"
+        ]
+    return [member.name, member.aggregate.name, inputs, parameters, *more]
+
+
+def _shape(members: Fields) -> Sexp:
+    return [[member.name, type_to_sexp(type_of(member))] for member in members]

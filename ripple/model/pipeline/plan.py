@@ -1,0 +1,347 @@
+"""The validated plan of a pipeline: what it reads, computes and shows, with stable names.
+
+A plan is a chain: a source of events, row steps on them, a first fold by key (and window), row
+steps on its result rows, and any number of further folds, each over the result rows of the one
+before. Everything in it has been checked; the engine only executes.
+
+Every node has a key, under which its state is found again; ``node_keys`` makes them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ripple.core.errors import OutputError
+from ripple.core.frozen import frozen
+from ripple.core.sexp import dumps
+from ripple.model.canonical import digest, digest_of
+from ripple.model.code_fingerprint.owner import version_of
+from ripple.model.schema import notation
+from ripple.model.schema.checks import Checks, checks_to_sexp
+from ripple.model.schema.fingerprint import canonical, fingerprint
+from ripple.model.schema.types import Field, FieldType, Option, Schema
+from ripple.model.window.spec import Sliding, Tumbling
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.core.sexp import Sexp
+    from ripple.model.code_fingerprint.form import CodeForm
+    from ripple.model.expression.bound import Bound
+    from ripple.model.window.spec import WindowSpec
+
+INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
+
+FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
+
+Fields: TypeAlias = tuple[Field, ...]
+
+
+@frozen
+class SourceSpec:
+    """Where events come from.
+
+    time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
+    out_of_order_ns: how far behind the latest event time an event may be and still be on time.
+    reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
+    record: the class that the schema was derived from, or None. checks: what fields must satisfy
+    for their record to count, fitted to the fields' types. key: the fields by which whoever writes
+    them chooses the partition, () where that is not known.
+    """
+
+    name: str
+    schema: Schema
+    topic: str | None
+    time_field: str | None
+    out_of_order_ns: int
+    record: type | None
+    node_key: str
+    checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    reject_future_ns: int | None = None
+    key: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of an event."""
+        return self.schema.fields
+
+
+@frozen
+class Derive:
+    """Adds fields computed from those before, all from the same input row.
+
+    A row in which an expression fails is not passed on: an event is dead-lettered, a result row is
+    absent.
+    """
+
+    name: str
+    exprs: tuple[tuple[str, Bound], ...]
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+
+
+@frozen
+class Filter:
+    """Passes on the rows for which the condition is true: neither false nor null."""
+
+    name: str
+    condition: Bound
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+
+
+@frozen
+class Map:
+    """Replaces each row by what a Python function makes of it.
+
+    batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
+    an instance of ``into``. batch=True: called with a dict of read-only NumPy arrays, one per
+    field, returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key
+    and window fields, which are carried over whatever the function returns.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    batch: bool
+    row: type | None
+    into: type | None
+    schema: Schema
+    kept: tuple[str, ...]
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+
+
+Step: TypeAlias = Derive | Filter | Map
+
+
+@frozen
+class FoldAggregate:
+    """One named aggregate of a fold, with its inputs bound to the rows that are folded.
+
+    bound: the aggregate bound to the types of its inputs, which makes states.
+    """
+
+    name: str
+    aggregate: Any
+    inputs: tuple[Bound, ...]
+    bound: Any
+
+
+# Invariants: ``row`` begins with the fields of ``key``, then window_start_ns and window_end_ns
+# exactly if there is a window, and no name is in it twice. A fold whose input is a fold has no
+# window and no ordered aggregate.
+@frozen
+class Fold:
+    """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
+
+    input: the source's name, or the fold whose result rows are folded: a new row is added, the
+    one that it replaces removed. partition: the name of the step that chose ``key``, which is
+    empty for one total over everything. partitions, via_log: how its stage is spread, if it begins
+    one (:mod:`ripple.model.pipeline.topology`); no part of what it computes.
+    """
+
+    name: str
+    input: str
+    partition: str
+    key: Fields
+    window: WindowSpec | None
+    aggregates: tuple[FoldAggregate, ...]
+    steps: tuple[Step, ...]
+    row: Fields
+    fields_in: Fields
+    node_key: str
+    partitions: int | None = None
+    via_log: bool = False
+
+    @property
+    def fields_read(self) -> tuple[str, ...]:
+        """The names of the fields of its input that it reads: of the key, then of aggregates."""
+        read = [member.name for member in self.key]
+        read += [name for one in self.aggregates for bound in one.inputs for name in bound.columns]
+        return tuple(dict.fromkeys(read))
+
+    @property
+    def ends_with_window(self) -> bool:
+        """Whether a group of rows, having their window in its key, is over when that is."""
+        return any(member.name == "window_start_ns" for member in self.key)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The names of the fields that tell one result row from another."""
+        window = WINDOW_FIELD_NAMES if self.window is not None else ()
+        return (*(member.name for member in self.key), *window)
+
+    @property
+    def row_key(self) -> Fields:
+        """The fewest fields that tell one result row from another: the key, and a window's start.
+
+        A session's end may move, and its start tells it from others already.
+        """
+        if self.window is None:
+            return self.key
+        return (*self.key, *(one for one in self.row if one.name == WINDOW_FIELD_NAMES[0]))
+
+
+WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
+
+
+@frozen
+class Output:
+    """A sink: the result rows of a fold, under a name and perhaps a topic."""
+
+    name: str
+    of: str
+    topic: str | None
+    fields: Fields
+    node_key: str
+
+
+@frozen
+class Migration:
+    """Makes the state of ``fold`` from that of a fold with other code, a table of leaf state.
+
+    from_digest: 32 hexadecimal digits, the end of that fold's node key.
+    """
+
+    fold: str
+    from_digest: str
+    function: Callable[[pa.Table], pa.Table]
+
+
+@frozen
+class Plan:
+    """A complete pipeline. ``steps`` are those on events, before the first fold.
+
+    migrations: what is done once with older state; they are no part of what the plan computes.
+    former_keys: per key that a node had before code was followed, the one that it has; of all
+    nodes, or none if there was no such key. code: per step or fold with a user's code, what was
+    seen of it.
+    """
+
+    name: str
+    source: SourceSpec
+    steps: tuple[Step, ...]
+    folds: tuple[Fold, ...]
+    outputs: tuple[Output, ...]
+    migrations: tuple[Migration, ...] = field(default=(), compare=False)
+    former_keys: Mapping[str, str] = field(default_factory=dict, compare=False)
+    code: Mapping[str, CodeForm] = field(default_factory=dict, compare=False)
+    topology_hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topology_hash", self._hash(self.node_keys))
+
+    def fold(self, name: str) -> Fold:
+        """Return the fold of that name; raises ``KeyError`` if there is none."""
+        return next((fold for fold in self.folds if fold.name == name), None) or _missing(name)
+
+    def output(self, name: str) -> Output:
+        """Return the output of that name; raises OutputError, which names those there are."""
+        for output in self.outputs:
+            if output.name == name:
+                return output
+        names = ", ".join(output.name for output in self.outputs)
+        raise OutputError(f"no output {name!r}: the pipeline has {names}")
+
+    def frees(self, fold: Fold) -> bool:
+        """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""
+        if fold.window is not None or fold.input == self.source.name:
+            return fold.window is not None
+        return fold.ends_with_window and self.frees(self.fold(fold.input))
+
+    @property
+    def closes_after_ns(self) -> int:
+        """How long after their start windows are over: when the watermark is so far.
+
+        Of aligned windows, which alone may be among a further fold's key.
+        """
+        window = self.folds[0].window
+        assert window is not None
+        assert isinstance(window.assigner, (Tumbling, Sliding))
+        return window.assigner.size_ns + window.lateness_ns
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a snapshot keeps beside the node keys, to tell later what has changed.
+
+        ``python``: the version, on which the forms of functions depend. ``source``: the schema.
+        ``checks``: of its fields, if there are any. ``code``: per digest of a node with a user's
+        code, the parts of that code, where they are not too many to keep. ``libraries``: those
+        that code takes by their names.
+        """
+        major, minor = sys.version_info[:2]
+        source = _noted(self.source.schema)
+        checks = {"checks": dumps(checks_to_sexp(self.source.checks))} if self.source.checks else {}
+        return {"python": f"{major}.{minor}", "source": source, **checks, **self._code_notes()}
+
+    def _code_notes(self) -> dict[str, str]:
+        if not self.code:
+            return {}
+        noted = {
+            digest_of(node.node_key): dict(self.code[node.name].parts)
+            for node in self._nodes()
+            if node.name in self.code
+        }
+        return {"code": json.dumps(noted), "libraries": json.dumps(self.libraries)}
+
+    @property
+    def libraries(self) -> dict[str, str]:
+        """The libraries that the user's code takes by their names, and their versions."""
+        found = {name: None for form in self.code.values() for name in form.libraries}
+        return {name: version_of(name) for name in sorted(found)}
+
+    @property
+    def former_topology_hash(self) -> str | None:
+        """The topology hash before code was followed, None if there was none."""
+        return self._hash(tuple(self.former_keys)) if self.former_keys else None
+
+    def _hash(self, keys: tuple[str, ...]) -> str:
+        """Return the digest of everything that two workers must agree on."""
+        about: list[Sexp] = [self.name, fingerprint(self.source.schema)]
+        if self.source.checks:
+            about.append(["checks", checks_to_sexp(self.source.checks)])
+        return digest(["ripple-plan", str(FORMAT_VERSION), *about, *keys])
+
+    def describe(self) -> str:
+        """Return a readable text: the stages, the edges between them, and the node keys."""
+        from ripple.model.pipeline.description import describe  # noqa: PLC0415  # only people ask
+
+        return describe(self)
+
+    @property
+    def node_keys(self) -> tuple[str, ...]:
+        """The keys of all nodes, from the source to the outputs."""
+        return tuple(node.node_key for node in self._nodes())
+
+    def _nodes(self) -> list[SourceSpec | Step | Fold | Output]:
+        folded = [node for fold in self.folds for node in (fold, *fold.steps)]
+        return [self.source, *self.steps, *folded, *self.outputs]
+
+
+def type_of(member: Field) -> FieldType:
+    """Return the type of a field's values, an ``Option`` if the field may be absent."""
+    optional = member.optional and not isinstance(member.type, Option)
+    return Option(member.type) if optional else member.type
+
+
+def types_of(fields: Fields) -> dict[str, FieldType]:
+    """Return name to type, as expressions are bound to."""
+    return {member.name: type_of(member) for member in fields}
+
+
+@lru_cache(maxsize=16)  # each snapshot asks
+def _noted(schema: Schema) -> str:
+    return notation.dumps(canonical(schema))
+
+
+def _missing(name: str) -> Fold:
+    raise KeyError(name)

@@ -1,0 +1,155 @@
+"""Where a plan may be cut: stages that one partition computes alone, and the edges between them.
+
+Reading :mod:`ripple.model.pipeline.plan` only. The rules and what was rejected: ``docs/stages.md``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.model.pipeline.plan import Fold, Plan
+
+PARTITIONS_DEFAULT = 8
+
+
+class EdgeKind(Enum):
+    """What flows from a stage to the next."""
+
+    PARTIAL = "partial"
+    ROW = "row"
+    EVENT = "event"
+
+    @property
+    def is_state(self) -> bool:
+        """Whether the receiver holds a copy that a snapshot can replace."""
+        return self is not EdgeKind.EVENT
+
+
+@frozen
+class Edge:
+    """How rows of fold ``of`` come to fold ``to``, which begins a stage. why: for people."""
+
+    of: str
+    to: str
+    kind: EdgeKind
+    why: str
+
+
+@frozen
+class Stage:
+    """Folds that one partition computes from its own rows alone.
+
+    number: from 0. key: the names of the fields whose hash chooses the partition, () for one total.
+    partitions: how many there are; None for the first stage, which has as many as are configured.
+    edge: what comes in; None for the first stage, which reads the source.
+    """
+
+    number: int
+    key: tuple[str, ...]
+    folds: tuple[str, ...]
+    partitions: int | None
+    edge: Edge | None
+
+
+# A process works on one plan, and its parts ask for the stages again and again.
+_newest: tuple[Plan, tuple[Stage, ...]] | None = None
+
+
+def stages_of(plan: Plan) -> tuple[Stage, ...]:
+    """Cut ``plan`` wherever rows must change partition."""
+    global _newest  # noqa: PLW0603 - remembered whole, so that threads see all of it or nothing
+    known = _newest
+    if known is None or known[0] is not plan:
+        known = _newest = plan, tuple(_stages(plan))
+    return known[1]
+
+
+def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:
+    """Return the folds of one stage."""
+    return tuple(plan.fold(name) for name in stages_of(plan)[number].folds)
+
+
+def is_spread(plan: Plan) -> bool:
+    """Return whether each stage has partitions of its own, or one engine computes all of them.
+
+    A stage that follows others cannot write a log: it does not come through the same cuts again.
+    """
+    edges = [stage.edge for stage in stages_of(plan) if stage.edge is not None]
+    return bool(edges) and all(edge.kind.is_state for edge in edges[1:])
+
+
+def stage_of_output(plan: Plan, name: str) -> int:
+    """Return the stage whose partitions show an output."""
+    if not is_spread(plan):
+        return 0
+    of = next(output.of for output in plan.outputs if output.name == name)
+    return next(stage.number for stage in stages_of(plan) if of in stage.folds)
+
+
+def divided_into(plan: Plan) -> int:
+    """Return among how many partitions of the first stage records are divided anew, where so."""
+    return plan.folds[0].partitions or PARTITIONS_DEFAULT
+
+
+def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | None:
+    """Return why the records of the source must be divided anew; None where they need not be.
+
+    keyed_by: the fields by which the input that there is was divided, () for nothing, None where
+    nothing is known of it. What the pipeline says counts before.
+    """
+    first, source = plan.folds[0], plan.source
+    key = ", ".join(_key_of(first))
+    if first.via_log:
+        return "asked for by via='log'"
+    known = source.key or keyed_by
+    if known is None or (known and set(known) <= set(_key_of(first))):
+        return None
+    by = f"by {', '.join(known)}" if known else "by nothing"
+    return f"records of {source.name} are divided {by}, and {first.name} needs all of one {key}"
+
+
+def _stages(plan: Plan) -> Iterator[Stage]:
+    groups: list[list[Fold]] = []
+    for fold in plan.folds:
+        if groups and set(_key_of(groups[-1][0])) <= set(_key_of(fold)) and _key_of(groups[-1][0]):
+            groups[-1].append(fold)
+        else:
+            groups.append([fold])
+    for number, folds in enumerate(groups):
+        first = folds[0]
+        names = tuple(fold.name for fold in folds)
+        if number == 0:
+            yield Stage(0, _key_of(first), names, None, None)
+            continue
+        count = first.partitions or (PARTITIONS_DEFAULT if first.key else 1)
+        yield Stage(number, _key_of(first), names, count, _edge(plan, first))
+
+
+def _key_of(fold: Fold) -> tuple[str, ...]:
+    return tuple(member.name for member in fold.key)
+
+
+def _edge(plan: Plan, fold: Fold) -> Edge:
+    """Return the first kind of edge that is possible, and why it is that one."""
+    above = plan.fold(fold.input)
+
+    def edge(kind: EdgeKind, why: str) -> Edge:
+        return Edge(above.name, fold.name, kind, why)
+
+    if fold.via_log:
+        return edge(EdgeKind.EVENT, "asked for by via='log'")
+    whole = [one.name for one in fold.aggregates if not one.aggregate.decomposes]
+    if not whole:
+        return edge(EdgeKind.PARTIAL, "every aggregate decomposes into exact accumulators")
+    needs = f"{', '.join(whole)} {'needs' if len(whole) == 1 else 'need'} the rows themselves"
+    if not plan.frees(above):
+        return edge(EdgeKind.ROW, f"{needs}, and {above.name} keeps them all")
+    if plan.frees(fold):
+        return edge(EdgeKind.ROW, f"{needs}, and groups end with the window of {above.name}")
+    return edge(EdgeKind.EVENT, f"{needs}, and groups outlive the windows of {above.name}")

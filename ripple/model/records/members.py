@@ -1,0 +1,183 @@
+"""What a record class declares: its fields, whatever library the class was made with."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import types
+import typing
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+from ripple.model.records.record import CHECKS, record_info, snake_case
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Annotation: TypeAlias = Any  # typing's own forms have no common type
+
+
+@frozen
+class Member:
+    """One field as its class declares it. default_other: whether it has a default, not None."""
+
+    name: str
+    annotation: Annotation
+    default_none: bool
+    doc: str | None
+    default_other: bool
+
+
+def members_of(cls: type) -> list[Member]:
+    """Return the fields of a record class in their order.
+
+    Raises SchemaError for a type whose name cannot be resolved.
+    """
+    if is_struct(cls):
+        return _struct_members(cls)
+    if model_fields_of(cls) is not None:
+        return _model_members(cls)
+    members = []
+    for field in dataclasses.fields(cls):
+        annotation = _resolved(cls, field.name)
+        if CHECKS in field.metadata:
+            annotation = Annotated[annotation, field.metadata[CHECKS]]
+        members.append(_member(field.name, annotation, field, dataclasses.MISSING))
+    return members
+
+
+def _member(
+    name: str, annotation: Annotation, declared: Any, nothing: object, doc: str | None = None
+) -> Member:
+    """Return a field; ``nothing`` is what its library has for the default of one without."""
+    for extra in unwrap(annotation)[1]:
+        text = extra if isinstance(extra, str) else getattr(extra, "description", None)
+        doc = doc or (text if isinstance(text, str) else None)
+    default_none = declared.default is None
+    is_made = declared.default_factory not in (nothing, None)
+    is_given = not default_none and declared.default is not nothing
+    return Member(name, annotation, default_none, doc, is_made or is_given)
+
+
+def _resolved(cls: type, name: str) -> Annotation:
+    owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
+    module = sys.modules.get(owner.__module__)
+    single = types.SimpleNamespace(__annotations__={name: owner.__annotations__[name]})
+    try:
+        hints = typing.get_type_hints(
+            single,
+            globalns=vars(module) if module else {},
+            # A class inside a function may still mention itself.
+            localns={owner.__name__: owner},
+            include_extras=True,
+        )
+    except Exception as error:  # whatever evaluating a text as a type raises
+        raise SchemaError(
+            f"{cls.__name__}.{name}: the type {single.__annotations__[name]!r} cannot be resolved "
+            f"({error}): define what it mentions at the top level of {owner.__module__}"
+        ) from error
+    return hints[name]
+
+
+def _struct_members(cls: type) -> list[Member]:
+    structs = sys.modules["msgspec.structs"]
+    try:
+        fields = structs.fields(cls)
+    except NameError as error:
+        annotations = {
+            **{
+                k: v
+                for base in cls.__mro__
+                for k, v in vars(base).get("__annotations__", {}).items()
+            }
+        }
+        mentions = [name for name, text in annotations.items() if str(error.name) in str(text)]
+        raise SchemaError(
+            f"{cls.__name__}.{mentions[0] if mentions else '?'}: {error}: define it at the top "
+            f"level of {cls.__module__}"
+        ) from error
+    nothing = sys.modules["msgspec"].NODEFAULT
+    return [_member(field.name, field.type, field, nothing) for field in fields]
+
+
+def model_fields_of(cls: Any) -> Mapping[str, Any] | None:
+    """Return what pydantic knows of the fields of a model or of a dataclass of its own, or None."""
+    return getattr(cls, "__pydantic_fields__", None) if "pydantic" in sys.modules else None
+
+
+def _model_members(cls: Any) -> list[Member]:
+    if not cls.__pydantic_complete__:
+        if is_model(cls):
+            cls.model_rebuild(raise_errors=False)
+        else:
+            sys.modules["pydantic.dataclasses"].rebuild_dataclass(cls, raise_errors=False)
+    members = []
+    for name, info in (model_fields_of(cls) or {}).items():
+        annotation = info.annotation
+        if isinstance(annotation, str | typing.ForwardRef):
+            raise SchemaError(f"{cls.__name__}.{name}: the type {annotation!r} cannot be resolved")
+        for extra in info.metadata:
+            annotation = Annotated[annotation, extra]
+        nothing = sys.modules["pydantic_core"].PydanticUndefined
+        members.append(_member(name, annotation, info, nothing, info.description))
+    return members
+
+
+def field_names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a record class."""
+    if is_struct(cls):
+        return tuple(cls.__struct_fields__)
+    if is_model(cls):
+        return tuple(cls.model_fields)
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def is_record_class(cls: Annotation) -> bool:
+    """Tell whether a class has fields that a schema can be derived from."""
+    return isinstance(cls, type) and (
+        dataclasses.is_dataclass(cls) or is_struct(cls) or is_model(cls)
+    )
+
+
+def is_struct(cls: type) -> bool:
+    """Tell whether a class is a struct of msgspec."""
+    # If nobody imported the library, nobody made a class with it.
+    msgspec = sys.modules.get("msgspec")
+    return msgspec is not None and issubclass(cls, msgspec.Struct)
+
+
+def is_model(cls: type) -> bool:
+    """Tell whether a class is a model of pydantic."""
+    pydantic = sys.modules.get("pydantic")
+    return pydantic is not None and issubclass(cls, pydantic.BaseModel)
+
+
+def schema_name_of(cls: type) -> str:
+    """Return the name that the schema of a record class has."""
+    info = record_info(cls)
+    return info.name if info else snake_case(cls.__name__)
+
+
+def docstring_of(cls: type) -> str | None:
+    """Return the docstring that somebody wrote on a class, on one line."""
+    text = cls.__dict__.get("__doc__")
+    # The one that a dataclass invents repeats its signature.
+    if not text or text.startswith(f"{cls.__name__}("):
+        return None
+    return " ".join(text.split())
+
+
+def unwrap(annotation: Annotation) -> tuple[Annotation, tuple[Any, ...]]:
+    """Return the type below ``Annotated``, ``NewType`` and aliases, and what was annotated."""
+    extras: tuple[Any, ...] = ()
+    while True:
+        if hasattr(annotation, "__metadata__"):
+            annotation, extras = annotation.__origin__, (*extras, *annotation.__metadata__)
+        elif isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif hasattr(typing, "TypeAliasType") and isinstance(annotation, typing.TypeAliasType):
+            annotation = annotation.__value__
+        else:
+            return annotation, extras

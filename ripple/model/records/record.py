@@ -1,0 +1,165 @@
+"""Record classes: the Python types that a pipeline's events are declared with."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, overload
+
+from ripple.core.arguments import need_text, need_whole, shown
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+from ripple.model.schema.checks import Checks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.model.schema.checks import Number
+
+C = TypeVar("C", bound=type)
+
+CHECKS = "ripple.checks"  # in the metadata of a dataclass's field
+
+
+class EventTime:
+    """Marks an ``int`` that holds nanoseconds since the epoch, UTC."""
+
+
+Timestamp = Annotated[int, EventTime()]
+"""Nanoseconds since the epoch, UTC: an ``int`` in Python, ``Int64`` in schemas and columns."""
+
+
+@frozen
+class RecordInfo:
+    """What ``@record`` was told about a class."""
+
+    name: str
+    version: int
+    doc: str | None
+
+
+def field(
+    *,
+    default: Any = dataclasses.MISSING,
+    default_factory: Any = dataclasses.MISSING,
+    kw_only: Any = dataclasses.MISSING,
+    gt: Number | None = None,
+    ge: Number | None = None,
+    lt: Number | None = None,
+    le: Number | None = None,
+    finite: bool = False,
+    min_length: int | None = None,
+    max_length: int | None = None,
+) -> Any:
+    """Declare a field of a record with checks: ``size: int = rp.field(gt=0)``.
+
+    A source refuses a record in which one of them fails, as it does one that is malformed; making
+    an instance checks nothing. gt, ge, lt, le: bounds of a number, which NaN is never within.
+    finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
+    characters. default, default_factory, kw_only: as for ``dataclasses.field``. Raises
+    SchemaError for what is no check.
+    """
+    checks = Checks(gt, ge, lt, le, finite, min_length, max_length)
+    return dataclasses.field(
+        default=default,
+        default_factory=default_factory,
+        kw_only=kw_only,
+        metadata={CHECKS: checks},
+    )
+
+
+@overload
+def record(cls: C, /) -> C: ...
+
+
+@overload
+def record(
+    *, version: int = 1, name: str | None = None, doc: str | None = None
+) -> Callable[[C], C]: ...
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, dataclasses.field))
+def record(
+    cls: type | None = None,
+    /,
+    *,
+    version: int = 1,
+    name: str | None = None,
+    doc: str | None = None,
+) -> Any:
+    """Make a class a frozen dataclass with a schema, and its attributes column expressions.
+
+    ``Trade.price`` is then the same expression as ``ripple.col("price")``. The schema's name is
+    the class's in lower case with underscores (``VwapResult`` is ``vwap_result``) unless ``name``
+    is given; its documentation is ``doc`` or else the class's docstring. What its fields must
+    satisfy beyond their types is said with :func:`field`. Raises
+    SchemaError if the version is not a whole number from 1 on.
+    """
+    version = need_whole("record: version", version, 1, SchemaError)
+    for what, text in (("name", name), ("doc", doc)):
+        if text is not None:
+            need_text(f"record: {what}", text, SchemaError)
+
+    def decorate(cls: Any) -> Any:
+        _need_class(cls)
+        text = doc or (cls.__doc__ and " ".join(cls.__doc__.split())) or None
+        _hide_inherited_columns(cls)
+        try:
+            # A dataclass would invent a docstring of annotations, whatever these are.
+            cls.__doc__ = cls.__doc__ or cls.__name__
+            dataclass(frozen=True)(cls)
+        except (TypeError, ValueError) as error:  # what dataclasses say of fields and defaults
+            raise SchemaError(f"{cls.__name__} cannot be a record: {error}") from error
+        cls.__ripple_record__ = RecordInfo(name or snake_case(cls.__name__), version, text)
+        for member in dataclasses.fields(cls):
+            setattr(cls, member.name, Column(member.name))
+        return cls
+
+    return decorate if cls is None else decorate(cls)
+
+
+def _need_class(given: object) -> None:
+    if not isinstance(given, type):
+        raise SchemaError(f"record must decorate a class, not {shown(given)}")
+
+
+def record_info(cls: type) -> RecordInfo | None:
+    """Return what ``@record`` was told about ``cls`` itself, or None."""
+    info = cls.__dict__.get("__ripple_record__")
+    return info if isinstance(info, RecordInfo) else None
+
+
+def snake_case(name: str) -> str:
+    """Return ``VwapResult`` as ``vwap_result``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+class Column:
+    """A field seen from its class: the column expression of that name.
+
+    It defines no ``__set__``, so that an instance's own value is found first and reading a field
+    costs what it costs in any dataclass.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is not None:
+            raise AttributeError(f"this {owner.__name__} has no value for {self.name!r}")
+        # Expressions know schemas, so schemas meet expressions only when one is asked for.
+        from ripple.model.expression import col  # noqa: PLC0415  # as just said
+
+        return col(self.name)
+
+
+def _hide_inherited_columns(cls: type) -> None:
+    # A field declared again without a default would otherwise take the inherited column for one.
+    for name in inspect.get_annotations(cls):
+        inherited = any(isinstance(base.__dict__.get(name), Column) for base in cls.__mro__[1:])
+        if inherited and name not in cls.__dict__:
+            setattr(cls, name, dataclasses.field())

@@ -1,0 +1,73 @@
+"""Types that describe themselves: schemas, how they are compared, projected and fingerprinted.
+
+types       the closed set of field types; checks: beyond the type; document: from outside, bounded
+compat      may one read what another wrote; projection: reads it; fingerprint
+arrow, avro, json_schema, notation  as others write schemas; avro_times: their units
+values, columns, well_formed    values and columns of users' code, where nothing is lost
+exported, inside, failing   columns where they lie, and whether all of their values pass
+"""
+
+from __future__ import annotations
+
+from ripple.model.schema.checks import Checks
+from ripple.model.schema.compat import (
+    Compatibility,
+    Compatible,
+    Incompatibility,
+    IncompatibilityKind,
+    Incompatible,
+    check_backward,
+    check_forward,
+    check_full,
+    check_readable,
+)
+from ripple.model.schema.fingerprint import fingerprint, layout_hash
+from ripple.model.schema.projection import project
+from ripple.model.schema.types import (
+    Bool,
+    Case,
+    Field,
+    FieldType,
+    Float,
+    Int,
+    Int64,
+    List,
+    Opaque,
+    Option,
+    Record,
+    Ref,
+    Schema,
+    String,
+    Variant,
+)
+
+__all__ = [
+    "Bool",
+    "Case",
+    "Checks",
+    "Compatibility",
+    "Compatible",
+    "Field",
+    "FieldType",
+    "Float",
+    "Incompatibility",
+    "IncompatibilityKind",
+    "Incompatible",
+    "Int",
+    "Int64",
+    "List",
+    "Opaque",
+    "Option",
+    "Record",
+    "Ref",
+    "Schema",
+    "String",
+    "Variant",
+    "check_backward",
+    "check_forward",
+    "check_full",
+    "check_readable",
+    "fingerprint",
+    "layout_hash",
+    "project",
+]

@@ -1,0 +1,178 @@
+"""What the values of a field must satisfy beyond their type, as a record declares it.
+
+Checks decide which records are admitted; they are no part of a schema, which says how values are
+written: fingerprints, compatibility and bytes are the same with and without them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+from ripple.model.schema.types import Field, Float, Int, Int64, Option, String
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.core.sexp import Sexp
+
+Number: TypeAlias = int | float
+
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+_BOUNDS = ("gt", "ge", "lt", "le")
+_APPLIES_TO: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(_BOUNDS, ((Int, Int64, Float), "numbers")),
+    "finite": ((Float,), "floats"),
+    **dict.fromkeys(("min_length", "max_length"), ((String,), "text")),
+}
+
+
+@frozen
+class Checks:
+    """All of these must hold of a value; an optional field that is none passes.
+
+    gt, ge, lt, le: bounds of a number, at most one from below and one from above; NaN is within no
+    bounds. finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
+    characters (code points). Raises SchemaError for anything else.
+    """
+
+    gt: Number | None = None
+    ge: Number | None = None
+    lt: Number | None = None
+    le: Number | None = None
+    finite: bool = False
+    min_length: int | None = None
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.given().items():
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if name in _BOUNDS and not (is_number and -math.inf < value < math.inf):
+                raise SchemaError(f"{name} is {value!r}, but a bound is a finite number")
+            if name == "finite" and value is not True:
+                raise SchemaError(f"finite is {value!r}, but it is True or False")
+            if name.endswith("length") and not (
+                isinstance(value, int) and is_number and value >= 0
+            ):
+                raise SchemaError(f"{name} is {value!r}, but a length is a whole number from 0 on")
+        for one, other in (("gt", "ge"), ("lt", "le")):
+            if {one, other} <= self.given().keys():
+                raise SchemaError(f"{one} and {other} are bounds from the same side: leave one out")
+
+    def given(self) -> dict[str, Number]:
+        """Return the checks that there are, by name."""
+        values = {member.name: getattr(self, member.name) for member in fields(self)}
+        return {n: value for n, value in values.items() if value is not None and value is not False}
+
+    def __str__(self) -> str:
+        """Return the checks as they are written: ``gt=0, finite=True``."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.given().items())
+
+    def fitted(self, member: Field) -> Checks:
+        """Return the checks with bounds of the field's type.
+
+        Raises SchemaError naming the field, for a check that its type does
+        not have, a bound that it cannot hold, and checks that no value passes.
+        """
+        kind = member.type.of if isinstance(member.type, Option) else member.type
+        bounds: dict[str, Number] = {}
+        for name, value in self.given().items():
+            kinds, words = _APPLIES_TO[name]
+            if not isinstance(kind, kinds):
+                raise SchemaError(
+                    f"the field {member.name!r} is {type(kind).__name__}, but {name} is a check of "
+                    f"{words}"
+                )
+            if name in _BOUNDS:
+                bounds[name] = _typed(value, is_float=isinstance(kind, Float))
+                if bounds[name] != value:
+                    raise SchemaError(
+                        f"the field {member.name!r} is {type(kind).__name__}, which cannot be "
+                        f"{value!r}: choose another bound"
+                    )
+        checks = replace(self, **bounds)  # type: ignore[arg-type]
+        (low, high), (shortest, longest) = checks.interval, checks.lengths
+        if low > high or shortest > longest:
+            raise SchemaError(f"no value of the field {member.name!r} passes {self}")
+        return checks
+
+    # --- as whoever judges values needs them ---
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a bound, within which NaN is not."""
+        return not self.given().keys().isdisjoint(_BOUNDS)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the length of a text matters."""
+        return self.min_length is not None or self.max_length is not None
+
+    @property
+    def is_of_floats(self) -> bool:
+        """Whether fitted checks are of floats, not of integers or text."""
+        return self.finite or any(isinstance(value, float) for value in self.given().values())
+
+    @property
+    def interval(self) -> tuple[Number, Number]:
+        """The smallest and the largest number within bounds; of fitted checks.
+
+        Both are integers of 64 bits, or doubles.
+        """
+        is_float = self.is_of_floats
+        low, high = (-math.inf, math.inf) if is_float else _INT64
+        if self.ge is not None:
+            low = self.ge
+        elif self.gt is not None:
+            low = math.nextafter(self.gt, math.inf) if is_float else self.gt + 1
+        if self.le is not None:
+            high = self.le
+        elif self.lt is not None:
+            high = math.nextafter(self.lt, -math.inf) if is_float else self.lt - 1
+        return low, high
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The smallest and the largest number of characters."""
+        return self.min_length or 0, _INT64[1] if self.max_length is None else self.max_length
+
+    @property
+    def range_words(self) -> str:
+        """What a number outside the bounds is not: "positive", "in [0, 10)"."""
+        low = self.ge if self.gt is None else self.gt
+        high = self.le if self.lt is None else self.lt
+        if low is not None and high is not None:
+            opening, closing = "[" if self.gt is None else "(", "]" if self.lt is None else ")"
+            return f"in {opening}{low}, {high}{closing}"
+        if high is not None:
+            return f"less than {high}" if self.le is None else f"at most {high}"
+        if self.gt is not None:
+            return "positive" if low == 0 else f"greater than {low}"
+        return f"at least {low}"
+
+    @property
+    def length_words(self) -> str:
+        """What a text outside the lengths is not: "2 to 8 characters long"."""
+        if self.max_length is None:
+            return f"at least {self.min_length} characters long"
+        if self.min_length is None:
+            return f"at most {self.max_length} characters long"
+        return f"{self.min_length} to {self.max_length} characters long"
+
+
+def checks_to_sexp(checks: Mapping[str, Checks]) -> Sexp:
+    """Return the canonical form of a record's checks, by field."""
+    return [[name, str(checks[name])] for name in sorted(checks)]
+
+
+def _typed(value: Number, *, is_float: bool) -> Number:
+    """Return what a column can hold of a bound: another number if it cannot hold that one."""
+    if not is_float:
+        return max(_INT64[0], min(int(value), _INT64[1]))
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

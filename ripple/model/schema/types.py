@@ -1,0 +1,190 @@
+"""The closed set of field types, and the records made of them.
+
+A value of a type, outside columns, is: ``str``, ``int``, ``float`` or ``bool``; for ``Opaque`` an
+S-expression; for ``Option`` None or the value; for ``List`` a list; for a record a dict by field
+name, in which an absent optional field has no entry; for ``Variant`` a tuple of the case's name
+and its arguments, such as ``("limit", 101.5)`` or ``("market",)``.
+
+A schema or a record may be without fields, and a variant without cases: the original writes such
+ones, and a peer's must be readable. They cannot be declared, imported or filled with rows here.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ripple.core.arguments import need_bool, need_text, need_whole, shown
+from ripple.core.errors import SchemaError
+from ripple.core.frozen import frozen
+
+# Far below Python's own recursion limit, so that code which walks a schema may simply recurse.
+DEPTH_MAX = 48
+
+
+@frozen
+class String:
+    """UTF-8 text."""
+
+
+@frozen
+class Int:
+    """An integer of the original's native width: 63 bits on the wire, 64 in a column."""
+
+
+@frozen
+class Int64:
+    """A 64-bit signed integer."""
+
+
+@frozen
+class Float:
+    """An IEEE 754 double."""
+
+
+@frozen
+class Bool:
+    """True or false."""
+
+
+@frozen
+class Opaque:
+    """A value known only by its S-expression (the book's ``Sexp_opaque``)."""
+
+
+@frozen
+class Option:
+    """A value of ``of``, or none."""
+
+    of: FieldType
+
+
+@frozen
+class List:
+    """Any number of values of ``of``."""
+
+    of: FieldType
+
+
+@frozen
+class Record:
+    """A nested record without a name of its own; the names of its fields are distinct."""
+
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        _check_members("a record", "field", Field, self.fields)
+
+
+@frozen
+class Case:
+    """One alternative of a variant and its positional arguments."""
+
+    name: str
+    args: tuple[FieldType, ...] = ()
+
+
+@frozen
+class Variant:
+    """Exactly one of several cases, their names distinct."""
+
+    cases: tuple[Case, ...]
+
+    def __post_init__(self) -> None:
+        _check_members("a variant", "case", Case, self.cases)
+
+
+@frozen
+class Ref:
+    """A value of another schema, by name."""
+
+    name: str
+
+
+FieldType: TypeAlias = (
+    String | Int | Int64 | Float | Bool | Opaque | Option | List | Record | Variant | Ref
+)
+
+
+@frozen
+class Field:
+    """A named member of a record; an optional one may be absent."""
+
+    name: str
+    type: FieldType
+    optional: bool = False
+    doc: str | None = None
+
+
+@frozen
+class Schema:
+    """A record type: a name, a version of 1 or more, and fields.
+
+    Field names are distinct and types nest at most ``DEPTH_MAX`` deep; raises
+    SchemaError otherwise.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    version: int = 1
+    doc: str | None = None
+
+    def __post_init__(self) -> None:
+        need_text("the name of a schema", self.name, SchemaError)
+        version = need_whole(f"schema {self.name}: the version", self.version, 1, SchemaError)
+        object.__setattr__(self, "version", version)
+        _check_doc(f"schema {self.name}", self.doc)
+        _check_members(f"schema {self.name}", "field", Field, self.fields)
+        for field in self.fields:
+            _check_type(f"{self.name}.{field.name}", field.type)
+
+
+def inner_types(kind: FieldType) -> tuple[FieldType, ...]:
+    """Return the types that ``kind`` is directly made of."""
+    if isinstance(kind, Option | List):
+        return (kind.of,)
+    if isinstance(kind, Record):
+        return tuple(field.type for field in kind.fields)
+    if isinstance(kind, Variant):
+        return tuple(arg for case in kind.cases for arg in case.args)
+    return ()
+
+
+def _check_type(path: str, kind: FieldType) -> None:
+    # Level by level: a type too deep for the limit must not exhaust the stack first.
+    level: tuple[FieldType, ...] = (kind,)
+    for _ in range(DEPTH_MAX):
+        for inner in level:
+            if not isinstance(inner, FieldType):
+                raise SchemaError(f"{path}: the type must be a field type, not {shown(inner)}")
+        level = tuple(part for inner in level for part in inner_types(inner))
+        if not level:
+            return
+    raise SchemaError(
+        f"{path}: nested deeper than {DEPTH_MAX} (DEPTH_MAX); give the inner part a schema of "
+        "its own and refer to it"
+    )
+
+
+def _check_members(owner: str, member: str, kind: type, members: tuple[Field | Case, ...]) -> None:
+    if not isinstance(members, tuple) or not all(isinstance(one, kind) for one in members):
+        raise SchemaError(
+            f"{owner}: {member}s must be a tuple of {kind.__name__}s, not {shown(members)}"
+        )
+    seen: set[str] = set()
+    for one in members:
+        need_text(f"the name of a {member} of {owner}", one.name, SchemaError)
+        if one.name in seen:
+            raise SchemaError(f"{owner} has two {member}s named {one.name!r}; rename one")
+        seen.add(one.name)
+        if isinstance(one, Field):
+            need_bool(f"{owner}: optional of {one.name!r}", one.optional, SchemaError)
+            _check_doc(f"{owner}.{one.name}", one.doc)
+        elif not isinstance(one.args, tuple):
+            raise SchemaError(
+                f"{owner}: args of {one.name!r} must be a tuple of types, not {shown(one.args)}"
+            )
+
+
+def _check_doc(owner: str, doc: object) -> None:
+    if doc is not None and not (isinstance(doc, str) and not doc):
+        need_text(f"{owner}: doc", doc, SchemaError)

@@ -1,0 +1,117 @@
+"""The open windows of one fold: which slot an event's window has, when it ends, when it is over.
+
+Two kinds share one face: windows whose bounds follow from the clock alone (tumbling, sliding)
+and sessions, whose bounds follow from the events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from ripple.model.window import assign
+from ripple.model.window.sessions import SessionBook
+from ripple.model.window.spec import Assigner, Session, Tumbling
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.model.keys.space import PairKeys
+    from ripple.model.schema.exported import Lent
+
+    Ints = npt.NDArray[np.int64]
+
+
+_NO_SLOTS = np.empty(0, np.int64)
+
+
+class Assigned(NamedTuple):
+    """Where a batch went.
+
+    rows: the index of the event behind each entry, None when it is the identity; slots: its
+    window. absorbed, into: sessions that became part of others in this batch.
+    """
+
+    rows: Ints | None
+    slots: Ints
+    absorbed: Ints
+    into: Ints
+
+
+class Windows(Protocol):
+    """Windows of one shape over slots of (key, window start)."""
+
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
+        """Return the window of each event; ``keys`` are slots of the event's key."""
+
+    def ends_ns(self, slots: Ints) -> Ints:
+        """Return the exclusive end of each window."""
+
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the windows that end by ``until_ns``."""
+
+    def forget(self, slots: Ints) -> None:
+        """Drop windows that are over, before their slots are released."""
+
+
+class AlignedWindows:
+    """Tumbling and sliding windows."""
+
+    def __init__(self, space: PairKeys, size_ns: int, slide_ns: int) -> None:
+        self._space = space
+        self._size_ns = size_ns
+        self._slide_ns = slide_ns
+        self.tumbling = assign.Tumbling(space.index, size_ns) if slide_ns == size_ns else None
+
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
+        """Return the window, or the windows, of each event."""
+        if self.tumbling is not None:
+            return Assigned(None, self.tumbling.slots(keys, times_ns), _NO_SLOTS, _NO_SLOTS)
+        rows, starts = assign.sliding(times_ns, self._size_ns, self._slide_ns)
+        return Assigned(rows, self._space.slots_of(keys[rows], starts), _NO_SLOTS, _NO_SLOTS)
+
+    def ends_ns(self, slots: Ints) -> Ints:
+        """Return start + size."""
+        return self._space.index.pairs_at(slots)[1] + self._size_ns
+
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the windows that end by ``until_ns``."""
+        return assign.ended(self._space.index, slots, self._size_ns, until_ns)
+
+    def forget(self, slots: Ints) -> None:
+        """Nothing is kept beside the slots."""
+
+
+class SessionWindows:
+    """Session windows."""
+
+    def __init__(self, space: PairKeys, gap_ns: int) -> None:
+        self._space = space
+        self.book = SessionBook(gap_ns)
+
+    def assign(self, keys: Ints, times_ns: Ints | Lent) -> Assigned:
+        """Return the session of each event and the sessions that were joined."""
+        slots, absorbed, into = self.book.assign(keys, times_ns, self._space.index)
+        return Assigned(None, slots, absorbed, into)
+
+    def ends_ns(self, slots: Ints) -> Ints:
+        """Return the time of the last event plus the gap."""
+        return self.book.ends_ns(slots)
+
+    def ended(self, slots: Ints, until_ns: int) -> Ints:
+        """Return those of the sessions that end by ``until_ns``."""
+        return slots[self.ends_ns(slots) <= until_ns]
+
+    def forget(self, slots: Ints) -> None:
+        """Drop the sessions."""
+        self.book.forget(self._space.index.pairs_at(slots)[0], slots)
+
+
+def windows_of(assigner: Assigner, space: PairKeys) -> Windows:
+    """Return the windows that ``assigner`` describes, over slots of (key, window start)."""
+    if isinstance(assigner, Session):
+        return SessionWindows(space, assigner.gap_ns)
+    if isinstance(assigner, Tumbling):
+        return AlignedWindows(space, assigner.size_ns, assigner.size_ns)
+    return AlignedWindows(space, assigner.size_ns, assigner.slide_ns)

@@ -1,0 +1,161 @@
+"""What a user says about windows: the assigner, the trigger, and how late is too late."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ripple.core.arguments import need_whole, shown
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.window.duration import duration_ns
+
+LATENESS_DEFAULT = "60s"
+FUTURE_TOLERANCE_DEFAULT = "60s"
+WINDOWS_PER_EVENT_MAX = 10_000
+
+
+@frozen
+class Tumbling:
+    """Windows of one size, end to end, aligned to the epoch. Each event is in exactly one."""
+
+    size_ns: int
+
+    def __init__(self, size: str | int) -> None:
+        object.__setattr__(self, "size_ns", _positive(size, "Tumbling: size"))
+
+
+@frozen
+class Sliding:
+    """Windows of one size that start every ``slide``. An event is in about size / slide of them."""
+
+    size_ns: int
+    slide_ns: int
+
+    def __init__(self, size: str | int, slide: str | int) -> None:
+        size_ns, slide_ns = _positive(size, "Sliding: size"), _positive(slide, "Sliding: slide")
+        if slide_ns > size_ns:
+            raise PlanError(
+                f"Sliding: slide ({slide!r}) exceeds size ({size!r}), so some events would be in "
+                "no window: choose a slide of at most the size"
+            )
+        object.__setattr__(self, "size_ns", size_ns)
+        object.__setattr__(self, "slide_ns", slide_ns)
+        if windows_per_event(self) > WINDOWS_PER_EVENT_MAX:
+            raise PlanError(
+                f"Sliding: {size!r} / {slide!r} puts each event in more than "
+                f"{WINDOWS_PER_EVENT_MAX} windows: choose a longer slide"
+            )
+
+
+@frozen
+class Session:
+    """Windows that last as long as events keep coming within ``gap`` of each other.
+
+    An event at t alone is the session [t, t + gap); sessions that overlap are one. An event
+    exactly ``gap`` after the last one starts a new session, since the end is exclusive.
+    """
+
+    gap_ns: int
+
+    def __init__(self, gap: str | int) -> None:
+        object.__setattr__(self, "gap_ns", _positive(gap, "Session: gap"))
+
+
+Assigner: TypeAlias = Tumbling | Sliding | Session
+
+
+def windows_per_event(assigner: Assigner) -> int:
+    """Return how many windows an event is in, at most."""
+    return -(-assigner.size_ns // assigner.slide_ns) if isinstance(assigner, Sliding) else 1
+
+
+@frozen
+class OnWatermark:
+    """Show a window when the watermark reaches its end, and every later change to it."""
+
+
+@frozen
+class OnEveryElement:
+    """Show a window from its first event on, always at its current value."""
+
+
+@frozen
+class OnInterval:
+    """Show open windows each time that the watermark crosses a multiple of ``interval``.
+
+    Event time, not the clock, so that a replay shows the same. What is shown includes the event
+    that made the watermark cross, which counts even if a step drops it; the first watermark of all
+    counts as crossing. From its end on a window behaves as with :class:`OnWatermark`.
+
+    With several inputs, which events a window has at the crossing depends on the order in which
+    the inputs were read, and so do partial results; what is shown from the end on does not.
+    """
+
+    interval_ns: int
+
+    def __init__(self, interval: str | int) -> None:
+        object.__setattr__(self, "interval_ns", _positive(interval, "OnInterval: interval"))
+
+
+@frozen
+class OnCount:
+    """Show a window at every ``count``-th of its events; from its end on as OnWatermark.
+
+    A session that joins others counts the events of all, and is not shown for a multiple that it
+    thereby passes over; a session that grows keeps what it showed until it is shown again.
+    Partial results depend on the order of several inputs, as with :class:`OnInterval`.
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", need_whole("OnCount: count", self.count, 1))
+
+
+Trigger: TypeAlias = OnWatermark | OnEveryElement | OnInterval | OnCount
+
+
+@frozen
+class WindowSpec:
+    """A validated window step.
+
+    lateness_ns: how far behind its input's watermark an event may be and still count.
+    future_ns: how far ahead of it an event may be before it is flagged (and still applied).
+    """
+
+    name: str
+    assigner: Assigner
+    trigger: Trigger
+    lateness_ns: int
+    future_ns: int
+
+
+def window_spec(
+    name: str,
+    assigner: Assigner,
+    *,
+    trigger: Trigger | None = None,
+    lateness: str | int = LATENESS_DEFAULT,
+    future: str | int = FUTURE_TOLERANCE_DEFAULT,
+) -> WindowSpec:
+    """Return the checked form of a ``.window(...)`` step; raises :class:`PlanError`."""
+    if not isinstance(assigner, (Tumbling, Sliding, Session)):
+        raise PlanError(
+            f"assigner must be rp.Tumbling, rp.Sliding or rp.Session, not {shown(assigner)}"
+        )
+    if trigger is not None and not isinstance(
+        trigger, (OnWatermark, OnEveryElement, OnInterval, OnCount)
+    ):
+        raise PlanError(
+            "trigger must be rp.OnWatermark, rp.OnEveryElement, rp.OnInterval or rp.OnCount, not "
+            f"{shown(trigger)}"
+        )
+    late_ns, future_ns = duration_ns(lateness, "lateness"), duration_ns(future, "future")
+    return WindowSpec(name, assigner, trigger or OnWatermark(), late_ns, future_ns)
+
+
+def _positive(span: str | int, what: str) -> int:
+    value_ns = duration_ns(span, what)
+    if value_ns == 0:
+        raise PlanError(f"{what} must be longer than zero, not {shown(span)}")
+    return value_ns

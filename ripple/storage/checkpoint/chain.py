@@ -1,0 +1,58 @@
+"""Checkpoints that hold changes of others: what they need, when to start anew, what to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ripple.storage.checkpoint.format import Checkpoint
+from ripple.storage.fenced import DamagedError
+
+INCREMENTS_MAX_DEFAULT = 8
+_INCREMENTS_SHARE = 0.5  # of the bytes of the checkpoint below them; more are slow to read
+
+
+def chain_of(checkpoint: Checkpoint, present: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Return a checkpoint of everything and its increments, in order, up to ``checkpoint``.
+
+    Raises DamagedError when one of them is not among those ``present``.
+    """
+    named = {one.name: one for one in present}
+    chain = [checkpoint]
+    while (base := chain[-1].base) is not None:
+        below = named.pop(base, None)
+        if below is None:
+            raise DamagedError(f"checkpoint {chain[-1].name} needs {base}, which is missing")
+        chain.append(below)
+    return tuple(reversed(chain))
+
+
+def may_grow(chain: Sequence[Checkpoint], increments_max: int) -> bool:
+    """Tell whether another increment may follow, or everything is to be stored anew."""
+    whole, *increments = chain
+    length_bytes = sum(one.length_bytes for one in increments)
+    is_short = len(increments) < increments_max
+    return is_short and length_bytes <= _INCREMENTS_SHARE * whole.length_bytes
+
+
+def kept(present: tuple[Checkpoint, ...], keep: int) -> tuple[Checkpoint, ...]:
+    """Return those of ``present``, newest first, that are not to be deleted.
+
+    The newest ``keep``, and what they need. Of two or more, one does not need what the newest
+    does, if there is one: a damaged file must not cost all of them.
+    """
+    wanted = list(present[:keep])
+    if keep > 1:
+        wanted += [one for one in present if _root(one, present) != _root(present[0], present)][:1]
+    needed = {link.name for one in wanted for link in _links(one, present)}
+    return tuple(one for one in present if one.name in needed)
+
+
+def _root(checkpoint: Checkpoint, present: Sequence[Checkpoint]) -> str:
+    return _links(checkpoint, present)[0].name
+
+
+def _links(checkpoint: Checkpoint, present: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+    try:
+        return chain_of(checkpoint, present)
+    except DamagedError:
+        return (checkpoint,)

@@ -1,0 +1,9 @@
+"""What can be wrong with a checkpoint."""
+
+from __future__ import annotations
+
+from ripple.core.errors import RippleError
+
+
+class CheckpointError(RippleError):
+    """A checkpoint cannot be written, found or used."""

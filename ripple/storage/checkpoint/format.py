@@ -1,0 +1,247 @@
+"""Checkpoint files: a snapshot as Arrow IPC files that anything can open, and back.
+
+A fold's table is one file, named after the fold, because an Arrow file has one schema and a user
+who opens it wants a table. Its schema's metadata say what it is part of (``ripple.checkpoint``,
+JSON), in which version of this format (``ripple.format``), and carry a checksum over the whole
+file (``ripple.checksum``). Columns: the fold's key, then its accumulators, one row per key.
+
+The file of an increment holds the rows that changed since the checkpoint that ``base`` names, and
+the keys that are no more: between key and accumulators, ``ripple.op`` is 0 for a row as it is now
+and 2 for a key that went, whose accumulators are null. In formats 1 and 2 (of everything, of
+changes), Ripple's own columns had no ``ripple.`` before their names; the engine knows both.
+
+Promise: a version of Ripple reads every format up to its own; tests/data has a file of each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from ripple.engine.snapshots.snapshot import Snapshot
+from ripple.storage.checkpoint.errors import CheckpointError
+from ripple.storage.checkpoint.seal import UNSEALED, seal, sealed_digest
+from ripple.storage.fenced import DamagedError
+
+FORMAT = 3
+RETAINED = "ripple/retained#"  # in the place of a node's key: final rows for the next stage
+
+_UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
+# In the thread that calls: it works beside intake, and to wake others takes longer than it saves.
+_WRITING = pyarrow.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+_READING = pyarrow.ipc.IpcReadOptions(use_threads=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One fold's table: what its file must be. ``object_name`` is in the store."""
+
+    node_key: str
+    object_name: str
+    rows: int
+    length_bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A partition's state at a cut, as the manifest names it.
+
+    name: unique, the owner's epoch first. written_ns: wall clock, for people. The rest as in
+    ``Snapshot``; what is retained is the part RETAINED. base: the checkpoint that the parts are
+    changes of, None if they are everything.
+    """
+
+    name: str
+    pipeline: str
+    topology_hash: str
+    partition: int
+    epoch: int
+    written_ns: int
+    cut: Mapping[str, int]
+    watermarks_ns: Mapping[str, int]
+    counters: Mapping[str, int]
+    digests: Mapping[str, tuple[int, int]]
+    parts: tuple[Part, ...]
+    base: str | None = None
+    nodes: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    stage: int | None = None
+    epochs: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Keys, windows and groups of all folds."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def length_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(part.length_bytes for part in self.parts)
+
+
+def fold_name(node_key: str) -> str:
+    """Return the name that a pipeline gives a fold: a node's key is PIPELINE/.../NAME#DIGEST."""
+    return node_key.rpartition("#")[0].rpartition("/")[2]
+
+
+def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return a checkpoint as JSON has it."""
+    parts = [_own_fields(part) for part in checkpoint.parts]
+    return _own_fields(checkpoint) | {"parts": parts}
+
+
+def checkpoint_of(held: dict[str, Any]) -> Checkpoint:
+    """Return the checkpoint of ``fields_of``, in this release or an earlier one."""
+    digests = {name: (whole, live) for name, (whole, live) in held["digests"].items()}
+    parts = tuple(Part(**part) for part in held["parts"])
+    nodes = tuple(held.get("nodes", ()))  # files written by the first release have none
+    return Checkpoint(**held | {"digests": digests, "parts": parts, "nodes": nodes})
+
+
+def _own_fields(value: Checkpoint | Part) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def encode(
+    snapshot: Snapshot,
+    name: str,
+    epoch: int,
+    written_ns: int,
+    prefix: str = "",
+    *,
+    base: str | None = None,
+) -> tuple[Checkpoint, dict[str, bytearray]]:
+    """Return a checkpoint and its files by object name, which start with ``prefix``.
+
+    base: the checkpoint that a snapshot of changes builds on.
+    Pure and slow (it compresses): call it where nothing waits, such as a thread.
+    """
+    assert (snapshot.since is None) == (base is None), "changes have a base, and only they"
+    about: dict[str, Any] = {
+        "name": name,
+        "base": base,
+        "pipeline": snapshot.pipeline,
+        "topology_hash": snapshot.topology_hash,
+        "partition": snapshot.partition,
+        "epoch": epoch,
+        "written_ns": written_ns,
+        "cut": dict(snapshot.cut),
+        "watermarks_ns": dict(snapshot.watermarks_ns),
+        "counters": dict(snapshot.counters),
+        "digests": dict(snapshot.digests),
+        "nodes": snapshot.nodes,
+        "notes": dict(snapshot.notes),
+        "stage": snapshot.stage,
+        "epochs": dict(snapshot.epochs),
+    }
+    tables = dict(snapshot.tables)
+    if snapshot.retained is not None:
+        tables[RETAINED] = snapshot.retained
+    files: dict[str, bytearray] = {}
+    parts = []
+    for position, (node_key, table) in enumerate(tables.items()):
+        fold = _UNUSUAL.sub("_", fold_name(node_key))
+        object_name = f"{prefix}{name}-{position}-{fold}.arrow"
+        data, digest = encode_file(table, about | {"node_key": node_key})
+        files[object_name] = data
+        parts.append(Part(node_key, object_name, table.num_rows, len(data), digest))
+    return Checkpoint(**about, parts=tuple(parts)), files
+
+
+def decode(
+    checkpoint: Checkpoint, files: Mapping[str, bytes], *, is_verified: bool = True
+) -> Snapshot:
+    """Return the snapshot in files that were read, one of changes if the checkpoint has a base.
+
+    Raises DamagedError, which names the file.
+    """
+    tables = {}
+    for part in checkpoint.parts:
+        data = files[part.object_name]
+        about, table = decode_file(data, part.object_name, part.digest, is_verified=is_verified)
+        if about["node_key"] != part.node_key or table.num_rows != part.rows:
+            raise DamagedError(f"{part.object_name} is not the file that the manifest names")
+        tables[part.node_key] = table
+    return replace(bare(checkpoint), tables=tables, retained=tables.pop(RETAINED, None))
+
+
+def bare(checkpoint: Checkpoint) -> Snapshot:
+    """Return what the manifest alone says: the snapshot with empty tables."""
+    nothing = pa.table({})
+    return Snapshot(
+        pipeline=checkpoint.pipeline,
+        topology_hash=checkpoint.topology_hash,
+        partition=checkpoint.partition,
+        cut=checkpoint.cut,
+        watermarks_ns=checkpoint.watermarks_ns,
+        counters=checkpoint.counters,
+        digests=checkpoint.digests,
+        tables={part.node_key: nothing for part in checkpoint.parts if part.node_key != RETAINED},
+        nodes=checkpoint.nodes,
+        notes=checkpoint.notes,
+        stage=checkpoint.stage,
+        epochs=checkpoint.epochs,
+        since=None if checkpoint.base is None else 0,
+    )
+
+
+def encode_file(table: pa.Table, about: Mapping[str, Any]) -> tuple[bytearray, str]:
+    """Return one sealed file, and its checksum: a table and what it says about itself, as JSON."""
+    about = {**about, "layout_hash": _layout_hash(table)}
+    metadata = {
+        "ripple.format": str(FORMAT),
+        "ripple.checksum": UNSEALED,
+        "ripple.checkpoint": json.dumps(about, sort_keys=True),
+    }
+    sink = pa.BufferOutputStream()
+    schema = table.schema.with_metadata(metadata)
+    with pyarrow.ipc.new_file(sink, schema, options=_WRITING) as writer:
+        writer.write_table(table.replace_schema_metadata(metadata))
+    data = bytearray(sink.getvalue())
+    return data, seal(data)
+
+
+def decode_file(
+    data: bytes, name: str, digest: str | None = None, *, is_verified: bool = True
+) -> tuple[dict[str, Any], pa.Table]:
+    """Return what one file says about itself, and its table.
+
+    Nothing is believed before the checksum is right, and is the manifest's ``digest`` if that is
+    given; ``is_verified`` is False only in tests of the tests. Raises DamagedError, or
+    CheckpointError for a newer format.
+    """
+    if is_verified:
+        _verify(data, name, digest)
+    table = pyarrow.ipc.open_file(pa.BufferReader(data), options=_READING).read_all()
+    table.validate(full=True)
+    metadata = table.schema.metadata
+    version = int(metadata[b"ripple.format"])
+    if version > FORMAT:
+        raise CheckpointError(
+            f"{name} has format {version}, this version of Ripple reads up to {FORMAT}: upgrade it"
+        )
+    about: dict[str, Any] = json.loads(metadata[b"ripple.checkpoint"])
+    return about, table.replace_schema_metadata(None)
+
+
+def _verify(data: bytes, name: str, digest: str | None) -> None:
+    try:
+        own = sealed_digest(data)
+    except DamagedError as error:
+        raise DamagedError(f"{name} is damaged: {error}") from None
+    if digest is not None and own != digest:
+        raise DamagedError(f"{name} is not the file that the manifest names: it was replaced")
+
+
+def _layout_hash(table: pa.Table) -> str:
+    """Return 16 hexadecimal digits that differ wherever columns have other names or types."""
+    columns = [[field.name, str(field.type)] for field in table.schema]
+    return blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,104 @@
+"""What the partitions of a pipeline begin from: nothing, or history that was backfilled.
+
+One object says it for all of them, and whoever is first puts it: the first owner who finds no
+checkpoint, or a backfill whose files are all there. So either every partition begins from history
+or none does, and who has begun from nothing is not overtaken by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ripple.core.errors import LimitError
+from ripple.storage.checkpoint.errors import CheckpointError
+from ripple.storage.checkpoint.format import Checkpoint, checkpoint_of, fields_of
+from ripple.storage.fenced import Entry, decode_entry, object_in
+
+if TYPE_CHECKING:
+    from ripple.world.ports import ObjectStore
+
+NAME = "origin.json"
+BYTES_MAX = 64 << 20
+
+ORIGIN = "origin"
+"""The note of the checkpoints that come after it: the fingerprint of the backfill."""
+
+HISTORY_EPOCH = 0
+"""The epoch of a checkpoint that no owner has written: those of owners are above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What was begun from. backfill: its fingerprint, "" for nothing.
+
+    checkpoints: of history, one for each partition that there is, under HISTORY_EPOCH. Their files
+    are beside those of the partitions, where no owner sweeps.
+    """
+
+    backfill: str = ""
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+    def of(self, partition: int) -> tuple[Checkpoint, ...]:
+        """Return what a partition begins from, nothing or one. Raises CheckpointError."""
+        found = tuple(one for one in self.checkpoints if one.partition == partition)
+        if self.checkpoints and not found:
+            raise CheckpointError(
+                f"history was backfilled into {len(self.checkpoints)} partitions of pipeline "
+                f"{self.checkpoints[0].pipeline!r}, and this is partition {partition}: run it with "
+                "as many, or backfill into another store with --partitions"
+            )
+        return found
+
+
+NOTHING = Origin()
+
+
+class _Content:
+    """Origins as the fields of an entry."""
+
+    def to_fields(self, content: Origin) -> Mapping[str, Any]:
+        return {
+            "backfill": content.backfill,
+            "checkpoints": [fields_of(one) for one in content.checkpoints],
+        }
+
+    def from_fields(self, fields: Mapping[str, Any]) -> Origin:
+        return Origin(fields["backfill"], tuple(map(checkpoint_of, fields["checkpoints"])))
+
+
+_CONTENT = _Content()
+
+
+def folder_of(pipeline: str) -> str:
+    """Return what the names of all objects of a pipeline start with."""
+    if not pipeline:
+        raise CheckpointError("a pipeline without a name has no checkpoints")
+    # Dots tell files from folders in a store on disk.
+    return f"{quote(pipeline, safe='').replace('.', '%2E')}/"
+
+
+async def origin_in(store: ObjectStore, pipeline: str) -> Origin | None:
+    """Return what a pipeline has begun from, None where it has not begun. Raises DamagedError."""
+    name = f"{folder_of(pipeline)}{NAME}"
+    data = await object_in(store, name, length_max=BYTES_MAX)
+    return None if data is None else decode_entry(data, name, _CONTENT).content
+
+
+async def begin(store: ObjectStore, pipeline: str, origin: Origin) -> Origin:
+    """Let a pipeline begin from ``origin``, unless it has begun; return what it has begun from.
+
+    Raises StoreError; then it may be repeated. Raises LimitError for what could not be read back.
+    """
+    name = f"{folder_of(pipeline)}{NAME}"
+    data = Entry(1, origin.backfill, "", origin, _CONTENT).encoded
+    if len(data) > BYTES_MAX:
+        raise LimitError(
+            f"{name} would take {len(data)} bytes, more than {BYTES_MAX}: use fewer partitions"
+        )
+    await store.put_if_absent(name, data)
+    found = await origin_in(store, pipeline)
+    assert found is not None, "an object that was put is there"
+    return found

@@ -1,0 +1,202 @@
+"""A chain of entries in a store, to which at most one writer can add each number.
+
+Entry n+1 is created only where no n+1 exists, by a writer who has seen n; an entry is the whole
+truth. Who finds the next number taken has lost, and reads what is there.
+
+Old entries are deleted. A forgotten name could be created again, by a writer that slept through
+it; so a boundary is made durable before, no entry below it counts, and whoever has created an
+entry looks for the boundary and for newer entries before it believes in it. A chain without entries
+may be told by a boundary from which number on to begin.
+
+Invariants: entries from the boundary to the newest exist; the boundary is at most the newest entry,
+if there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from ripple.core.errors import LimitError
+from ripple.storage.fenced.entry import BYTES_MAX, Content, Entry, decode_entry
+from ripple.storage.fenced.errors import DamagedError, FencedError
+from ripple.storage.fenced.stored import object_in
+from ripple.world.ports import Guards, ObjectStore, all_guards
+
+# Entries behind the newest that stay readable, and as many again before they are deleted at once.
+ENTRIES_KEPT = 8
+NAMES_REMEMBERED = 1024
+
+_NAME = re.compile(r"(\d{16})(\.boundary)?\.json")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """The newest entry that can be read, if any; what was seen on the way to it.
+
+    newest_number: of the newest entry, readable or not; when there is none, one less than the first
+    may have, which is 0 unless somebody has said otherwise.
+    """
+
+    entry: Entry[T] | None
+    newest_number: int
+    damaged: tuple[str, ...]
+
+    def next(self, owner: str, content: T, codec: Content[T]) -> Entry[T]:
+        """Return the entry that would follow; ``owner`` is a nonce of who writes it."""
+        is_last = self.entry is not None and self.entry.number == self.newest_number
+        previous = self.entry.checksum if self.entry is not None and is_last else ""
+        return Entry(self.newest_number + 1, owner, previous, content, codec)
+
+
+class Chain(Generic[T]):
+    """Reads the chain at ``prefix`` in a store, and adds to it."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        prefix: str,
+        codec: Content[T],
+        *,
+        entries_kept: int = ENTRIES_KEPT,
+        guards: Guards = all_guards,
+    ) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.codec = codec
+        self.entries_kept = entries_kept
+        self._guards = guards
+
+    def name_of(self, number: int) -> str:
+        """Return the object name of an entry."""
+        return f"{self.prefix}{number:016d}.json"
+
+    async def numbers(self) -> tuple[int, list[int]]:
+        """Return the boundary, 0 for none, and the numbers of the entries that count, rising."""
+        held = await self._names()
+        boundary = max((number for number, marks in held.values() if marks), default=0)
+        numbers = [number for number, marks in held.values() if not marks and number >= boundary]
+        return boundary, sorted(numbers)
+
+    async def _names(self) -> dict[str, tuple[int, bool]]:
+        """Return the number of each object, and whether it is a boundary."""
+        names = await self.store.list(self.prefix)
+        read = {name: _number_of(name.removeprefix(self.prefix)) for name in names}
+        return {name: one for name, one in read.items() if one is not None}
+
+    async def get(self, number: int) -> Entry[T] | None:
+        """Return an entry, None if there is none. Raises DamagedError."""
+        name = self.name_of(number)
+        data = await object_in(self.store, name, length_max=BYTES_MAX)
+        if data is None:
+            return None
+        entry = decode_entry(data, name, self.codec, is_verified=self._guards("checksum"))
+        if entry.number != number:
+            raise DamagedError(f"{name} is entry {entry.number}: somebody renamed it")
+        return entry
+
+    async def newest(self) -> Reading[T]:
+        """Return the newest entry that can be read; damaged ones are passed over and reported."""
+        boundary, numbers = await self.numbers()
+        damaged = []
+        for number in reversed(numbers):
+            try:
+                entry = await self.get(number)
+            except DamagedError as error:
+                damaged.append(str(error))
+                continue
+            if entry is not None:
+                return Reading(entry, numbers[-1], tuple(damaged))
+        return Reading(None, numbers[-1] if numbers else max(0, boundary - 1), tuple(damaged))
+
+    async def create(self, entry: Entry[T]) -> Entry[T] | None:
+        """Create an entry; return what is there now: it, or another writer's (None if damaged).
+
+        A create that was repeated after a lost reply finds its own earlier success. Raises
+        LimitError for an entry that ``get`` would refuse.
+        """
+        if len(entry.encoded) > BYTES_MAX:
+            raise LimitError(
+                f"{self.name_of(entry.number)} would take {len(entry.encoded)} bytes, more than "
+                f"{BYTES_MAX}: use fewer partitions or workers"
+            )
+        stored = await self.store.put_if_absent(self.name_of(entry.number), entry.encoded)
+        if stored or not self._guards("fence"):
+            return entry
+        try:
+            return await self.get(entry.number)
+        except DamagedError:
+            return None
+
+    async def check_newest(self, entry: Entry[T]) -> None:
+        """Raise FencedError unless ``entry``, just created, counts and is the newest."""
+        if not self._guards("check_newest"):
+            return
+        boundary, numbers = await self.numbers()
+        if entry.number < boundary or numbers[-1:] != [entry.number]:
+            raise FencedError(
+                f"{self.name_of(entry.number)} came too late: the newest entry is "
+                f"{max(numbers, default=boundary)}; somebody else goes on from there"
+            )
+
+    async def problems(self) -> tuple[str, ...]:
+        """Read every entry that counts; return what is wrong with the chain itself."""
+        found = []
+        boundary, numbers = await self.numbers()
+        first, last = min(numbers, default=0), max(numbers, default=0)
+        missing = sorted(set(range(first, last)) - set(numbers))
+        if boundary and numbers and boundary not in numbers:
+            missing.append(boundary)
+        found += [f"{self.name_of(number)} is missing" for number in missing]
+        before: Entry[T] | None = None
+        for number in numbers:
+            try:
+                entry = await self.get(number)
+            except DamagedError as error:
+                found.append(str(error))
+                before = None
+                continue
+            if entry is not None and before is not None and not _fit(before, entry):
+                found.append(f"{self.name_of(number)} does not follow {before.number}")
+            before = entry
+        return tuple(found)
+
+    async def begin_at(self, number: int) -> None:
+        """Let the first entry of a chain that has none have this number, or a higher one."""
+        await self._set_boundary(number)
+
+    async def forget(self, newest: Entry[T]) -> None:
+        """Delete entries that nobody needs, now and then; ``newest`` is an entry of the caller."""
+        boundary, _ = await self.numbers()
+        if newest.number - boundary >= 2 * self.entries_kept:
+            await self._forget_below(newest.number - self.entries_kept)
+
+    async def _set_boundary(self, boundary: int) -> None:
+        mark = self.name_of(boundary).replace(".json", ".boundary.json")
+        await self.store.put_if_absent(mark, b'"no entry below this number counts"\n')
+
+    async def _forget_below(self, boundary: int) -> None:
+        await self._set_boundary(boundary)
+        for name, (number, _) in (await self._names()).items():
+            if number < boundary:
+                await self.store.delete(name)
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def _number_of(name: str) -> tuple[int, bool] | None:
+    """Return an entry's number, and whether its name is that of a boundary; None for others.
+
+    Who looks for the newest entry again and again lists mostly the same names.
+    """
+    match = _NAME.fullmatch(name)
+    return None if match is None else (int(match[1]), bool(match[2]))
+
+
+def _fit(before: Entry[T], entry: Entry[T]) -> bool:
+    """Return False if ``entry`` says that something else stood where ``before`` is."""
+    is_next = before.number == entry.number - 1
+    return not is_next or entry.previous in ("", before.checksum)

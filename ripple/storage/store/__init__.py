@@ -1,0 +1,25 @@
+"""Object stores behind one contract, :class:`ripple.world.ports.ObjectStore`.
+
+opening     one by its place; probe: whether it keeps the promise on which all rests
+disk, memory, s3    where objects lie; s3_settings, s3_errors
+retrying, timed, cached    around any of them
+"""
+
+from __future__ import annotations
+
+from ripple.storage.store.disk import DiskStore
+from ripple.storage.store.errors import StoreRefusedError, UnsafeStoreError
+from ripple.storage.store.memory import MemoryStore
+from ripple.storage.store.retrying import RetryingStore, RetrySettings
+from ripple.storage.store.timed import StoreCall, TimedStore
+
+__all__ = [
+    "DiskStore",
+    "MemoryStore",
+    "RetrySettings",
+    "RetryingStore",
+    "StoreCall",
+    "StoreRefusedError",
+    "TimedStore",
+    "UnsafeStoreError",
+]

@@ -1,0 +1,180 @@
+"""Objects in a folder of a disk."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from contextlib import suppress
+
+from ripple.storage.store.errors import StoreRefusedError
+from ripple.world.errors import StoreError, UnreadableError, is_of_one_file
+from ripple.world.ports import Disk, Guards, Random, all_guards
+
+READS_MAX = 3  # of a file that cannot be read, until it is said
+
+_TEMPORARY = ".tmp-"
+# Of the root of a file system, for its superuser alone.
+_LOST_AND_FOUND = "lost+found"
+
+
+class DiskStore:
+    """Objects as files below a folder of a disk, shared by the processes of one machine.
+
+    An object appears whole or not at all: its data are synced under a temporary name before the
+    file is given its own. The last part of a name has a dot and no part before it has one, which
+    tells files from folders; ValueError otherwise. Raises StoreError for whatever the disk cannot
+    do, with the disk's own error as its cause. Without ``random`` it is for reading only.
+
+    What may take long is done in a thread: the loop has other work.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        random: Random | None = None,
+        folder: str = "",
+        *,
+        guards: Guards = all_guards,
+    ) -> None:
+        self._guards = guards
+        self._disk = disk
+        self._random = random
+        self._folder = folder
+        self._tidied: set[str] = set()
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; return whether this call stored it."""
+        if self._random is None:
+            raise StoreError(f"{name}: the store was opened for reading only", done=False)
+        path = self._path(name)
+        folder = path.rpartition("/")[0]
+        done: bool | None = False
+        temporary = _joined(folder, f"{_TEMPORARY}{self._random.bytes(8).hex()}")
+        try:
+            self._make_tidy(folder)
+            await asyncio.to_thread(self._write, temporary, data)
+            done = None
+            return await asyncio.to_thread(self._name, temporary, path, folder)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreRefusedError(
+                f"{name} cannot be stored: a file stands where {folder} should be: move it away"
+            ) from error
+        except OSError as error:
+            # Not with the temporary name: the same trouble should be told in the same words.
+            why = error.strerror or str(error)
+            where = f" in {folder}" if folder else ""
+            raise StoreError(f"{name} cannot be stored{where}: {why}", done=done) from error
+
+    def _write(self, path: str, data: bytes) -> None:
+        file = self._disk.open(path, exclusive=True)
+        try:
+            file.append(data)
+            file.sync()
+        except OSError:
+            with suppress(OSError):
+                self._disk.remove(path)
+            raise
+        finally:
+            file.close()
+
+    def _name(self, temporary: str, path: str, folder: str) -> bool:
+        """Give a file its own name, unless that is taken; return whether it was not."""
+        try:
+            stored = self._disk.link_absent(temporary, path)
+        finally:
+            with suppress(FileNotFoundError):
+                self._disk.remove(temporary)
+        # Also for an object of others: what a caller knows to exist must not vanish.
+        if self._guards("folder_sync"):
+            self._disk.sync_folder(folder)
+        return stored
+
+    def _make_tidy(self, folder: str) -> None:
+        """Make the folder; the first time, remove what a crash in the middle of a put left.
+
+        Were it another process in the middle of one, that fails and is repeated.
+        """
+        if folder in self._tidied:
+            return
+        self._disk.make_folder(folder)
+        for name in self._disk.list(folder):
+            if name.startswith(_TEMPORARY):
+                with suppress(FileNotFoundError):
+                    self._disk.remove(_joined(folder, name))
+        self._tidied.add(folder)
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none."""
+        try:
+            return await asyncio.to_thread(self._read, self._path(name), length_max)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            why = f"{name} cannot be read: {error.strerror or error}"
+            is_own = is_of_one_file(error) or error.errno == errno.EIO
+            if is_own and self._is_there(name):
+                raise UnreadableError(why) from error
+            raise StoreError(why, done=False) from error
+
+    def _read(self, path: str, length_max: int) -> bytes:
+        """Read a file; what the disk does not give is asked for again, for it may be just now."""
+        for _ in range(READS_MAX - 1):
+            try:
+                return self._disk.read_bytes(path, length_max=length_max)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+        return self._disk.read_bytes(path, length_max=length_max)
+
+    def _is_there(self, name: str) -> bool:
+        """Return whether an object can be seen; where its folder may not be entered, none can."""
+        try:
+            return self._disk.exists(self._path(name))
+        except OSError:
+            return False
+
+    def _names_in(self, folder: str) -> list[str]:
+        names: list[str] = []
+        for part in self._disk.list(_joined(self._folder, folder)):
+            name = _joined(folder, part)
+            if part == _LOST_AND_FOUND:
+                continue
+            if "." not in part:
+                with suppress(NotADirectoryError):  # a file of somebody else's
+                    names += self._names_in(name)
+            elif not part.startswith("."):
+                names.append(name)
+        return names
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        try:
+            names = await asyncio.to_thread(self._names_in, prefix.rpartition("/")[0])
+            return sorted(name for name in names if name.startswith(prefix))
+        except NotADirectoryError as error:
+            raise StoreRefusedError(
+                f"{prefix} cannot be listed: a file stands where its folder should be: move it away"
+            ) from error
+        except OSError as error:
+            raise StoreError(f"{prefix} cannot be listed: {error}", done=False) from error
+
+    async def delete(self, name: str) -> None:
+        """Forget an object."""
+        path = self._path(name)
+        try:
+            self._disk.remove(path)
+            await asyncio.to_thread(self._disk.sync_folder, path.rpartition("/")[0])
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"{name} cannot be deleted: {error}", done=None) from error
+
+    def _path(self, name: str) -> str:
+        folder, _, last = name.rpartition("/")
+        if "." in folder or "." not in last or last.startswith("."):
+            raise ValueError(f"{name!r}: the last part of a name has a dot, those before have none")
+        return _joined(self._folder, name)
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder and name else folder or name

@@ -1,0 +1,147 @@
+"""An object store around another one that repeats what failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ripple.storage.store.errors import StoreRefusedError
+from ripple.world.errors import StoreError, UnreadableError
+from ripple.world.ports import Clock, ObjectStore, Random
+
+T = TypeVar("T")
+
+_MICROSECONDS = 1_000_000
+
+
+STOP_LOOK_S = 1.0  # between two looks whether to stop
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How long to insist: attempts, the seconds for one and for all of them, the first pause.
+
+    Each pause is twice as long as the one before, up to a longest one. An attempt has more time for
+    each byte: one second for so many.
+    """
+
+    attempts_max: int = 5
+    attempt_s: float = 30.0
+    deadline_s: float = 60.0
+    pause_s: float = 0.1
+    pause_s_max: float = 30.0
+    bytes_per_s_min: int = 1 << 20
+
+
+_PATIENT = RetrySettings()
+
+
+class RetryingStore:
+    """Repeats what failed, after growing pauses of random length, until a deadline.
+
+    A put that was repeated after a lost reply answers False to its own success; who needs to know
+    compares what is there. The StoreError of the last attempt is raised, with ``done`` None if any
+    attempt's outcome is unknown. What the store will not do (StoreRefusedError) is not repeated,
+    and nor is the read of one object that nobody can read (UnreadableError). A delete is repeated
+    as by default at most: nobody waits for room.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Clock,
+        random: Random,
+        settings: RetrySettings | None = None,
+        *,
+        failed: Callable[[str], None] = lambda _: None,
+        stop: Callable[[], bool] | None = None,
+    ) -> None:
+        """Repeat for as long as ``settings`` say. failed: is told of each attempt that failed.
+
+        stop: whether to repeat nothing any more, asked after each of them and while one is waited
+        for.
+        """
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self.settings = settings or RetrySettings()
+        self._failed = failed
+        self._stop = stop
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; see the class for repeated puts."""
+        return await self._repeat(
+            lambda: self._store.put_if_absent(name, data), f"put {name}", len(data)
+        )
+
+    async def get(self, name: str, *, length_max: int) -> bytes | None:
+        """Return an object, None if there is none."""
+        return await self._repeat(
+            lambda: self._store.get(name, length_max=length_max), f"get {name}", length_max
+        )
+
+    async def list(self, prefix: str) -> list[str]:
+        """Return the names that start with ``prefix``, sorted."""
+        return await self._repeat(lambda: self._store.list(prefix), f"list {prefix}".rstrip())
+
+    async def delete(self, name: str) -> None:
+        """Forget an object."""
+        limits = _PATIENT if self.settings.deadline_s > _PATIENT.deadline_s else self.settings
+        await self._repeat(lambda: self._store.delete(name), f"delete {name}", settings=limits)
+
+    async def _repeat(
+        self,
+        call: Callable[[], Awaitable[T]],
+        what: str,
+        length_bytes: int = 0,
+        *,
+        settings: RetrySettings | None = None,
+    ) -> T:
+        settings = settings or self.settings
+        attempt_s = settings.attempt_s + length_bytes / settings.bytes_per_s_min
+        ends_ns = self._clock.monotonic_ns() + int(settings.deadline_s * 1e9)
+        unknown = False
+        attempt = 1
+        last: Exception
+        while True:
+            try:
+                async with asyncio.timeout(attempt_s):
+                    return await call()
+            except TimeoutError as error:
+                unknown, last = True, error
+                reason = f"no answer in {attempt_s:.3g} s"
+            except (StoreRefusedError, UnreadableError):
+                raise
+            except StoreError as error:
+                unknown, last = unknown or error.done is None, error
+                reason = str(error)
+            self._failed(f"{what}: {reason}")
+            pause_s = self._pause_s(attempt)
+            late = self._clock.monotonic_ns() + int(pause_s * 1e9) >= ends_ns
+            if attempt == settings.attempts_max or late or self._is_stopped():
+                raise StoreError(
+                    f"{what}: given up after {attempt} attempts: {reason}",
+                    done=None if unknown else False,
+                ) from last
+            await self._pause(pause_s)
+            attempt += 1
+
+    def _is_stopped(self) -> bool:
+        return self._stop is not None and self._stop()
+
+    async def _pause(self, pause_s: float) -> None:
+        if self._stop is None:
+            await self._clock.sleep(pause_s)
+            return
+        while pause_s > 0 and not self._is_stopped():
+            await self._clock.sleep(min(pause_s, STOP_LOOK_S))
+            pause_s -= STOP_LOOK_S
+
+    def _pause_s(self, attempt: int) -> float:
+        """Return between half and all of a pause that doubles with every attempt."""
+        share = 0.5 + self._random.below(_MICROSECONDS) / (2 * _MICROSECONDS)
+        settings = self.settings
+        doublings = min(attempt - 1, 60)
+        return float(min(settings.pause_s * 2**doublings, settings.pause_s_max) * share)

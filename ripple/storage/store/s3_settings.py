@@ -1,0 +1,105 @@
+"""What is to be known of an object store that speaks S3, but for who asks.
+
+Credentials are the business of the usual chain of AWS alone: its variables, its files, the role of
+the machine or the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from ripple.core.settings import Alias, Arguments, Setting, SettingsError, in_force
+
+ADDRESSING = ("auto", "path", "virtual")
+ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse", "aws:fsx")
+
+
+def _setting(name: str, help_text: str, default: str = "") -> Setting:
+    return Setting(name=name, help=help_text, default=default, places=(Alias(f"cluster.{name}"),))
+
+
+S3 = (
+    _setting("s3_endpoint", "http(s)://HOST[:PORT] of a store that speaks S3; none: Amazon's"),
+    _setting("s3_region", "the bucket's region; none: that of the AWS chain"),
+    _setting(
+        "s3_encryption",
+        "how the store encrypts what it keeps: AES256, aws:kms, aws:kms:dsse; none: as it says",
+    ),
+    _setting("s3_kms_key", "the key, where s3_encryption is aws:kms"),
+    _setting(
+        "s3_addressing",
+        "where a bucket's name stands: in the path, in the host (virtual), or auto: in the path "
+        "where an endpoint is given",
+        "auto",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """The settings of ``S3``, without their prefix."""
+
+    endpoint: str = ""
+    region: str = ""
+    encryption: str = ""
+    kms_key: str = ""
+    addressing: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Raise SettingsError for what can never work."""
+        parts = urlsplit(self.endpoint)
+        if "@" in parts.netloc:  # it is not shown: a password may stand there
+            raise SettingsError("s3_endpoint holds a user: credentials come from the AWS chain")
+        if self.endpoint and (parts.scheme not in ("http", "https") or not parts.netloc):
+            raise SettingsError(f"s3_endpoint is {self.endpoint!r}, not http(s)://HOST[:PORT]")
+        if self.addressing not in ADDRESSING:
+            raise SettingsError(
+                f"s3_addressing is {self.addressing!r}, none of {', '.join(ADDRESSING)}"
+            )
+        if self.encryption and self.encryption not in ENCRYPTIONS:
+            raise SettingsError(
+                f"s3_encryption is {self.encryption!r}, none of {', '.join(ENCRYPTIONS)}"
+            )
+        if self.kms_key and not self.encryption.startswith("aws:kms"):
+            raise SettingsError("s3_kms_key is given, but s3_encryption is not aws:kms")
+
+    @classmethod
+    def taken(cls, values: dict[str, Any]) -> Self:
+        """Take what is of ``S3`` out of the values of a process's settings."""
+        return cls(**{one.name.removeprefix("s3_"): values.pop(one.name) for one in S3})
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Return what the variables ``RIPPLE_S3_...`` say. Raises SettingsError."""
+        found = in_force(S3, Arguments({}), environment, {}, section="s3")
+        return cls.taken({name: one.value for name, one in found.items()})
+
+    def as_values(self) -> dict[str, str]:
+        """Return the fields, for another process."""
+        return asdict(self)
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return the bucket and the prefix of ``s3://bucket/prefix``. Raises SettingsError."""
+    bucket, _, prefix = url.removeprefix("s3://").partition("/")
+    prefix = prefix.strip("/")
+    if "@" in url[3:].lstrip("/").partition("/")[0]:  # it is not shown: a secret may stand there
+        raise SettingsError(
+            "the store s3://...@... holds a user: give s3://BUCKET/PREFIX, and "
+            "credentials by the AWS chain, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if not url.startswith("s3://") or not bucket or "//" in prefix:
+        raise SettingsError(f"{url!r} is not s3://bucket or s3://bucket/prefix")
+    return bucket, prefix
+
+
+def is_s3(place: str) -> bool:
+    """Return whether a place is in S3 and no folder.
+
+    One that begins with the scheme is, in any case and also with too few slashes: ``split_url``
+    says what is wrong with it, where a folder of that name would be made in silence.
+    """
+    return place[:3].lower() == "s3:"

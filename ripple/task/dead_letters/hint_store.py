@@ -1,0 +1,150 @@
+"""Where a partition keeps what its next owner must know of: its letters, and what is in flight.
+
+Both lie beside the checkpoints, below ``PIPELINE/PARTITION/`` in their store: letters in a journal
+(``ripple.storage.fenced``), and so what is in flight, where the partition moves from machine to
+machine. A partition that stays on one disk notes that in a file there, which costs no put.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.storage.fenced import FencedError
+from ripple.task.dead_letters.in_flight import problems_in
+from ripple.task.dead_letters.log import letters_in
+from ripple.task.dead_letters.notes import StoreNotes, notes_journal_of
+from ripple.task.dead_letters.queue import (
+    LETTER_BYTES_MAX,
+    StoredLetters,
+    journal_of,
+    with_letters,
+)
+from ripple.world.errors import StoreError
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from ripple.task.dead_letters.notes import NoteFile, Notes
+    from ripple.world.ports import Guards, ObjectStore, Random
+
+# Beyond, one object takes the place of all.
+LETTER_OBJECTS_MAX = 256
+JOURNAL_BYTES_MAX = 2 * LETTER_BYTES_MAX
+
+
+class HintStore:
+    """A place that moves with the partition: whoever owns it next finds what was left there.
+
+    Letters and notes are given without waiting. What takes a network is done by ``flush``, which
+    comes before anything that relies on it: before records are applied that a note names, and
+    before a cut is committed whose letters were written and synced.
+
+    What is damaged or missing costs what was in it and ends no life: ``letters().damage`` says it.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        pipeline: str,
+        partition: int = 0,
+        *,
+        random: Random,
+        notes: NoteFile | None = None,
+        guards: Guards = all_guards,
+    ) -> None:
+        """Touch nothing yet. The store should repeat what fails: see ``RetryingStore``.
+
+        notes: a file for what is in flight; without one it is in the store, and a note costs a put
+        before its records are applied, so that batches should take longer than a put.
+        """
+        self._letter_journal = journal_of(store, pipeline, partition, guards=guards)
+        self._note_journal = notes_journal_of(store, pipeline, partition, guards=guards)
+        self._random = random
+        self._letters = StoredLetters()
+        self._file = notes
+        self._notes = StoreNotes()
+        self._is_open = self._is_to_mend = False
+
+    async def newest_epoch(self) -> int:
+        """Return the epoch of the newest owner, 0 for none; nothing is changed. Raises StoreError.
+
+        It may be above that of a manifest that was lost.
+        """
+        notes = 0 if self._file is not None else await self._note_journal.newest_epoch()
+        return max(notes, await self._letter_journal.newest_epoch())
+
+    async def open(self, epoch: int) -> None:
+        """Become the owner, before ``letters`` and ``notes``, and read what is there.
+
+        Raises FencedError if somebody has become it with this epoch or a higher one; StoreError.
+        """
+        journal = self._letter_journal
+        self._letters = StoredLetters(await journal.open(epoch, self._random), journal.damage)
+        if self._file is None:
+            there = await self._note_journal.open(epoch, self._random)
+            self._notes = StoreNotes(there, self._note_journal)
+        self._is_open = True
+
+    def letters(self) -> StoredLetters:
+        """Return the letters, once."""
+        return self._letters
+
+    def notes(self) -> Notes:
+        """Return the notes of what is in flight, once."""
+        return self._notes if self._file is None else self._file
+
+    def mend(self) -> None:
+        """Let the next flush put one sound object in the place of all, if letters are damaged.
+
+        Once all is replayed: before, the next owner must see which of those that come again are
+        lost.
+        """
+        self._letters.sync()
+        self._is_to_mend = bool(self._letters.damage)
+
+    async def flush(self) -> None:
+        """Let all notes, and the letters up to the last ``sync``, be there for the next owner.
+
+        Raises FencedError when another owner has begun, StoreError.
+        """
+        letters, journal = self._letters, self._letter_journal
+        while (data := letters.next()) is not None:
+            await journal.add(data)
+            letters.passed()
+        await self._notes.flush(self._note_journal)
+        is_long = journal.objects > LETTER_OBJECTS_MAX or journal.length_bytes > JOURNAL_BYTES_MAX
+        if is_long or self._is_to_mend:
+            await journal.add(letters.whole(), is_whole=True)
+            self._is_to_mend = False
+
+    async def close(self) -> None:
+        """Release the place, with what can still be written; closing twice is allowed."""
+        if self._is_open:
+            self._is_open = False
+            self._letters.sync()
+            with suppress(FencedError, StoreError):
+                await self.flush()
+
+
+async def newest_keeper(store: ObjectStore, pipeline: str) -> int:
+    """Return the highest epoch of an owner that has kept letters or notes of a pipeline."""
+    known = 0
+    for named, partition in await with_letters(store):
+        for journal_in in (journal_of, notes_journal_of) if named == pipeline else ():
+            known = max(known, await journal_in(store, pipeline, partition).newest_epoch())
+    return known
+
+
+async def problems_of(
+    store: ObjectStore, pipeline: str, partition: int, notes: NoteFile | None = None
+) -> tuple[str, ...]:
+    """Return what is wrong with a partition's letters and notes; nothing is changed.
+
+    notes: the file of what is in flight, where there may be one. Raises StoreError.
+    """
+    problems = [*(await letters_in(store, pipeline, partition)).damage]
+    journal = notes_journal_of(store, pipeline, partition)
+    for one in (StoreNotes(await journal.read(), journal), notes):
+        if one is not None:
+            problems += problems_in(one)
+    return tuple(problems)

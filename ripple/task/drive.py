@@ -1,0 +1,131 @@
+"""What a partition does with records, whoever brings them: nothing else feeds an engine.
+
+No I/O and no clock: the same entries lead to the same changes and the same refusals, in a plain
+run, in a life, in a simulation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.model.batch import Batch, Marker, Rejected
+from ripple.model.schema.exported import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ripple.engine.machine import Changes, Engine, RejectedRow
+    from ripple.task.dead_letters.suspicion import Range
+
+
+class Suspects(Protocol):
+    """What is known of records that have killed; a function of the lives before."""
+
+    def quarantined(self, name: str) -> Mapping[int, str]:
+        """Return the offsets of input ``name`` that must be skipped, and why."""
+        ...
+
+    def pieces(self, name: str, first_offset: int, next_offset: int) -> list[Range]:
+        """Return the pieces in which to apply these records: one, as long as none is suspect."""
+        ...
+
+
+class Drive:
+    """An engine and what is known of its records."""
+
+    def __init__(self, engine: Engine, suspects: Suspects | None = None) -> None:
+        self.engine = engine
+        self._suspects = suspects
+
+    def apply(self, name: str, entry: Batch | Marker) -> list[Rejected]:
+        """Take in what comes next of input ``name``; return what is refused, in any order.
+
+        Raises InputError for what does not go on at the cut, and what a user's code raises; then
+        the engine is done for.
+        """
+        if isinstance(entry, Marker):
+            self.engine.advance(name, entry.watermark_ns, entry.next_offset)
+            return []
+        if self._suspects is None:
+            return [*entry.rejected, *self.apply_part(name, entry)]
+        rejected, parts = self.parts(name, entry)
+        for _, part in parts:
+            rejected += self.apply_part(name, part)
+        return rejected
+
+    def parts(self, name: str, batch: Batch) -> tuple[list[Rejected], list[tuple[Range, Batch]]]:
+        """Return what is refused of a batch before it is applied, and the pieces to apply in turn.
+
+        For who notes each piece before ``apply_part`` takes it, in order.
+        """
+        assert self._suspects is not None
+        batch = set_aside(batch, self._suspects.quarantined(name))
+        pieces = self._suspects.pieces(name, batch.first_offset, batch.next_offset)
+        parts = [(one, batch if len(pieces) == 1 else part_of(batch, one)) for one in pieces]
+        return [*batch.rejected], parts
+
+    def apply_part(self, name: str, part: Batch) -> list[Rejected]:
+        """Take in a piece; return what the engine refuses of it."""
+        # Without gaps the engine knows them.
+        offsets = part.offsets() if part.rejected or part.row_offsets is not None else None
+        failed = self.engine.apply(name, part.rows, part.next_offset, offsets, len(part.rejected))
+        if part.watermark_ns is not None:
+            self.engine.advance(name, part.watermark_ns, part.next_offset)
+        return refused(part, failed) if failed else []
+
+    def bring_up(self) -> Changes:
+        """Bring the views up to the cut and return what changed since the last time."""
+        return self.engine.stabilize()
+
+    def close(self) -> Changes:
+        """Declare that no input goes on, and return what changed by that: windows end."""
+        self.engine.close()
+        return self.engine.stabilize()
+
+
+def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
+    """Return what the engine refused of a batch as rejected records."""
+    from ripple.connectors.raw_record import raw_of  # noqa: PLC0415 - slow to import, rarely wanted
+
+    offsets = batch.offsets()
+    return [
+        Rejected(int(offsets[bad.row]), None, bad.reason, raw_of(batch.records, bad.row), bad.step)
+        for bad in failed
+    ]
+
+
+def set_aside(batch: Batch, reasons: Mapping[int, str]) -> Batch:
+    """Return the batch with the records at these offsets among the rejected, for these reasons."""
+    chosen = [at for at in reasons if batch.first_offset <= at < batch.next_offset]
+    if not chosen:
+        return batch
+    # slow to import, rarely wanted
+    from ripple.connectors.letter import QUARANTINE  # noqa: PLC0415
+    from ripple.connectors.raw_record import raw_of  # noqa: PLC0415
+
+    offsets = batch.offsets()
+    is_killer = np.isin(offsets, chosen)
+    killers = [
+        Rejected(at, None, reasons[at], raw_of(batch.records, int(row)), QUARANTINE)
+        for row, at in zip(np.flatnonzero(is_killer), offsets[is_killer].tolist(), strict=True)
+    ]
+    rejected = sorted((*batch.rejected, *killers), key=lambda bad: bad.offset)
+    kept = None if batch.row_offsets is None else offsets[~is_killer]
+    left = batch.records.filter(pa.array(~is_killer))
+    return Batch(left, batch.next_offset, tuple(rejected), kept, batch.watermark_ns)
+
+
+def part_of(batch: Batch, piece: Range) -> Batch:
+    """Return the records of a batch that are in ``piece``, which lies within it."""
+    offsets = batch.offsets()
+    first, end = np.searchsorted(offsets, (piece.first_offset, piece.next_offset))
+    rejected = tuple(
+        bad for bad in batch.rejected if piece.first_offset <= bad.offset < piece.next_offset
+    )
+    at = None if batch.row_offsets is None else offsets[first:end]
+    watermark_ns = batch.watermark_ns if piece.next_offset == batch.next_offset else None
+    rows = Part.of_all(batch.rows).slice(first, end - first)
+    return Batch(rows, piece.next_offset, rejected, at, watermark_ns)

@@ -1,0 +1,194 @@
+"""A live partition whose progress is kept: it commits and stores checkpoints when they are due."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.task.restore import notes
+from ripple.task.settings import CommitPace, Pace, StorePace
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from ripple.core.cut import Cut
+    from ripple.task.checkpointing import CheckpointWriter
+    from ripple.task.edges import Publisher
+    from ripple.task.loop import TaskLoop, TaskSpec
+    from ripple.world.ports import World
+
+# A turn is over after its time, or so many batches where no time passes, as in a simulation.
+_BATCHES_PER_TURN = 8
+
+
+class DurableRun:
+    """Goes on with a partition that was restored.
+
+    start: the cut of the first state. origin: the backfill that has made it, "" where it is empty.
+    changes: notes of changes of code, which checkpoints carry on.
+    has_changed: the outputs still show what other code has made,
+    and what it took to go on from there must not be forgotten.
+
+    What comes after a time without anything is committed at once, as is what comes first: whoever
+    reads the outputs has waited. From then on commits keep their interval.
+    """
+
+    def __init__(
+        self,
+        live: TaskLoop,
+        parts: TaskSpec,
+        storing: CheckpointWriter,
+        world: World,
+        *,
+        flush: Callable[[], Awaitable[None]],
+        start: Cut,
+        origin: str,
+        changes: Mapping[str, str],
+        has_changed: bool,
+        is_hasty: bool,
+        is_asked: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin to count the time.
+
+        is_hasty: whoever has killed the last life may do it again. is_asked: whether
+        somebody wants a checkpoint before one is due.
+        """
+        self.live = live
+        self.parts = parts
+        self.clock = world.clock
+        self._flush = flush
+        self._storing = storing
+        self._guards = world.guards
+        self._start = start
+        self._origin = origin
+        self._changes = changes
+        self._has_changed = has_changed
+        self._is_asked = is_asked
+        self._sends: Publisher | None = None
+        settings, now_ns = parts.settings, self.clock.monotonic_ns()
+        self._turn_length_ns = settings.turn_ms * 1_000_000
+        self._turn_ns = now_ns
+        self._batches = 0
+        cut = live.engine.cut
+        self._commits = CommitPace(
+            settings.commit_interval_ns, settings.commit_batches, now_ns, cut, is_hasty=is_hasty
+        )
+        self._stores = StorePace(settings, now_ns, lambda: live.work_ns, is_hasty=is_hasty)
+
+    async def go_live(self) -> None:
+        """Let others follow the partition from now on: what is there is committed again."""
+        self._sends = self.parts.sends
+        if self._sends is not None:
+            self._commits.cut = self.live.engine.cut
+            await self.commit()
+
+    async def keep_replay(self) -> None:
+        """Store a checkpoint when one is due, so that the next life need not replay all this."""
+        now_ns = self.clock.monotonic_ns()
+        self._storing.step()
+        is_due = self._stores.is_due(now_ns)
+        if self._has_changed or self.live.outputs.is_unfinished:
+            return
+        if is_due and not self._storing.is_busy:
+            if not self.live.is_up:
+                await self.live.bring_up()
+            await self.commit()
+            await self._begin_checkpoint()
+            self._stores.begin(now_ns)
+
+    async def keep(self) -> None:
+        """Commit and begin checkpoints when they are due; let others run when the turn is over."""
+        now_ns = self.clock.monotonic_ns()
+        if self._sends is not None:
+            self._sends.offer_uncommitted(self.live.engine)
+        self._storing.step()
+        is_committing = self._is_committing()
+        commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
+        is_committed = self.live.is_committed
+        commit_due = commit_due and not is_committed
+        if self._sends is not None:
+            is_owed = is_committed and self._sends.is_owed
+            commit_due = commit_due or is_owed or self._sends.is_wanted
+        if not self._storing.is_busy and (self._is_asked() or store_due):
+            if self._guards("commit_first"):
+                await self.commit()
+            await self._begin_checkpoint()
+            self._stores.begin(now_ns)
+        elif commit_due and not (is_committing and self._has_room):
+            await self._begin_commit()
+        self._batches += 1
+        is_over = is_committing or self._batches >= _BATCHES_PER_TURN
+        if is_over or now_ns - self._turn_ns >= self._turn_length_ns:
+            await self.clock.sleep(0)
+            self._batches, self._turn_ns = 0, self.clock.monotonic_ns()
+
+    async def wait(self) -> None:
+        """Wait until there may be more, a checkpoint is stored, or something is due."""
+        if self._storing.is_copying:
+            await self.clock.sleep(0)
+            return
+        await self._flush()  # whoever kills it now kills no record's doing
+        now_ns = self.clock.monotonic_ns()
+        is_done = self.live.is_committing or self.live.is_committed
+        paces: list[Pace] = [] if is_done else [self._commits]
+        paces += [] if self._storing.is_busy else [self._stores]
+        due_in_s = [pace.due_in_s(now_ns) for pace in paces]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
+                await self.parts.inputs.more()
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether to go on instead of waiting for a commit that is under way."""
+        return self.live.uncommitted_rows < self.parts.settings.commit_ahead_rows
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was taken in is committed, and no checkpoint is under way."""
+        return self.live.is_committed and not self._storing.is_busy
+
+    async def commit(self) -> None:
+        """Let what was written survive, and followers have it."""
+        await self._begin_commit()
+        await self.live.committed()
+        self._is_committing()
+
+    async def _begin_commit(self) -> None:
+        """Begin to commit what was written, which followers get once that is certain."""
+        await self.live.committed()
+        self._is_committing()
+        self._commits.begin_at(self.live.engine.cut, self.clock.monotonic_ns())
+        await self.live.begin_commit(self.parts.inputs.wake)
+        if self._sends is not None:
+            if self.parts.traces is not None:
+                self.parts.traces.given(self._sends.trace)
+            self._sends.take(self.live.engine)
+        self._is_committing()
+
+    def _is_committing(self) -> bool:
+        """Return whether a commit is under way; where none is, followers get what it had.
+
+        Raises what one that has failed did.
+        """
+        is_committing = self.live.is_committing
+        if self._sends is not None and not is_committing:
+            self._sends.give()
+        return is_committing
+
+    async def store(self) -> None:
+        """Commit, and complete a checkpoint of the present cut."""
+        await self.commit()
+        await self._storing.drain()  # one that was begun while catching up, or in time
+        await self._begin_checkpoint()
+        await self._storing.drain()
+        last = self._storing.last
+        self.live.report.checkpoint = last.name if last else None
+
+    async def _begin_checkpoint(self) -> None:
+        engine, last = self.live.engine, self._storing.last
+        if last is None or dict(last.cut) != engine.cut:
+            kept = await notes(
+                self.parts.inputs, engine.cut, self._start, self._origin, self._changes
+            )
+            self._storing.begin(engine, kept)

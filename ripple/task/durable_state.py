@@ -1,0 +1,451 @@
+"""What makes a partition outlive the processes that work on it, phase by phase.
+
+After a crash at any moment the next life goes on so that every sink holds what it would have held:
+
+- A sink knows the cut that its data reach. A checkpoint is taken only of a cut that all sinks have
+  committed, so it is never ahead of them: it is a cache.
+- A life takes the newest checkpoint that no sink is behind, or the beginning of the log, applies
+  the log up to each sink's cut without writing to it, and compares digests there.
+- Cuts lie on a grid of offsets, and the rows of a cut have an order of their own, so what is
+  written after a crash is what would have been written without it.
+- An earlier life that is still there can change nothing: it holds the lock, or has lost the fence.
+- Where an assignment gives the epoch, nothing is locked: an owner that is frozen would hold it for
+  ever. The manifest's fence and the seals of the outputs shut it out (docs/seals.md). Until its
+  outputs are opened by the next one an owner goes on: what takes long is done before that.
+
+Each phase is made of the one before, so that none can be entered too early: Claimed, Opened,
+Restoration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ripple.connectors.commit_group import PreparedGroup, looked_at
+from ripple.core.events import DeadLettersLost, EntriesLost, Restored, Stabilized, Started
+from ripple.storage.checkpoint.checkpoints import prefix_of
+from ripple.task.checkpointing import CheckpointWriter
+from ripple.task.dead_letters.hint_store import HintStore
+from ripple.task.dead_letters.in_flight import InFlight
+from ripple.task.dead_letters.log import DeadLetterLog
+from ripple.task.dead_letters.notes import NoteFile, in_flight_path
+from ripple.task.drive import Drive
+from ripple.task.durable_run import DurableRun
+from ripple.task.loop import TaskLoop
+from ripple.task.outputs import Outputs
+from ripple.task.replay import CatchUp, Replay
+from ripple.task.restore import (
+    StartingPoint,
+    changed,
+    check_holders,
+    first_cut,
+    holders,
+    let_go,
+    origin_of,
+    restore,
+)
+from ripple.task.standby import StandbyState
+
+if TYPE_CHECKING:
+    from ripple.connectors.endings import Endings
+    from ripple.core.cut import Cut
+    from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
+    from ripple.task.loop import TaskSpec
+    from ripple.world.ports import World
+
+_REPLAY = Replay()
+
+
+async def _nothing() -> None:
+    return None
+
+
+class DurableState:
+    """Where one partition's state is kept, and how it is come back to.
+
+    Many may be at work in one process: what they hold is named by pipeline and partition.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        world: World,
+        *,
+        epoch: int | None = None,
+        place: HintStore | None = None,
+        is_remote: bool | None = None,
+        is_next: Callable[[int], bool] = lambda _: False,
+        ready: Callable[[], Awaitable[StandbyState | None]] = _nothing,
+        is_handed_over: bool = False,
+        has_survived: bool = False,
+        parks: Callable[[], bool] = lambda: False,
+        catch_up: CatchUp = _REPLAY,
+        rebuild: Collection[str] = (),
+        holder: str = "a run",
+    ) -> None:
+        """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
+
+        epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
+        needed. None takes the next one. is_next: whether an owner of an epoch is the one to whom
+        the assignment gives the partition: until it has opened the outputs, too, this one goes on
+        without checkpoints. is_remote: nothing is on the world's disk; by default with
+        ``epoch``. Else there is a lock, which one life holds. place: of letters and of what is in
+        flight; by default in the store of the checkpoints, and the latter on that disk. ready:
+        asked right before the outputs open, for what a follower has got ready; nothing is restored
+        where it fits. is_handed_over: whether the owner before is there until then, and has not
+        died. has_survived: whether the life before was in this process, and the notes of what was
+        in flight are its own. parks: asked at the end whether to store no checkpoint, since the
+        next life has ``left``. rebuild: folds that may be computed from the log's first record.
+        holder: who runs it, for people.
+        """
+        self.partition = checkpoints.partition
+        self.checkpoints = checkpoints
+        self.world = world
+        self._epoch = epoch
+        self._is_remote = epoch is not None if is_remote is None else is_remote
+        self.catch_up = catch_up
+        self.is_next = is_next
+        self.rebuild = rebuild
+        self.place = place
+        self.ready = ready
+        self.is_handed_over = is_handed_over
+        self.has_noted = has_survived
+        """Whether the last notes of what is in flight that are there are by this process."""
+        self.parks = parks
+        self.left: StandbyState | None = None
+        """What a life that has ended has left, as a follower would."""
+        self.holder = holder
+        self._is_asked = False
+
+    def ask_for_checkpoint(self) -> None:
+        """Let a checkpoint be begun after the next batch, or as soon as the life is woken."""
+        self._is_asked = True
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a checkpoint was asked for that was not begun yet."""
+        return self._is_asked
+
+    def take_asked(self) -> bool:
+        """Return whether one was asked for since this was called last."""
+        was_asked, self._is_asked = self._is_asked, False
+        return was_asked
+
+    @asynccontextmanager
+    async def keeping(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
+        """Become the owner, open everything, restore; see Keeping."""
+        claimed = await self.claim(parts, endings)
+        opened = await claimed.open(endings)
+        async with opened.answered_for():
+            restoration = await opened.restore()
+            try:
+                yield restoration
+            except GeneratorExit:  # nothing runs any more that could be waited for
+                raise
+            except BaseException:
+                await restoration.live.abandon()
+                raise
+            finally:
+                self.left = restoration.left
+
+    async def claim(self, parts: TaskSpec, endings: Endings) -> Claimed:
+        """Shut out every life before, once nothing refuses that can be asked before.
+
+        Raises DiskLockedError, FencedError, OutputError and OSError.
+        """
+        world, plan = self.world, parts.plan
+        if not self._is_remote:
+            folder = prefix_of(plan.name, self.partition).rstrip("/")
+            world.disk.make_folder(folder)
+            endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
+        # Whoever is refused has changed nothing.
+        endings.add(parts.outputs.close)
+        known = await looked_at(parts.outputs, self._epoch)
+        place = self.open_place(plan.name)
+        if self._epoch is None:  # an epoch that is given is refused by the place as it opens
+            known = max(known, await place.newest_epoch())
+        owner = await self.checkpoints.claim(
+            world.clock, world.random, epoch=self._epoch, above=known, keep=parts.settings.keep
+        )
+        parts.tell(Started(plan.name, self.partition, owner.epoch))
+        if owner.damaged:
+            parts.tell(EntriesLost(owner.damaged))
+        return Claimed(self, parts, owner, await self.checkpoints.begin(), place)
+
+    def open_place(self, pipeline: str) -> HintStore:
+        """Return where letters and notes are."""
+        world = self.world
+        if self.place is not None:
+            return self.place
+        path = in_flight_path(pipeline, self.partition)
+        return HintStore(
+            self.checkpoints.store,
+            pipeline,
+            self.partition,
+            random=world.random,
+            notes=None if self._is_remote else NoteFile(world.disk, path),
+            guards=world.guards,
+        )
+
+    def open_letters(self, parts: TaskSpec, place: HintStore) -> DeadLetterLog:
+        """Open the partition's dead letters."""
+        found = DeadLetterLog(
+            place.letters(),
+            pipeline=parts.plan.name,
+            version=parts.plan.topology_hash,
+            clock=self.world.clock,
+            guards=self.world.guards,
+        )
+        if found.damage:
+            parts.tell(DeadLettersLost(found.damage))
+        return found
+
+    def open_in_flight(
+        self, parts: TaskSpec, place: HintStore, letters: DeadLetterLog, shown: Cut
+    ) -> InFlight:
+        """Read what the lives before left; shown: what an output shows. See InFlight."""
+        found = InFlight(
+            place.notes(),
+            version=parts.plan.topology_hash,
+            shown=shown,
+            is_calm=self._is_remote,
+            has_survived=self.is_handed_over or self.has_noted,
+            lettered=letters.quarantined,
+            tell=parts.tell,
+        )
+        for event in found.remarks():
+            parts.tell(event)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Nobody else is the owner any more. listed: the checkpoints that count, newest first."""
+
+    keeper: DurableState
+    parts: TaskSpec
+    owner: Owner
+    listed: tuple[Checkpoint, ...]
+    place: HintStore
+
+    async def open(self, endings: Endings) -> Opened:
+        """Open what is read and written. Raises OutputError, InputError and OSError."""
+        keeper, parts = self.keeper, self.parts
+        world = keeper.world
+        place = self.place
+        endings.add(place.close)
+        await place.open(self.owner.epoch)
+        letters = keeper.open_letters(parts, place)
+        endings.add(parts.outputs.close)
+        # From here on nobody else commits: what can be done before has been.
+        endings.add(parts.inputs.close)
+        if isinstance(parts.outputs, PreparedGroup):
+            await parts.outputs.prepare()
+        warm = await keeper.ready()
+        standings = await parts.outputs.open(self.owner.epoch, parts.tell)
+        if parts.lanes is not None:
+            endings.add(parts.lanes.close)
+            of_lanes = await parts.lanes.open(self.owner.epoch, standings)
+            standings = {**standings, **of_lanes}
+        check_holders(self.listed, standings)
+        has_committed = any(one.committed for one in standings.values())
+        start = await first_cut(self.listed, has_committed, parts.inputs)
+        outputs = Outputs(
+            parts.outputs,
+            standings,
+            start,
+            world.guards,
+            parts.tell,
+            plan=parts.plan,
+            lanes=parts.lanes,
+        )
+        shown = outputs.stops[-1] if outputs.stops else start
+        in_flight = keeper.open_in_flight(parts, place, letters, shown)
+        endings.add(in_flight.close)
+        if in_flight.is_careful:
+            in_flight.limit((await parts.inputs.bounds())[1])
+        storing = CheckpointWriter(
+            self.owner,
+            parts.settings.snapshot_rows,
+            world.executor,
+            parts.tell,
+            parts.inputs.wake,
+            now_ns=world.clock.monotonic_ns,
+            outlives=lambda epoch: bool(standings) and keeper.is_next(epoch),
+            stored=partial(let_go, parts.inputs),
+        )
+        opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)
+        if not keeper.is_handed_over or in_flight.newly_quarantined:
+            await opened.flush()  # else with the first commit
+        return opened
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """All is open, and how far each output is is known. start: the cut of the first state."""
+
+    claimed: Claimed
+    start: Cut
+    outputs: Outputs
+    place: HintStore
+    letters: DeadLetterLog
+    in_flight: InFlight
+    storing: CheckpointWriter
+    warm: StandbyState | None
+
+    @asynccontextmanager
+    async def answered_for(self) -> AsyncIterator[None]:
+        """Note how the life ends, for the next one."""
+        try:
+            yield
+        except BaseException as error:
+            await self.storing.abandon()
+            self.in_flight.ended(error)
+            raise
+        self.in_flight.idle()
+        self.in_flight.ended()
+
+    async def flush(self) -> None:
+        """Put notes, and letters up to the last sync of theirs, where the next life finds them."""
+        await self.place.flush()
+        self.claimed.keeper.has_noted = True
+
+    async def restore(self) -> Restoration:
+        """Take the state from which every output's next change can be computed."""
+        keeper, parts = self.claimed.keeper, self.claimed.parts
+        world, in_flight = keeper.world, self.in_flight
+        warm = self.warm
+        if (
+            warm is not None
+            and warm.quarantine == in_flight.quarantine
+            and self.outputs.accepts(warm.engine.cut)
+        ):
+            engine, base = warm.engine, StartingPoint(None, warm.engine.cut, (), frozenset())
+        else:
+            engine, base = await restore(
+                parts.plan,
+                keeper.checkpoints,
+                self.claimed.listed,
+                self.outputs,
+                parts.inputs,
+                executor=world.executor,
+                start=self.start,
+                rebuild=keeper.rebuild,
+                staged=parts.staged,
+                make=parts.engine,
+            )
+        if base.checkpoint is not None:
+            listed = self.claimed.listed
+            let_go(parts.inputs, listed[listed.index(base.checkpoint) :])
+        if parts.division is not None:
+            engine.expect(parts.division)
+        self.storing.last = None if base.changed else base.checkpoint
+        self.letters.begin(engine.cut)
+        in_flight.resume(engine.cut)
+        await self.outputs.look_back(base.changed, is_replayed=base.checkpoint is None)
+        self.outputs.begin(engine, base.changed)
+        live = TaskLoop(
+            Drive(engine, in_flight),
+            parts,
+            self.outputs,
+            self.letters,
+            in_flight,
+            flush=self.flush,
+            guards=world.guards,
+            now_ns=world.clock.monotonic_ns,
+        )
+        kept = DurableRun(
+            live,
+            parts,
+            self.storing,
+            world,
+            flush=self.flush,
+            start=self.start,
+            origin=origin_of(self.claimed.listed),
+            changes=changed(
+                self.claimed.listed,
+                base,
+                self.outputs.stops[-1] if self.outputs.stops else self.start,
+            )
+            | holders(self.outputs.standings),
+            has_changed=bool(base.changed),
+            is_hasty=in_flight.was_killed,
+            is_asked=keeper.take_asked,
+        )
+        return Restoration(self, base, live, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """There is an engine, which the outputs may be ahead of; from ``catch_up`` on it goes on."""
+
+    opened: Opened
+    base: StartingPoint
+    live: TaskLoop
+    kept: DurableRun
+
+    async def catch_up(self) -> bool:
+        """Come to where what is new begins; return False if somebody asked to stop before."""
+        opened, base, kept = self.opened, self.base, self.kept
+        parts, clock, engine = opened.claimed.parts, kept.clock, self.live.engine
+        began_ns, before = clock.monotonic_ns(), engine.counters.consumed
+        if not await opened.claimed.keeper.catch_up.run(kept):
+            return False
+        parts.tell(Stabilized(engine, 0))
+        last = base.checkpoint
+        if last is None and not base.passed_over:  # what a follower has is beyond the newest
+            last = next(iter(opened.claimed.listed), None)
+        restored = Restored(
+            None if base.checkpoint is None else base.checkpoint.name,
+            base.start,
+            engine.cut,
+            base.passed_over,
+            engine.counters.consumed - before,
+            (clock.monotonic_ns() - began_ns) / 1e9,
+            engine.digest,
+            None if last is None else last.written_ns,
+        )
+        parts.report.restored = restored
+        parts.tell(restored)
+        await parts.inputs.open(engine.cut, parts.settings.batch_rows)
+        # A later life must find the state of this code, or where the beginning was; or it may be
+        # killed like the last one, while the views are brought up to date for the first time.
+        if (
+            base.changed
+            or (any(opened.start.values()) and opened.start == engine.cut)
+            or (restored.events and opened.in_flight.was_killed_stabilizing)
+        ):
+            await kept.store()
+        opened.place.mend()
+        await kept.go_live()
+        return True
+
+    async def keep(self) -> None:
+        """Commit and begin checkpoints when they are due; let others run."""
+        await self.kept.keep()
+
+    async def wait(self) -> None:
+        """Wait for more, or until something is due."""
+        await self.kept.wait()
+
+    async def finish(self) -> None:
+        """Commit, and store a checkpoint unless the state itself is gone on with."""
+        if self.opened.claimed.keeper.parks():
+            await self.kept.commit()
+        else:
+            await self.kept.store()
+
+    @property
+    def left(self) -> StandbyState | None:
+        """The state that another life may go on with, None where only a checkpoint will do.
+
+        Lanes have taken from it what they may not have written.
+        """
+        live, parts = self.live, self.opened.claimed.parts
+        if not live.is_whole or parts.lanes is not None:
+            return None
+        return StandbyState(live.engine, self.opened.in_flight.quarantine)

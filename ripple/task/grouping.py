@@ -1,0 +1,82 @@
+"""Which outputs of a partition are committed together: what their places say."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ripple.connectors.commit_group import Groups, SinkGroup
+from ripple.connectors.connector import Grouping
+from ripple.connectors.installed import load
+from ripple.connectors.locate import look_at, open_sink
+from ripple.connectors.registry import find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ripple.connectors.commit_group import ReadableGroup
+    from ripple.connectors.connector import Carried, Part
+    from ripple.model.pipeline.plan import Plan
+    from ripple.world.ports import Executor
+
+
+def commit_interval_ns(places: Iterable[str]) -> int:
+    """Return how often outputs at places are committed where nobody says."""
+    uses = [find(place, "continued_sink").use for place in places]
+    return min((use.commit_interval_ms for use in uses), default=1000) * 1_000_000
+
+
+def group_at(
+    places: Mapping[str, str],
+    plan: Plan,
+    executor: Executor,
+    *,
+    source: str | None = None,
+    epoch: int | None = None,
+    part: Part | None = None,
+    stage: int | None = 0,
+    carried: Carried | None = None,
+    waits: bool = True,
+) -> ReadableGroup:
+    """Return the outputs of a partition at places that a restarted run goes on with.
+
+    Files and logs are committed each by itself, and before those that are committed together.
+    source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried,
+    waits: see Grouping. Raises OutputError and ConnectorError.
+    """
+    sinks: dict[str, str] = {}
+    groups: dict[str, dict[str, str]] = {}
+    openers = {}
+    for output, place in places.items():
+        found = find(place, "continued_sink")
+        if found.use.is_group:
+            groups.setdefault(found.connector.scheme, {})[output] = found.path
+            openers[found.connector.scheme] = found
+        else:
+            sinks[output] = place
+    carrier = None if carried is None else find(carried.place, "continued_sink")
+    if carrier is not None:
+        groups.setdefault(carrier.connector.scheme, {})
+        openers[carrier.connector.scheme] = carrier
+    alone = SinkGroup(
+        {
+            name: partial(open_sink, place, plan, name, continues=True, epoch=epoch, part=part)
+            for name, place in sinks.items()
+        },
+        executor,
+        looks=[
+            look
+            for name, place in sinks.items()
+            if (look := look_at(place, plan, name, epoch=epoch, part=part)) is not None
+        ],
+        waits=waits,
+    )
+    if not groups:
+        return alone
+    together: list[ReadableGroup] = []
+    for scheme, paths in groups.items():
+        connector, use = openers[scheme].connector, openers[scheme].use
+        carries = carrier is not None and carrier.connector.scheme == scheme
+        asked = Grouping(plan, part, stage, source, carried if carries else None, waits)
+        together.append(load(scheme, connector.package, use.opens)(paths, asked))
+    return Groups([alone, *together]) if sinks or len(together) > 1 else together[0]

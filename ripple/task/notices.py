@@ -1,0 +1,56 @@
+"""What is not plainly in a result, told when it first appears and whenever it has doubled.
+
+So whoever follows a life hears of it while it goes on, in few lines however often it happens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ripple.core.events import FromFuture, RecordsRefused, Uncomputable, VeryLate
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ripple.core.events import Tell
+    from ripple.engine.machine import Counters
+    from ripple.engine.machine.partition import Partition
+
+
+class ExceptionNotices:
+    """What one life has told of its partition's exceptions."""
+
+    def __init__(self, tell: Tell, known: Counters) -> None:
+        """Begin with what was counted before this life."""
+        self._tell = tell
+        self._before = {FromFuture: known.future, VeryLate: known.very_late}
+        self._told: dict[Hashable, int] = {}
+        self._refused: Counter[str] = Counter()
+
+    def look(self, engine: Partition) -> None:
+        """Tell what has come since this was called last. engine: with its views up."""
+        counters = engine.counters
+        for kind, total in ((FromFuture, counters.future), (VeryLate, counters.very_late)):
+            count = total - self._before[kind]
+            if self._is_news(kind, count):
+                self._tell(kind(count))
+        for fold, count in engine.uncomputable_counts.items():
+            if self._is_news((Uncomputable, fold), count):
+                found = engine.uncomputable[fold]
+                first = next(iter(found.rows), None)
+                why = ((), "", "") if first is None else (first.key, first.step, first.reason)
+                self._tell(Uncomputable(fold, found.count, found.final, *why))
+
+    def refused(self, name: str, count: int, cause: str) -> None:
+        """Take notice of records that became dead letters. cause: of the last one."""
+        self._refused[name] += count
+        if self._is_news((RecordsRefused, name), self._refused[name]):
+            self._tell(RecordsRefused(name, self._refused[name], cause))
+
+    def _is_news(self, what: Hashable, count: int) -> bool:
+        """Return whether it is the first, or twice as many as were told of; note that."""
+        if not count or count < 2 * self._told.get(what, 0):
+            return False
+        self._told[what] = count
+        return True

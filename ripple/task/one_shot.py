@@ -1,0 +1,126 @@
+"""A plain run: a life that nobody goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ripple.connectors.inputs import NO_ORIGINALS
+from ripple.core.causes import Causes
+from ripple.core.errors import InputError
+from ripple.core.events import Started
+from ripple.engine.machine import Engine
+from ripple.task.drive import Drive
+from ripple.task.loop import TaskLoop, TaskSpec
+from ripple.task.outputs import Outputs
+
+if TYPE_CHECKING:
+    from ripple.connectors.dead_letter import DeadLetters
+    from ripple.connectors.endings import Endings
+    from ripple.connectors.inputs import Original
+    from ripple.model.batch import Batch, Rejected
+
+T = TypeVar("T")
+
+
+class EphemeralState:
+    """The keeper of a run that keeps nothing: the outputs commit once, at the end."""
+
+    def __init__(self, open_letters: Callable[[], OneShotLetters]) -> None:
+        """Take what opens the place for refused records, once the outputs are open."""
+        self._open_letters = open_letters
+
+    @asynccontextmanager
+    async def keeping(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[OneShotRun]:
+        """Begin with nothing; see Keeping."""
+        plan, inputs = parts.plan, parts.inputs
+        endings.add(inputs.close)
+        engine = Engine(plan, inputs=inputs.names, start=getattr(inputs, "start", {}))
+        parts.tell(Started(plan.name, engine.partition, None))
+        standings = await parts.outputs.open(None, parts.tell)
+        endings.add(parts.outputs.close)
+        letters = self._open_letters()
+        endings.add(letters.close)
+        outputs = Outputs(
+            parts.outputs, standings, engine.cut, _all_guards, parts.tell, plan=parts.plan
+        )
+        await inputs.open(engine.cut, parts.settings.batch_rows)
+        yield OneShotRun(TaskLoop(Drive(engine), parts, outputs, letters, guards=_all_guards))
+
+
+class OneShotRun:
+    """A plain run under way; nothing is due before its end."""
+
+    def __init__(self, live: TaskLoop) -> None:
+        self.live = live
+
+    async def catch_up(self) -> bool:
+        """Do nothing: all is new."""
+        return True
+
+    async def keep(self) -> None:
+        """Do nothing."""
+
+    async def wait(self) -> None:
+        """Do nothing: its input never waits."""
+
+    async def finish(self) -> None:
+        """Let all windows end, and commit."""
+        await self.live.close()
+        await self.live.commit()
+
+
+class OneShotLetters:
+    """Refused records of one source, under its own name or its inputs', in a place for people.
+
+    strict: the first one ends the run, with an InputError that names it.
+    """
+
+    def __init__(self, letters: DeadLetters, source_name: str | None, *, strict: bool) -> None:
+        self.counts = Causes()
+        self._letters = letters
+        self._source_name = source_name
+        self._strict = strict
+
+    def write(
+        self,
+        name: str,
+        rejected: Iterable[Rejected],
+        batch: Batch,  # noqa: ARG002 - likewise
+        originals: Mapping[int, Original] = NO_ORIGINALS,  # noqa: ARG002 - likewise
+    ) -> None:
+        """Count and keep; raises OutputError, which names the target."""
+        kept = [*rejected][: 1 if self._strict else None]
+        for bad in kept:
+            self.counts.add(bad.cause)
+        source = self._source_name or name
+        self._letters.write(source, kept)
+        if self._strict:
+            raise InputError(f"{source}, {kept[0].place}: {kept[0].cause}")
+
+    def sync(self) -> None:
+        """Do nothing: the place is complete at the end, whatever becomes of the run."""
+
+    def close(self) -> None:
+        """Complete the place."""
+        self._letters.close()
+
+
+def at_once(life: Coroutine[Any, Any, T]) -> T:
+    """Run what never waits, such as a plain life, to its end.
+
+    It needs no event loop, so one that is running, as in a notebook, is not in its way.
+    """
+    try:
+        life.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    life.close()
+    raise RuntimeError("a run that never waits has waited")
+
+
+# The one of ripple.world, without the event loop that importing that room brings in.
+def _all_guards(_safeguard: str) -> bool:
+    return True

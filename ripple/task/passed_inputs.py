@@ -1,0 +1,73 @@
+"""Inputs that pass on what is asked of them, for those that change some of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.inputs import NO_ORIGINALS, KeepingInputs, OriginalInputs, keyed_by
+from ripple.core.tracing import TracedInputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ripple.connectors.inputs import Inputs, Original
+    from ripple.core.cut import Cut
+
+
+class PassedInputs:
+    """What all inputs are asked for, and what only some can; whoever wraps them does the rest."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, in the order in which they were declared."""
+        return self._inputs.names
+
+    @property
+    def keyed_by(self) -> tuple[str, ...] | None:
+        """By which fields they are divided among their partitions; see ``keyed_by``."""
+        return keyed_by(self._inputs)
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end; see Inputs."""
+        return await self._inputs.bounds()
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the inputs reach ``cut``; see Inputs."""
+        await self._inputs.check(cut, identities)
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that tells what was read up to ``cut``; see Inputs."""
+        return await self._inputs.identities(cut)
+
+    async def sync(self) -> None:
+        """Make durable what was read, before a cut that includes it is stored."""
+        await self._inputs.sync()
+
+    async def close(self) -> None:
+        """Release what was opened; closing twice is allowed."""
+        await self._inputs.close()
+
+    # --- what only some inputs can ---
+
+    def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
+        """Return records of the last batch of input ``name``, by offset; see OriginalInputs."""
+        held = self._inputs
+        return held.originals(name, offsets) if isinstance(held, OriginalInputs) else NO_ORIGINALS
+
+    def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
+        """Let go what no checkpoint needs; see KeepingInputs."""
+        if isinstance(self._inputs, KeepingInputs):
+            self._inputs.stored(checkpoints)
+
+    def trace(self) -> None:
+        """Keep the contexts of what is read from the next ``open`` on; see TracedInputs."""
+        if isinstance(self._inputs, TracedInputs):
+            self._inputs.trace()
+
+    def contexts(self, name: str, next_offset: int) -> list[str]:
+        """Return those of the records before an offset; see TracedInputs."""
+        held = self._inputs
+        return held.contexts(name, next_offset) if isinstance(held, TracedInputs) else []

@@ -1,0 +1,63 @@
+"""How a life comes from a restored state to the cut that its outputs hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ripple.connectors.inputs import Signal
+from ripple.core.events import Replaying
+
+if TYPE_CHECKING:
+    from ripple.core.cut import Cut
+    from ripple.task.durable_run import DurableRun
+
+
+class CatchUp(Protocol):
+    """A strategy; what is applied is muted for the outputs that hold it already."""
+
+    async def run(self, kept: DurableRun) -> bool:
+        """Come to all of ``kept.live.outputs.stops``; return False if told to stop before."""
+        ...
+
+
+class Replay:
+    """Reads again, from a log that still has it, what the outputs already hold."""
+
+    async def run(self, kept: DurableRun) -> bool:
+        """Replay to one stop after the other; see CatchUp."""
+        for stop in kept.live.outputs.stops:
+            await kept.parts.inputs.check(stop, {})
+            if not await self._replay_to(stop, kept):
+                return False
+        return True
+
+    async def _replay_to(self, stop: Cut, kept: DurableRun) -> bool:
+        """Go to ``stop``: at once while nobody is shown anything, else in the steps of a life.
+
+        Views with windows are brought up on the way, so that windows that are over are freed as
+        they were in the life that is repeated.
+        """
+        live, parts = kept.live, kept.parts
+        plan, settings = parts.plan, parts.settings
+        is_shown = live.outputs.is_behind
+        frees = plan.folds[0].window is not None
+        rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(plan)
+        await parts.inputs.open(live.engine.cut, rows, stop)
+        while (found := parts.inputs.next(live.engine.cut)) is not Signal.ENDED:
+            if found is Signal.WAITING:
+                if parts.stop():
+                    return False
+                await parts.inputs.more()
+                continue
+            await live.apply(*found)
+            if is_shown or frees:
+                await live.bring_up()
+            await kept.keep_replay()
+            live.watch()
+            parts.tell(Replaying(live.engine.cut, stop))
+            await kept.clock.sleep(0)
+            if parts.stop():
+                return False
+        if not live.is_up:
+            await live.bring_up()
+        return True

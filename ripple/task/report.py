@@ -1,0 +1,50 @@
+"""What a run did, in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ripple.core.events import Restored
+    from ripple.engine.machine import Counters, Uncomputable
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did; a run that goes on after a crash counts what it did itself.
+
+    stabilizations: one per batch, and one more if windows closed when the input ended.
+    watermark_ns: of the events, before the input was declared at its end.
+    consumed: records of all lives, each of which was applied, is very late or was rejected.
+    mildly_late, future: how many of those applied were. rejected: the others that this run kept or
+    counted, by step and reason; letters: the file that has them, None if they were only counted or
+    are kept with the checkpoints. uncomputable: per fold that has some, the rows that are absent at
+    the end because they cannot be computed.
+    events: records and markers of this run, those that it replayed left out. restored: None until
+    it has caught up, and where nothing is kept. checkpoint: the last one.
+    """
+
+    stabilizations: int = 0
+    rows_out: int = 0
+    watermark_ns: int = 0
+    consumed: int = 0
+    applied: int = 0
+    mildly_late: int = 0
+    very_late: int = 0
+    future: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    letters: str | None = None
+    uncomputable: Mapping[str, Uncomputable] = field(default_factory=dict)
+    events: int = 0
+    commits: int = 0
+    restored: Restored | None = None
+    checkpoint: str | None = None
+
+    def count(self, counters: Counters) -> None:
+        """Take over what the engine has counted."""
+        self.consumed, self.applied = counters.consumed, counters.applied
+        self.mildly_late, self.very_late = counters.mildly_late, counters.very_late
+        self.future = counters.future

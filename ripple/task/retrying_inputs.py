@@ -1,0 +1,133 @@
+"""Inputs whose server may go away: a life waits for them, and goes on as a restarted one would."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING
+
+from ripple.connectors.inputs import Signal
+from ripple.core.errors import InputAwayError, InputError
+from ripple.core.events import InputBack, InputWaits, Tell, untold
+from ripple.task.passed_inputs import PassedInputs
+
+if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
+
+PAUSE_S, PAUSE_S_MAX = 0.1, 30.0
+STEADY_S = 5.0  # who was back for so long goes away anew, and not again
+PATIENCE_S = 180.0  # as commits have it
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
+
+
+class RetryingInputs(PassedInputs):
+    """Inputs as a life reads them; see Inputs.
+
+    What raises InputAwayError once it was opened ends nothing. After a pause, which grows, it is
+    checked by what was read and opened at the cut where the life is, as a restarted life does that:
+    so what such a one refuses is refused here, and nothing is read on from what is another input
+    now. Before it was opened for the first time a mistake is more likely, and it is raised.
+
+    Invariants: while ``_return`` is there the inputs are between two of their openings, and nothing
+    is asked of them but by it.
+    """
+
+    def __init__(self, inputs: Inputs, *, patience_s: float | None = None) -> None:
+        """patience_s: how long to wait for what is away; None: for as long as it is."""
+        super().__init__(inputs)
+        self._patience_s = patience_s
+        self.tell: Tell = untold
+        """Takes what happens."""
+        self._opening: tuple[int, Cut | None] | None = None
+        self._return: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._pause_s = PAUSE_S
+        self._away_at_s, self._back_at_s = 0.0, -inf
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        await self._give_up()
+        was_open, self._opening = self._opening is not None, (rows, stop)
+        try:
+            await self._inputs.open(cut, rows, stop)
+        except InputAwayError as error:
+            if not was_open:
+                raise
+            self._lose(cut, error)
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        if self._return is not None:
+            if not self._return.done():
+                return Signal.WAITING
+            back, self._return = self._return, None
+            back.result()
+        try:
+            return self._inputs.next(cut)
+        except InputAwayError as error:
+            self._lose(cut, error)
+            return Signal.WAITING
+
+    async def more(self) -> None:
+        """Wait until ``next``, which said WAITING, may have more to say; it may be too early."""
+        if self._return is None:
+            await self._inputs.more()
+        elif not self._return.done():
+            await self._woken.wait()
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return, or its next call if nobody waits."""
+        self._woken.set()
+        self._inputs.wake()
+
+    async def close(self) -> None:
+        """Release what was opened; closing twice is allowed."""
+        await self._give_up()
+        await super().close()
+
+    # --- away and back ---
+
+    def _lose(self, cut: Cut, error: InputAwayError) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._back_at_s > STEADY_S:
+            self._away_at_s, self._pause_s = now_s, PAUSE_S
+        self._return = asyncio.create_task(self._come_back(dict(cut), error))
+        self._return.add_done_callback(lambda _: self._woken.set())
+
+    async def _come_back(self, cut: Cut, error: InputAwayError) -> None:
+        """Open the inputs again where the life is. Raises what would end a restarted one."""
+        assert self._opening is not None
+        loop, told_at_s = asyncio.get_running_loop(), self._away_at_s + TELL_FIRST_S - TELL_S
+        read = await self._inputs.identities(cut)
+        while True:
+            now_s = loop.time()
+            if now_s - told_at_s >= TELL_S:
+                self.tell(InputWaits(now_s - self._away_at_s, str(error)))
+                told_at_s = now_s
+            if self._patience_s is not None and now_s - self._away_at_s >= self._patience_s:
+                raise InputError(
+                    f"{error}; that is so for {self._patience_s:.0f} s now. Start again once it is "
+                    "there: the run goes on where it was"
+                ) from error
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
+            try:
+                await self._inputs.check(cut, read)
+                await self._inputs.open(cut, *self._opening)
+            except InputAwayError as again:
+                error = again
+                continue
+            self._back_at_s = loop.time()
+            self.tell(InputBack(self._back_at_s - self._away_at_s))
+            return
+
+    async def _give_up(self) -> None:
+        back, self._return = self._return, None
+        if back is not None:
+            back.cancel()
+            await asyncio.wait([back])
+            if not back.cancelled():
+                back.exception()  # nobody asks for it any more

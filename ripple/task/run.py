@@ -1,0 +1,157 @@
+"""A pipeline run in this process, over a whole source."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from ripple.connectors.commit_group import SinkGroup
+from ripple.connectors.dead_letter import DeadLetters
+from ripple.connectors.inputs import is_inputs
+from ripple.connectors.locate import open_sink, open_source, open_whole
+from ripple.connectors.source_inputs import SourceInputs
+from ripple.connectors.target import open_target
+from ripple.core.errors import LostRecordsWarning, OutputError, PlanError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.plan import Plan
+from ripple.task.active import ActiveTask
+from ripple.task.one_shot import EphemeralState, OneShotLetters, at_once
+from ripple.task.report import Report
+from ripple.task.settings import Settings
+
+if TYPE_CHECKING:
+    from ripple.connectors.contract import MarkedSource, Sink
+    from ripple.connectors.inputs import Inputs
+    from ripple.engine.machine import Engine
+
+BATCH_ROWS = 1000
+_REASONS_TOLD = 5
+
+
+def run(
+    pipeline: Pipeline | Plan,
+    *,
+    source: Any,
+    sink: Any,
+    batch_rows: int = BATCH_ROWS,
+    header: bool = False,
+    dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
+    strict: bool = False,
+    on_batch: Callable[[Engine, Report], None] | None = None,
+) -> Report:
+    """Run a pipeline in this process over a whole source.
+
+    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another place of a connector; an
+    Arrow table, a data frame, a list or an iterator of batches, of mappings or of instances of a
+    record class; or a source.
+    sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
+    pipeline has several outputs.
+    dead_letters: a file for rejected records, as lines of JSON, or what takes them. Without it, and
+    for records that came too late, a LostRecordsWarning at the end says how many did not count.
+    strict: raise InputError at the first that is rejected, with nothing written to files.
+    Views are brought up to date, and changes written, every ``batch_rows`` records.
+    """
+    plan = _plan_of(pipeline)
+    places = _by_output(plan, sink)
+    for name in places:
+        plan.output(name)
+    given = open_whole(source, plan, batch_rows) or open_source(
+        source,
+        plan.source.schema,
+        name=plan.source.name,
+        checks=plan.source.checks,
+        batch_rows=batch_rows,
+        header=header,
+    )
+
+    def open_letters() -> DeadLetters:
+        if isinstance(dead_letters, (str, os.PathLike)):
+            return DeadLetters(open_target(dead_letters))
+        return dead_letters or DeadLetters()
+
+    openers = {name: partial(open_sink, place, plan, name) for name, place in places.items()}
+    life = plain_life(
+        plan,
+        given,
+        openers,
+        open_letters,
+        strict=strict,
+        batch_rows=batch_rows,
+        on_batch=on_batch,
+    )
+    report = at_once(life.run())
+    lost = _lost(report, are_kept=dead_letters is not None)
+    if lost:
+        warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=2)
+    return report
+
+
+def plain_life(
+    plan: Plan,
+    source: MarkedSource | Inputs,
+    openers: Mapping[str, Callable[[], Sink]],
+    open_letters: Callable[[], DeadLetters],
+    *,
+    strict: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    on_batch: Callable[[Engine, Report], None] | None = None,
+) -> ActiveTask:
+    """Return the life of a plain run, to be lived by ``at_once``.
+
+    openers: what opens the sink of each output; one without is computed and not written. If the
+    run fails, the sinks were given up: a file is as it was. Dead letters are kept even then, so
+    that the reason can be read. strict, batch_rows, on_batch: as ``run`` takes them.
+    """
+
+    def open_kept() -> OneShotLetters:
+        letters = open_letters()
+        life.report.letters = letters.place
+        return OneShotLetters(letters, getattr(source, "name", None), strict=strict)
+
+    inputs: Inputs
+    if is_inputs(source):
+        inputs = source
+    else:
+        inputs = SourceInputs(cast("MarkedSource", source), name=plan.source.name)
+    life = ActiveTask(
+        plan,
+        inputs,
+        SinkGroup(openers),
+        EphemeralState(open_kept),
+        settings=Settings(batch_rows=batch_rows),
+        watch=on_batch or (lambda _, __: None),
+    )
+    return life
+
+
+def _plan_of(pipeline: Any) -> Plan:
+    if isinstance(pipeline, Pipeline):
+        return pipeline.plan()
+    if not isinstance(pipeline, Plan):
+        raise PlanError(f"what runs is a Pipeline or its plan, not {type(pipeline).__name__}")
+    return pipeline
+
+
+def _lost(report: Report, *, are_kept: bool) -> str:
+    """Say how many records did not count and are not kept; "" if there are none."""
+    parts = []
+    if report.rejected and not are_kept:
+        told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_TOLD)]
+        more = [] if len(report.rejected) <= _REASONS_TOLD else ["..."]
+        reasons = ", ".join([*told, *more])
+        parts.append(f"{report.rejected.total()} rejected ({reasons}; dead_letters= keeps them)")
+    if report.very_late:
+        parts.append(f"{report.very_late} too late for their windows")
+    return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
+
+
+def _by_output(plan: Plan, sink: Any) -> Mapping[str, Any]:
+    if isinstance(sink, Mapping):
+        return sink
+    if len(plan.outputs) > 1:
+        names = ", ".join(repr(output.name) for output in plan.outputs)
+        raise OutputError(f"the pipeline has the outputs {names}: name a sink for those you want")
+    return {plan.outputs[0].name: sink}

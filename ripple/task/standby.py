@@ -1,0 +1,272 @@
+"""Following a partition that another process owns, to take it over without a pause.
+
+It restores the newest checkpoint without claiming anything, and applies the input, without writing
+anything, up to each cut that the outputs have committed. There the digests of its tables must be
+those that were recorded. Whoever owns the partition is not disturbed, and learns nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.connectors.inputs import Signal
+from ripple.core import cut as cuts
+from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.task.dead_letters.in_flight import Quarantine
+from ripple.task.dead_letters.notes import notes_in
+from ripple.task.drive import Drive
+from ripple.task.restore import first_cut, restore
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from typing import TypeAlias
+
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.inputs import Inputs
+    from ripple.core.cut import Cut
+    from ripple.engine.machine import Engine
+    from ripple.model.pipeline.plan import Plan
+    from ripple.storage.checkpoint import Checkpoints
+    from ripple.task.restore import StartingPoint
+    from ripple.task.settings import Settings
+    from ripple.world.ports import Executor, World
+
+    Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Commit | None]]]
+
+LOOK_S = 0.1
+# For how long whoever is about to own it waits for a commit, and how often it looks.
+NEAR_S, NEAR_LOOK_S = 0.3, 0.01
+NS = 1_000_000_000
+RESTORES_MAX = 3
+
+
+class StandbyState(NamedTuple):
+    """What a follower has got ready: an engine, and which records it has left out."""
+
+    engine: Engine
+    quarantine: Quarantine
+
+
+class StandbyDivergedError(SnapshotError):
+    """A follower computes something else than what its owner has committed."""
+
+
+class Standby:
+    """One following of a partition; ``follow`` is called once.
+
+    Once it was told to stop the inputs stay open, where they are, for whoever owns the partition.
+    ``behind`` is how many of the commits that were seen it has not come to; None until it has come
+    to the first.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Inputs,
+        checkpoints: Checkpoints,
+        reached: Look,
+        world: World,
+        *,
+        settings: Settings,
+        staged: bool = False,
+        executor: Executor,
+        turn: AbstractAsyncContextManager[object],
+    ) -> None:
+        """Touch nothing yet.
+
+        reached: tells what each output has committed, asked again and again; whoever shares the
+        loop does not wait for the answer. staged: as of Life.
+        executor: where it restores. turn: held while it applies anything, again and again.
+        """
+        self.behind: int | None = None
+        self.state: StandbyState | None = None
+        self._plan = plan
+        self.inputs = inputs
+        self._checkpoints = checkpoints
+        self._reached = reached
+        self._world = world
+        self._settings = settings
+        self._executor = executor
+        self._turn = turn
+        self._staged = staged
+        self._stopped = asyncio.Event()
+        self._is_nearing = False
+        self._committed_ns = 0  # when it was seen last that more was
+        self._ahead: list[Mapping[str, Commit | None]] = []
+
+    def stop(self, *, near: bool = False) -> None:
+        """Let ``follow`` return, with ``state`` as far as it has come.
+
+        near: come first to what the outputs have committed by now. While their owner goes on,
+        nobody waits for that; what is left for later, somebody does.
+        """
+        self._is_nearing = near
+        self._stopped.set()
+        self.inputs.wake()
+
+    async def follow(self) -> None:
+        """Follow until told to stop; then whoever owns the inputs closes them.
+
+        Raises StrayedError where a digest is not the recorded one, SnapshotError where the outputs
+        go back, and what restoring and reading raise. Then nothing of it can be used.
+        """
+        try:
+            engine, drive = await self._restore()
+            while not self._stopped.is_set():
+                await self._look(engine.cut)
+                if self._ahead:
+                    await self._go_to(self._ahead[0], drive)
+                else:
+                    self.behind = 0
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_S):
+                            await self._stopped.wait()
+            if self._is_nearing:
+                await self._near(drive)
+        except BaseException:
+            self.state = None
+            await self.inputs.close()
+            raise
+
+    async def _near(self, drive: Drive) -> None:
+        """Come to what the outputs have committed, and to the next commit, if that comes soon.
+
+        Who stops the owner right behind a commit leaves least undone: no transaction is under way
+        that would have to be ended, and readers have waited for nothing yet.
+        """
+        clock, interval_ns = self._world.clock, self._settings.commit_interval_ns
+        began_ns = clock.monotonic_ns()
+        await self._come(drive)
+        is_at_work = began_ns - self._committed_ns < 2 * interval_ns + LOOK_S * NS
+        if not is_at_work or interval_ns > NEAR_S * NS:
+            return
+        while clock.monotonic_ns() - began_ns < NEAR_S * NS:
+            await clock.sleep(NEAR_LOOK_S)
+            if await self._come(drive):
+                return
+
+    async def _come(self, drive: Drive) -> bool:
+        """Come to what the outputs have committed; return whether that was more than before."""
+        await self._look(drive.engine.cut)
+        self._ahead = self._ahead[-1:]
+        if not self._ahead:
+            return False
+        await self._go_to(self._ahead[0], drive)
+        return True
+
+    async def _restore(self) -> tuple[Engine, Drive]:
+        checkpoints = self._checkpoints
+        notes = await notes_in(checkpoints.store, self._plan.name, checkpoints.partition)
+        quarantine = Quarantine.of(notes)
+        for _ in range(RESTORES_MAX):
+            engine, present, base = await self._restored()
+            # Its owner may have deleted what is passed over, since there is a newer one.
+            if not base.passed_over:
+                break
+        if base.changed:
+            raise SnapshotError(
+                "the checkpoint is of other code, which only an owner can go on from"
+            )
+        self._check(present, engine)
+        self.state = StandbyState(engine, quarantine)
+        return engine, Drive(engine, quarantine)
+
+    async def _restored(self) -> tuple[Engine, Mapping[str, Commit | None], StartingPoint]:
+        checkpoints, inputs = self._checkpoints, self.inputs
+        listed = await checkpoints.list()
+        # After the list: no checkpoint is ahead of what the outputs have committed by then.
+        present = await self._reached()
+        start = await first_cut(listed, any(present.values()), inputs)
+        engine, base = await restore(
+            self._plan,
+            checkpoints,
+            listed,
+            _Within(present, start),
+            inputs,
+            executor=self._executor,
+            start=start,
+            rebuild=(),
+            staged=self._staged,
+        )
+        return engine, present, base
+
+    async def _look(self, cut: Cut) -> None:
+        """Note what the outputs have committed since it was looked last."""
+        now = await self._reached()
+        lowest = _lowest(now)
+        newest = (_lowest(self._ahead[-1]) if self._ahead else None) or cut
+        if lowest is None or dict(lowest) == dict(newest):
+            return
+        if not cuts.is_within(newest, lowest):
+            raise SnapshotError(
+                f"the outputs have gone from {cuts.text(newest)} to {cuts.text(lowest)}: another "
+                "owner has taken them over"
+            )
+        self._ahead.append(now)
+        self._committed_ns = self._world.clock.monotonic_ns()
+        if self.behind is not None:
+            self.behind = len(self._ahead)
+
+    async def _go_to(self, target: Mapping[str, Commit | None], drive: Drive) -> None:
+        """Come to what all outputs have committed, and compare digests there."""
+        engine, plan, inputs = drive.engine, self._plan, self.inputs
+        frees = plan.folds[0].window is not None
+        stop = _lowest(target)
+        assert stop is not None
+        # No more at once than its neighbours, which are live, do: it shares their loop. And all
+        # others that follow have their turn before its next one.
+        await inputs.open(engine.cut, self._settings.batch_rows, stop)
+        while True:
+            async with self._turn:
+                found = inputs.next(engine.cut)
+                if not isinstance(found, Signal):
+                    drive.apply(*found)
+                    if frees:
+                        drive.bring_up()
+                    await self._world.clock.sleep(0)
+            if found is Signal.ENDED:
+                break
+            if found is Signal.WAITING:
+                await inputs.more()
+            if self._stopped.is_set() and not self._is_nearing:
+                drive.bring_up()
+                return
+        drive.bring_up()
+        del self._ahead[0]
+        self._check(target, engine)
+        self.behind = len(self._ahead)
+
+    def _check(self, target: Mapping[str, Commit | None], engine: Engine) -> None:
+        for output, commit in target.items():
+            if commit is None or dict(commit.cut) != engine.cut or not commit.digest:
+                continue
+            found = engine.digests[output]
+            if found != commit.digest and self._world.guards("warm_digest"):
+                raise StandbyDivergedError(
+                    f"output {output!r} at {cuts.text(commit.cut)} has digest {commit.digest}, and "
+                    f"whoever follows it computes {found}: the inputs, the checkpoint or the code "
+                    "are not the same; its owner goes on"
+                )
+
+
+class _Within:
+    """Checkpoints that no output is behind."""
+
+    def __init__(self, reached: Mapping[str, Commit | None], start: Cut) -> None:
+        self._reached = [start if one is None else one.cut for one in reached.values()]
+
+    def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:  # noqa: ARG002 - see the next
+        return all(cuts.is_within(cut, one) for one in self._reached)
+
+    def begin_new_at(self, cut: Cut) -> None:
+        """Do nothing: outputs begin with their owner."""
+
+
+def _lowest(reached: Mapping[str, Commit | None]) -> Cut | None:
+    """Return the cut that all outputs have committed; None while one has committed nothing."""
+    found = [None if one is None else one.cut for one in reached.values()]
+    known = [one for one in found if one is not None]
+    return cuts.in_order(known)[0] if known and len(known) == len(found) else None

@@ -1,0 +1,1 @@
+"""Cluster tests: real workers and coordinators in a simulated world, and their invariants."""

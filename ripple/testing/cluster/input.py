@@ -1,0 +1,66 @@
+"""Events as the partitions of a log that a simulated cluster reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.errors import PlanError, SchemaError
+from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.schema.columns import records_of
+from ripple.model.window.watermark import END
+from ripple.testing.check import Marker, one_by_one
+from ripple.testing.crash.source import CrashSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ripple.model.pipeline.plan import Plan
+    from ripple.testing.check import Happening
+
+INPUTS = 12  # many numbers of partitions divide them
+
+
+def spread(
+    plan: Plan, events: Iterable[Happening], inputs: Sequence[str] | None = None
+) -> CrashSource:
+    """Return the input of a cluster: events by their key in partitions of a log, which all end.
+
+    inputs: the partitions, where each event comes with the one that it is in; by default there are
+    ``INPUTS``, and a marker is in all of them. Raises PlanError where the key of an event is
+    computed, so that nobody can tell here where it belongs.
+    """
+    name = plan.source.name
+    listed: list[Happening] = []
+    if inputs is not None:
+        names = tuple(inputs)
+        listed += one_by_one_with_input(events, names[0])
+    else:
+        names = tuple(f"{name}/{number}" for number in range(INPUTS))
+        for _, one in one_by_one(events, name):
+            if isinstance(one, Marker):
+                listed += [Marker(each, one.watermark_ns) for each in names]
+            else:
+                listed.append((names[_number_of(plan, one)], one))
+    return CrashSource(plan, [*listed, *(Marker(each, END) for each in names)], names)
+
+
+def one_by_one_with_input(events: Iterable[Happening], source: str) -> list[Happening]:
+    """Return events and markers, each with its input; ``source`` where none is named."""
+    return [
+        one if isinstance(one, Marker) else (name, one) for name, one in one_by_one(events, source)
+    ]
+
+
+def _number_of(plan: Plan, event: Mapping[str, Any]) -> int:
+    key = plan.source.key or tuple(member.name for member in plan.folds[0].key)
+    if not set(key) <= {member.name for member in plan.source.fields}:
+        raise PlanError(
+            f"cluster_test: {plan.name!r} is keyed by {', '.join(key)}, which events of "
+            f"{plan.source.name!r} do not have: declare .source(..., key=...), or give inputs= and "
+            "with each event the one that it is in"
+        )
+    try:
+        records = records_of([event], plan.source.fields)
+        return int(partition_numbers(records, key, INPUTS)[0])
+    except SchemaError:
+        return 0  # without a key it is a dead letter, wherever it is

@@ -1,0 +1,143 @@
+"""A pipeline's life on a simulated cluster, as a scenario: what comes out is one process's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.errors import InputError
+from ripple.core.extras import needed
+from ripple.model.pipeline.builder import Pipeline
+from ripple.testing.check import NO_EVENTS
+from ripple.testing.cluster.input import spread
+from ripple.testing.cluster.truth import Truth
+from ripple.testing.reference.interpreter import same_row
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.cluster import on_cluster
+from ripple.testing.sim.faults import CLUSTER_KINDS, Faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ripple.model.pipeline.plan import Plan
+    from ripple.testing.check import Happening
+    from ripple.testing.cluster.scene import ClusterScene, Shape
+    from ripple.testing.sim.cluster import SimCluster
+    from ripple.testing.sim.world import SimWorld
+
+TROUBLES = 8
+STEP_MS_MAX = 3000
+BEGIN_S = 10.0
+# A cluster that begins has some 300 effects.
+RARER = 16
+PARTITIONS_MAX = 12
+FIRST_MAX = 6
+
+
+class ClusterTrial:
+    """A scenario for ``explore`` and ``repeat``: coordinators, workers and what befalls them.
+
+    The seed chooses how many there are, how many partitions the first stage has, what happens from
+    outside, and the schedule.
+    """
+
+    faults = Faults(kinds=CLUSTER_KINDS, rarer=RARER)
+    shrink_runs = 12
+
+    def __init__(
+        self,
+        pipeline: Pipeline | Plan,
+        events: Iterable[Happening],
+        *,
+        inputs: Sequence[str] | None = None,
+        has_broker: bool = False,
+    ) -> None:
+        """Compute what one process makes of the events.
+
+        has_broker: stages hand records to each other through topics of a broker, not through logs.
+        events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
+        event comes with the one that it is in; by default events are spread by their key. Raises
+        InputError without events, PlanError where that is computed, ModuleNotFoundError without
+        ``ripple-stream[cluster]``.
+        """
+        with needed("cluster", "a simulated cluster"):
+            import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - only who tries one needs it
+        plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+        self.plan = plan
+        events = list(events)
+        if not events:
+            raise InputError(NO_EVENTS)
+        self.truth = Truth(plan, spread(plan, events, inputs), has_broker=has_broker)
+
+    def __repr__(self) -> str:
+        return f"ClusterTrial(<pipeline {self.plan.name}>, ...)"
+
+    async def __call__(self, world: SimWorld, seed: int) -> None:
+        """Run once."""
+        await on_cluster(self._run)(world, seed)
+
+    def shape_of(self, seed: int) -> Shape:
+        """Return how large the cluster of a seed is."""
+        from ripple.testing.cluster.scene import TIGHT, Shape  # noqa: PLC0415 - as above
+
+        chance = Chance(seed, "shape")
+        return Shape(
+            workers=2 + chance.below(4),
+            coordinators=1 + chance.below(2),
+            partitions=chance.pick(self._choices()),
+            slots=1 + (chance.below(4) == 0),
+            alongside=chance.below(4) > 0,
+            limits=TIGHT if chance.flip() else None,
+            rarely=chance.flip(),
+        )
+
+    def _choices(self) -> list[int]:
+        """Return how many partitions the first stage may have: what divides its inputs."""
+        truth, inputs = self.truth, len(self.truth.source.inputs)
+        counts = [count for count in range(1, inputs + 1) if inputs % count == 0]
+        if len(truth.counts(1)) == 1 and not truth.is_one:
+            return [count for count in counts if count >= 4] or counts[-1:]
+        fitting = [count for count in counts if sum(truth.counts(count).values()) <= PARTITIONS_MAX]
+        return [count for count in fitting if 2 <= count <= FIRST_MAX] or counts[:1]
+
+    async def _run(self, cluster: SimCluster, seed: int) -> None:
+        from ripple.testing.cluster.scene import ClusterScene  # noqa: PLC0415 - as above
+        from ripple.testing.cluster.trouble import Trouble  # noqa: PLC0415
+
+        chance = Chance(seed, "trouble")
+        scene = ClusterScene(cluster, self.truth, self.shape_of(seed))
+        scene.start()
+        trouble = Trouble(scene, chance)
+        # Most trouble is for a cluster that is at work; some for one that begins.
+        if chance.below(4):
+            await scene.at_work(BEGIN_S)
+        try:
+            for _ in range(TROUBLES):
+                await asyncio.sleep(chance.below(STEP_MS_MAX) / 1000)
+                scene.watch.chain.look()
+                trouble.step()
+                scene.start()
+            scene.heal()
+            await scene.come_to_rest()
+            await self.compare(scene)
+        except AssertionError as error:
+            error.add_note(f"{scene.shape}; what happened: {', '.join(trouble.done) or 'nothing'}")
+            raise
+
+    async def compare(self, scene: ClusterScene) -> None:
+        """Raise AssertionError with the first key that is not what one process has."""
+        for output, expected in self.truth.tables.items():
+            found = scene.tables(output)
+            for key in [*expected, *(key for key in found if key not in expected)]:
+                one, other = found.get(key), expected.get(key)
+                if one is None or other is None or not same_row(one, other):
+                    raise AssertionError(
+                        f"output {output!r}, key {key!r}: the cluster has {_shown(one)}, one "
+                        f"process {_shown(other)}"
+                    )
+        letters = await scene.letters()
+        assert letters == self.truth.letters, f"dead letters: {letters ^ self.truth.letters}"
+
+
+def _shown(row: Any) -> str:
+    return "no row" if row is None else repr(row)

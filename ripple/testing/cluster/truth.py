@@ -1,0 +1,199 @@
+"""What partitions must have at each cut: computed from nothing, by one process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.log.sink import schema_of_output
+from ripple.core.row_ops import OP, OP_REMOVE
+from ripple.engine.machine import Engine
+from ripple.engine.machine.follower import Follower
+from ripple.engine.machine.router import OFFSET, Router
+from ripple.model.batch import Batch
+from ripple.model.batch import Marker as BatchMarker
+from ripple.model.pipeline.topology import divided_into, divided_why, is_spread, stages_of
+from ripple.model.schema.columns import records_of
+from ripple.task.drive import Drive
+from ripple.testing.check import Follower as Reader
+from ripple.testing.check import Marker
+from worker.engine.hosting import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.engine.edges.edge_changes import EdgeChanges
+    from ripple.model.pipeline.plan import Plan
+    from ripple.testing.crash.source import CrashSource
+    from ripple.testing.reference.interpreter import Table
+
+DIVIDING = -1  # the stage in front that divides records anew
+KEPT = 20_000  # digests that are remembered
+ENGINES_KEPT = 200  # of senders, whose tables several receivers are made of
+
+
+class Truth:
+    """A pipeline over its whole input, and over every prefix that somebody asks for."""
+
+    def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
+        """Compute the end: ``tables`` and ``digests`` by output, ``letters`` by (input, offset).
+
+        schemas: of what is written to the topic of each output.
+        """
+        self.plan = plan
+        self.source = source
+        self.has_broker = has_broker
+        stages = stages_of(plan)
+        edges = [stage.edge for stage in stages if stage.edge is not None]
+        self.is_spread = is_spread(plan)
+        # An event edge behind a stage that follows others: one engine computes all stages.
+        self.is_one = bool(edges) and not self.is_spread
+        self._stages = stages
+        self.divides = divided_why(plan) is not None
+        # Who reads the source: a stage in front of the plan's, where its records are divided anew.
+        self.reading = DIVIDING if self.divides else 0
+        self._last = stages[-1].number if self.is_spread else 0  # which sends nothing to anybody
+        self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
+        self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
+        self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
+        reader, self.letters = Reader(plan), set[tuple[str, int]]()
+        engine = Engine(plan, inputs=source.inputs)
+        self.letters |= self._feed(engine, source.end)
+        for output, rows in engine.stabilize().outputs.items():
+            for row in rows.to_pylist():
+                key = tuple(row[part] for part in reader.identity[output])
+                if row.pop(OP) == OP_REMOVE:
+                    reader.tables[output].pop(key, None)
+                else:
+                    reader.tables[output][key] = row
+        self.tables: dict[str, Table] = reader.tables
+        self.identity = reader.identity
+        self.schemas = {one.name: schema_of_output(plan, one) for one in plan.outputs}
+        self.digests = engine.digests
+
+    def counts(self, first: int) -> dict[int, int]:
+        """Return how many partitions each stage has, of which who reads has ``first``."""
+        counts = {DIVIDING: first, 0: divided_into(self.plan)} if self.divides else {0: first}
+        later = self._stages[1:] if self.is_spread else ()
+        return counts | {stage.number: stage.partitions or first for stage in later}
+
+    def outputs_of(self, stage: int) -> list[str]:
+        """Return the outputs that partitions of a stage write."""
+        if stage == DIVIDING:
+            return []
+        if not self.is_spread:
+            return [output.name for output in self.plan.outputs]
+        folds = self._stages[stage].folds
+        return [output.name for output in self.plan.outputs if output.of in folds]
+
+    def inputs_of(self, number: int, first: int) -> tuple[str, ...]:
+        """Return what partition ``number`` of those that read the source reads of it."""
+        return self.source.inputs[number::first]
+
+    def end_of(self, stage: int, number: int, first: int) -> dict[str, int]:
+        """Return a partition's cut after everything."""
+        if stage == self.reading:
+            return {name: self.source.end[name] for name in self.inputs_of(number, first)}
+        if stage == 0:
+            return self.source.end
+        return {
+            f"{sender}/{name}": offset
+            for sender in range(self.counts(first)[stage - 1])
+            for name, offset in self.end_of(stage - 1, sender, first).items()
+        }
+
+    def digests_at(
+        self, stage: int, number: int, first: int, cut: Mapping[str, int]
+    ) -> dict[str, str]:
+        """Return a partition's digests by output at a cut: of each sender at its part of it."""
+        key = stage, number, first, tuple(sorted(cut.items()))
+        found = self._digests.get(key)
+        if found is None:
+            found = self._digests[key] = self._engine(stage, number, first, cut).digests
+            if len(self._digests) > KEPT:
+                self._digests.popitem(last=False)
+        return found
+
+    def _engine(
+        self, stage: int, number: int, first: int, cut: Mapping[str, int]
+    ) -> Engine | Follower:
+        key = stage, number, first, tuple(sorted(cut.items()))
+        if key in self._engines:
+            self._engines.move_to_end(key)
+            return self._engines[key]
+        made: Engine | Follower
+        if stage == DIVIDING:
+            made = Router(self.plan, number, self.inputs_of(number, first))
+            self._feed(made, cut)
+        elif stage == self.reading:
+            names = self.inputs_of(number, first)
+            made = Engine(self.plan, number, names, staged=self.is_spread)
+            self._feed(made, cut)
+        elif stage == 0:
+            plan, names = judged(self.plan), self.source.inputs
+            made = Engine(plan, number, names, staged=self.is_spread)
+            drive = Drive(made)
+            for name, end in cut.items():
+                drive.apply(name, self._divided(number, name, end))
+        else:
+            senders = [str(sender) for sender in range(self.counts(first)[stage - 1])]
+            made = Follower(self.plan, stage, senders, number)
+            for sender in senders:
+                prefix = f"{sender}/"
+                of = {n.removeprefix(prefix): at for n, at in cut.items() if n.startswith(prefix)}
+                made.follow(sender, 1, self._sent(stage, number, int(sender), first, of))
+        made.stabilize()
+        if stage != self._last:
+            self._engines[key] = made
+            if len(self._engines) > ENGINES_KEPT:
+                self._engines.popitem(last=False)
+        return made
+
+    def _divided(self, number: int, name: str, end: int) -> Batch:
+        """Return what partition ``number`` of the first stage has of an input up to ``end``."""
+        key = number, name, end
+        if key not in self._given:
+            router = Router(self.plan, 0, (name,))
+            self._feed(router, {name: end})
+            router.stabilize()
+            self._given[key] = router.outgoing_to([number])[number]
+        given = self._given[key]
+        offsets = given.rows.column(OFFSET).to_numpy()
+        rows = given.rows.select([field.name for field in self.plan.source.fields])
+        return Batch(rows, end, (), offsets, given.watermark_ns)
+
+    def _sent(
+        self, stage: int, number: int, sender: int, first: int, cut: Mapping[str, int]
+    ) -> EdgeChanges:
+        """Return all that a sender has for a partition of a stage at its cut."""
+        edge = self._stages[stage].edge
+        assert edge is not None
+        key = stage, number, sender, first, tuple(sorted(cut.items()))
+        if key not in self._given:
+            upstream = self._engine(stage - 1, sender, first, cut)
+            # A table lacks what was freed, and what the engine tells of that it tells once.
+            self._given[key] = (
+                upstream.table_for(number)
+                if edge.kind.is_state
+                else upstream.outgoing_to([number])[number]
+            )
+            if len(self._given) > KEPT:
+                self._given.popitem(last=False)
+        return self._given[key]
+
+    def _feed(self, engine: Engine, cut: Mapping[str, int]) -> set[tuple[str, int]]:
+        """Apply all inputs up to a cut; return what is refused."""
+        drive, refused = Drive(engine), set[tuple[str, int]]()
+        for name, end in cut.items():
+            rows: list[Any] = []
+            for at, event in enumerate([*self.source.events[name][:end], None]):
+                if event is not None and not isinstance(event, Marker):
+                    rows.append(event)
+                    continue
+                if rows:
+                    batch = Batch(records_of(rows, self.plan.source.fields), at)
+                    refused |= {(name, bad.offset) for bad in drive.apply(name, batch)}
+                    rows = []
+                if event is not None:
+                    drive.apply(name, BatchMarker(event.watermark_ns, at + 1))
+        return refused

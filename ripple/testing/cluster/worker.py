@@ -1,0 +1,391 @@
+"""A whole worker on a simulated machine: its supervisor, its membership, its engine processes."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ripple.connectors.commit_group import Groups, SinkGroup
+from ripple.connectors.files.text.cut_record import Owner
+from ripple.connectors.kafka.cuts import RECORDS
+from ripple.connectors.kafka.group import KafkaGroup
+from ripple.connectors.kafka.group_partition import GroupPartition
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.log.opening import check_divided
+from ripple.connectors.log.sink import LogSink, committed_in, topic_for
+from ripple.connectors.record_shape import RecordShape
+from ripple.control.assignment import AssignmentChain, Candidate
+from ripple.storage.log import Topic
+from ripple.storage.store import RetryingStore
+from ripple.testing.crash.source import TOPIC
+from worker.backpressure import Intake
+from worker.backpressure import Limits as QueueLimits
+from worker.engine.context import TaskContext
+from worker.engine.exchange import ExchangePort
+from worker.engine.hosting import hosted_of
+from worker.engine.identity import code_of, delta_addresses
+from worker.engine.routes import Routes
+from worker.engine.runtime import Runtime
+from worker.engine.serving import serve
+from worker.supervisor.membership import Membership
+from worker.supervisor.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from ripple.connectors.commit_group import ReadableGroup
+    from ripple.connectors.connector import Carried, Part
+    from ripple.connectors.contract import Commit
+    from ripple.control.assignment import Assignment
+    from ripple.core.events import Event
+    from ripple.exchange.exchange import Exchange
+    from ripple.exchange.limits import ExchangeLimits
+    from ripple.exchange.session import Session
+    from ripple.task.settings import Settings
+    from ripple.task.standby import Look
+    from ripple.testing.cluster.truth import Truth
+    from ripple.testing.sim.disk import SimDisk
+    from ripple.testing.sim.world import SimWorld
+    from ripple.world.broker import Broker
+    from worker.handle import TaskHandle
+
+    Told = Callable[["Process", int, int | None, Event], None]
+
+DELTAS_PORT = 9101
+# So that what is read in one turn may already be too much.
+TIGHT_QUEUES = QueueLimits(outboxes=1000, divided=500, uncommitted=3)
+
+
+class End:
+    """One end of a pipe in memory; what is said is bytes on the way."""
+
+    def __init__(self) -> None:
+        self._given: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.other: End = self
+        self._is_closed = False
+
+    @classmethod
+    def pair(cls) -> tuple[End, End]:
+        """Return both ends of a new pipe."""
+        one, other = cls(), cls()
+        one.other, other.other = other, one
+        return one, other
+
+    async def read(self) -> dict[str, Any] | None:
+        """Return the next message, None when the other side is gone."""
+        data = await self._given.get()
+        return None if data is None else dict(json.loads(data))
+
+    async def write(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        if self._is_closed or self.other._is_closed:
+            raise BrokenPipeError
+        self.other._given.put_nowait(json.dumps(message).encode())
+
+    def close(self) -> None:
+        """Let the other side see an end."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.other._given.put_nowait(None)
+
+
+class Child:
+    """An engine process as tasks of its machine; see ``worker.supervisor.slot.Engine``."""
+
+    def __init__(self, work: Callable[[End], Awaitable[int]]) -> None:
+        self.pipe, theirs = End.pair()
+        self._task = asyncio.ensure_future(work(theirs))
+
+    async def wait(self) -> str:
+        """Wait until it has ended; return how."""
+        await asyncio.wait([self._task])
+        return "killed" if self._task.cancelled() else f"with exit code {self._task.result()}"
+
+    def dump(self) -> None:
+        """Do nothing: nobody looks."""
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._task.cancel()
+
+
+class Ends:
+    """The input's topic and one topic for each output, on a disk that all machines share."""
+
+    def __init__(self, world: SimWorld, truth: Truth, batch_rows: int) -> None:
+        self._world = world
+        self._truth = truth
+        self._batch_rows = batch_rows
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Return how many partitions the input has."""
+        return ((self._truth.plan.source.name, len(self._truth.source.inputs)),)
+
+    def inputs(self, part: Part) -> LogInputs:
+        """Return what a partition reads."""
+        source, names = self._truth.plan.source, self._truth.source.inputs
+        check_divided(TOPIC, len(names), part.of)
+        own = {name: at for at, name in enumerate(names) if at % part.of == part.number}
+        shape = RecordShape(source.schema, source.checks)
+        topic = Topic.open(self._world.disk, TOPIC)
+        return LogInputs(topic, own, shape, self._batch_rows, follow=True)
+
+    def outputs(
+        self,
+        part: Part,
+        epoch: int,
+        stage: int | None = 0,
+        *,
+        carried: Carried | None = None,
+        reads: bool = True,
+    ) -> ReadableGroup:
+        """Return what a partition of a stage writes."""
+        del reads
+        world, plan = self._world, self._truth.plan
+        schemas = self._truth.schemas
+
+        def open_sink(name: str) -> LogSink:
+            topic = topic_for(world.disk, topic_of(name), schemas[name], part.of)
+            owner = Owner(plan.name, name)
+            return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
+
+        names = () if stage is None else self._truth.outputs_of(stage)
+        alone = SinkGroup({name: partial(open_sink, name) for name in names}, world.executor)
+        if carried is None:
+            return alone
+        assert world.broker is not None
+        whose = GroupPartition(plan.name, part, RECORDS if stage is None else stage)
+        lanes = KafkaGroup(
+            world.broker, whose, {}, clock=world.clock, carried=carried, guards=world.guards
+        )
+        return Groups([alone, lanes])
+
+    def reached(self, part: Part) -> Look:
+        """Return what tells what a partition's outputs have committed."""
+        disk = self._world.disk
+        topics: dict[str, Topic] = {}
+
+        def of(name: str) -> Commit | None:
+            if name not in topics and disk.exists(f"{topic_of(name)}/topic"):
+                topics[name] = Topic.open(disk, topic_of(name))
+            return committed_in(topics[name], part.number) if name in topics else None
+
+        async def look() -> dict[str, Commit | None]:
+            return {name: of(name) for name in self._truth.outputs_of(0)}
+
+        return look
+
+
+class SimLanes(NamedTuple):
+    """Lanes in topics of the broker that all machines can reach: a LaneHome."""
+
+    world: SimWorld
+    name: str = "kafka:sim"
+
+    def place(self, topic: str) -> str:
+        """Return the place of a topic."""
+        return f"kafka:sim:1/{topic}"
+
+    def broker(self) -> Broker:
+        """Return the broker as the machine sees it."""
+        assert self.world.broker is not None
+        return self.world.broker
+
+
+async def _key() -> bytes:
+    """Return the key of a cluster in which nobody is a stranger."""
+    return bytes(32)
+
+
+class Process:
+    """One engine process: what it hosts, and its way to others."""
+
+    def __init__(self, worker: SimWorker, world: SimWorld, slot: int) -> None:
+        self.name = f"{worker.name}/{slot}"
+        self.world = world
+        self._worker = worker
+        self.port: ExchangePort | None = None
+        routes, truth = Routes(), worker.truth
+        if truth.is_spread:
+            self.port = ExchangePort(
+                world,
+                self.name,
+                truth.plan,
+                routes.route,
+                routes.partitions,
+                address=worker.addresses[f"deltas/{slot}"],
+                key=_key,
+                insecure=True,
+                limits=worker.limits,
+            )
+            self._watch_connections(self.port.exchange)
+
+        def moved(assignment: Assignment) -> None:
+            routes.update(assignment)
+            if self.port is not None:
+                self.port.refresh()
+
+        tight = None if worker.limits is None else TIGHT_QUEUES
+        self.intake = intake = Intake(world.clock, limits=tight)
+        if self.port is not None:
+            exchange = self.port.exchange
+            intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
+        self.runtime = Runtime(self.name, self._site, host=self._host, moved=moved, intake=intake)
+
+    def _watch_connections(self, exchange: Exchange) -> None:
+        """Let somebody look at each connection whenever something has happened on it."""
+        make = exchange.session
+
+        def session(
+            now_ns: int, dirty: Callable[[], None], expects: str = "", **others: Any
+        ) -> Session:
+            look = self._worker.connected(self.name, exchange.limits)
+
+            def looked() -> None:
+                dirty()
+                look(made)
+
+            made = make(now_ns, looked, expects, **others)
+            return made
+
+        exchange.session = session  # type: ignore[method-assign]
+
+    async def run(self, pipe: End) -> int:
+        """Work until the supervisor ends it."""
+        if self.port is None:
+            return await serve(pipe, self.runtime, self.world.clock, self._worker.said.append)
+        await self.port.open()
+        speaking = asyncio.ensure_future(self.port.run())
+        try:
+            return await serve(pipe, self.runtime, self.world.clock, self._worker.said.append)
+        finally:
+            speaking.cancel()
+            await asyncio.wait([speaking])
+
+    def _site(self, partitions: int) -> TaskContext:
+        world, worker = self.world, self._worker
+        return TaskContext(
+            world,
+            worker.truth.plan,
+            RetryingStore(world.store, world.clock, world.random),
+            Ends(world, worker.truth, worker.settings.batch_rows),
+            partitions,
+            worker.settings,
+            holder=self.name,
+            exchange=None if self.port is None else self.port.exchange,
+            intake=self.intake,
+            home=SimLanes(world) if worker.truth.has_broker else None,
+        )
+
+    def _host(self, site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
+        """Host a partition, whose events come with the epoch that it has then."""
+        made: list[TaskHandle] = []
+
+        def tell(_: int, event: Event) -> None:
+            self._worker.told(self, partition, made[0].standing.epoch, event)
+
+        made.append(hosted_of(replace(site, tell=tell), assignment, partition))
+        return made[0]
+
+
+class SimWorker:
+    """One worker, run after run of its machine.
+
+    processes: the engine processes that the present run has started, newest last. stopping: set it
+    to tell the worker to stop. has_completed: whether it then has ended in good order.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        disk: SimDisk,
+        coordinators: Sequence[str],
+        truth: Truth,
+        *,
+        settings: Settings,
+        told: Told,
+        heard: Callable[[Assignment], None],
+        connected: Callable[[str, ExchangeLimits], Callable[[Session], None]],
+        slots: int = 1,
+        limits: ExchangeLimits | None = None,
+    ) -> None:
+        self.name = name
+        self.truth, self.settings, self.limits = truth, settings, limits
+        self.told, self._heard, self.connected = told, heard, connected
+        self.addresses: Mapping[str, str] = delta_addresses(name, DELTAS_PORT, slots)
+        self.disks: list[SimDisk] = []
+        self.supervisor: Supervisor | None = None
+        self.stopping: asyncio.Event | None = None
+        self.has_completed: bool | None = None
+        self.children: list[Child] = []
+        self.processes: list[Process] = []
+        self.said: list[str] = []
+        self._disk = disk
+        self._coordinators = tuple(coordinators)
+        self._slots = slots
+        self._code = code_of(truth.plan, divides=truth.divides)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the present run was told to stop, or the last one, and no other has begun."""
+        return self.stopping is not None and self.stopping.is_set()
+
+    async def main(self, world: SimWorld) -> None:
+        """Be a worker until told to stop."""
+        own = on_disk(world, self._disk)
+        self.disks.append(own.disk)
+        self.has_completed = None
+        self.children, self.processes = [], []
+
+        async def spawn(slot: int) -> Child:
+            self.processes.append(Process(self, own, slot))
+            self.children.append(Child(self.processes[-1].run))
+            return self.children[-1]
+
+        self.supervisor = supervisor = Supervisor(
+            self.name, self._slots, spawn, own.clock, hung_after_s=30, say=self.said.append
+        )
+
+        def heard(assignment: Assignment, incarnation: int | None) -> None:
+            self._heard(assignment)
+            supervisor.heard(assignment, incarnation)
+
+        membership = Membership(
+            own,
+            AssignmentChain(RetryingStore(own.store, own.clock, own.random), guards=own.guards),
+            self._coordinators,
+            self._candidate,
+            supervisor.report,
+            heard,
+            checkpoint=supervisor.store,
+        )
+        self.stopping = asyncio.Event()
+        await supervisor.run(membership, self.stopping)
+        self.has_completed = await supervisor.stop(move_away_s=25, stop_s=29, reason="by hand")
+
+    def _candidate(self, nonce: str) -> Candidate:
+        plan, inputs = self.truth.plan, len(self.truth.source.inputs)
+        return Candidate(
+            id=self.name,
+            nonce=nonce,
+            addresses=tuple(sorted(self.addresses.items())),
+            processes=self._slots,
+            code=self._code,
+            inputs=((plan.source.name, inputs),),
+        )
+
+
+def topic_of(output: str) -> str:
+    """Return the topic that an output is written to."""
+    return f"out/{output}"
+
+
+def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
+    """Return a machine's world with a disk that others have, too, who do not hear of its locks."""
+    own = copy.copy(disk)
+    own.effects, own.removed, own._locks = world.effects, world.removed, {}
+    return replace(world, disk=own)

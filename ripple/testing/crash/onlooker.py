@@ -1,0 +1,137 @@
+"""What somebody sees who looks at the disk after every step: what must hold at any moment."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.connectors.files.text import cut_record
+from ripple.core.errors import LimitError
+from ripple.storage.checkpoint.manifest import Holding, HoldingContent
+from ripple.storage.fenced import decode_entry
+from ripple.testing.sim.disk import SimDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.connectors.files.text.cut_record import CutRecord
+    from ripple.testing.sim.world import SimWorld
+
+_ENTRY = re.compile(r"\d+\.json")
+# Effects that change neither what is durable nor which names are there to look for.
+_UNSEEN = frozenset({"read", "store_read", "net_write", "create", "append", "truncate"})
+
+
+class Place(NamedTuple):
+    """Where an output is: its record; its file, and all that it will ever hold, if it has one."""
+
+    record: str
+    file: str | None = None
+    expected: bytes = b""
+
+
+class Onlooker:
+    """Looks at what is durable; remembers in the witness what was seen in earlier lives.
+
+    At any moment what an output has committed is the beginning of what an undisturbed run writes,
+    and never gets less; the newest checkpoint is not ahead of any output; epochs never fall.
+    """
+
+    def __init__(
+        self, world: SimWorld, places: Sequence[Place], manifest: str, *, in_store: bool
+    ) -> None:
+        """Look at ``places`` and the manifest's folder, on the disk or in the store."""
+        self._world = world
+        self._places = places
+        self._manifest = manifest
+        self._in_store = in_store
+        self._seen_effects = 0
+        self._has_looked = False
+        self._records: dict[str, CutRecord] = {}
+        self._read: dict[str, bytes] = {}
+        self._entry_name = ""
+
+    def look(self) -> None:
+        """Look if anything has changed since the last time; raise AssertionError."""
+        names = self._world.effects.names
+        if self._has_looked and len(names) == self._seen_effects:
+            return
+        happened = names[self._seen_effects :]
+        self._seen_effects = len(names)
+        if not (self._has_looked and _UNSEEN.issuperset(happened)):
+            self._has_looked = True
+            for place in self._places:
+                self._look_at_output(place)
+            self._look_at_manifest()
+
+    def _look_at_output(self, place: Place) -> None:
+        data = self._world.disk.peek(place.record)
+        assert data or place.record not in self._committed, f"{place.record} is gone"
+        if data is None:
+            return
+        if self._read.get(place.record) != data:
+            self._read[place.record] = data
+            record = cut_record.read(_Peeking(self._world.disk), place.record)
+            assert record is not None
+            assert record.end >= self._committed.get(place.record, 0), f"{place.record} went back"
+            if record.reached is not None:  # an output that nothing was written to may go again
+                self._committed[place.record] = record.end
+            self._records[place.record] = record
+        if place.file is not None:
+            end = self._records[place.record].end
+            written = (self._world.disk.peek(place.file) or b"")[:end]
+            assert written == place.expected[:end], f"{place.file}: {written!r} was committed"
+
+    def _look_at_manifest(self) -> None:
+        for name in reversed(self._names()):
+            if name == self._entry_name:
+                return
+            data = self._object(name) if _ENTRY.fullmatch(name) else None
+            if data is not None:
+                self._entry_name = name
+                self._check_holding(decode_entry(data, name, HoldingContent()).content)
+                return
+
+    def _check_holding(self, held: Holding) -> None:
+        witness = self._world.witness
+        assert held.epoch >= witness.get("epoch", 0), f"the epoch fell to {held.epoch}"
+        witness["epoch"] = held.epoch
+        for checkpoint in held.checkpoints[:1]:
+            for place in self._places:
+                record = self._records.get(place.record)
+                reached = record.reached.cut if record and record.reached else {}
+                ahead = [name for name, at in checkpoint.cut.items() if at > reached.get(name, 0)]
+                assert not ahead, f"{checkpoint.name} is ahead of {place.record}, at {reached}"
+
+    @property
+    def _committed(self) -> dict[str, int]:
+        found: dict[str, int] = self._world.witness.setdefault("committed", {})
+        return found
+
+    def _names(self) -> Sequence[str]:
+        if not self._in_store:
+            return self._world.disk.list(self._manifest)
+        start = f"{self._manifest}/"
+        return sorted(
+            name.removeprefix(start) for name in self._world.store.image() if name.startswith(start)
+        )
+
+    def _object(self, name: str) -> bytes | None:
+        path = f"{self._manifest}/{name}"
+        return self._world.store.image()[path] if self._in_store else self._world.disk.peek(path)
+
+
+class _Peeking(SimDisk):
+    """A disk that is read without effects."""
+
+    def __init__(self, disk: SimDisk) -> None:
+        super().__init__()
+        self._disk = disk
+
+    def read_bytes(self, path: str, *, length_max: int) -> bytes:
+        data = self._disk.peek(path)
+        if data is None:
+            raise FileNotFoundError(path)
+        if len(data) > length_max:
+            raise LimitError(path)
+        return data

@@ -1,0 +1,328 @@
+"""A pipeline's real life in the simulated world, held to a run in which nothing went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.connectors.commit_group import SinkGroup
+from ripple.connectors.files.text import cut_record
+from ripple.connectors.files.text.cut_record import Owner
+from ripple.connectors.files.text.file import FileSink
+from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
+from ripple.connectors.record_shape import RecordShape
+from ripple.core.row_ops import OP
+from ripple.model.batch import Batch
+from ripple.model.pipeline.builder import Pipeline
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.checkpoint.checkpoints import prefix_of
+from ripple.storage.log import PartitionReader, Topic
+from ripple.storage.store import DiskStore
+from ripple.task.active import ActiveTask
+from ripple.task.dead_letters.log import letters_in
+from ripple.task.durable_state import DurableState
+from ripple.task.settings import Settings
+from ripple.testing.crash.judge import BATCH_ROWS, Judge
+from ripple.testing.crash.onlooker import Onlooker, Place
+from ripple.testing.crash.source import TOPIC, CrashSource
+from ripple.testing.sim.disk import SimDisk
+from ripple.testing.sim.effects import Effects, Trace
+from ripple.testing.sim.faults import Planned
+from ripple.testing.sim.world import SimWorld, sim_world
+from ripple.world.errors import DiskLockedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ripple.connectors.contract import Sink
+    from ripple.engine.machine import Engine
+    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.task.report import Report
+    from ripple.testing.check import Happening
+    from ripple.testing.reference.steps import Row
+
+LENGTH_BYTES_MAX = 1 << 24
+FORMAT = TextFormat("csv", removes="mark")
+
+
+class Variant(NamedTuple):
+    """Which of several arrangements a seed stands for.
+
+    logs_first: whether the first output goes to a log and the next one to a file, in turn.
+    alongside: whether the source log is written while it is read; then all outputs go to logs,
+    because what a batch ends with depends on timing. in_store: checkpoints are in an object store.
+    rival: a second process tries to be the owner too. eager: checkpoints come more often than
+    commits, and are copied in one step, not a few rows between batches.
+    """
+
+    logs_first: bool
+    alongside: bool
+    in_store: bool
+    rival: bool
+    eager: bool
+
+    @classmethod
+    def of(cls, seed: int) -> Variant:
+        """Return a seed's variant: every combination comes within 32 seeds in a row."""
+        alongside = bool(seed & 2)
+        return cls(
+            logs_first=bool(seed & 1) or alongside,
+            alongside=alongside,
+            in_store=alongside and bool(seed & 4),
+            rival=bool(seed & 8),
+            eager=bool(seed & 16),
+        )
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a complete run leaves. files, logs: by output."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    logs: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
+    letters: list[tuple[str, int, str | None]] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    digest: str = ""
+
+
+class CrashScenario:
+    """A scenario for ``explore`` and ``enumerate_crashes``: one life of a pipeline over its events.
+
+    The seed chooses the arrangement (:class:`Variant`) and the schedule. ``check`` is what must
+    hold of a disk after any crash.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline | Plan,
+        events: Iterable[Happening],
+        *,
+        inputs: Sequence[str] | None = None,
+    ) -> None:
+        """Run once undisturbed. Raises Divergence where that differs from the reference.
+
+        events, inputs: as ``check_pipeline`` takes them. Raises InputError without events.
+        """
+        self.plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+        self.source = CrashSource(self.plan, events, inputs or (self.plan.source.name,))
+        self._judge = Judge(self.plan, self.source)
+        # The variants say what a seed means; the outputs differ between these two.
+        self._expected = {first: self._undisturbed(first) for first in (False, True)}
+        self._judge.close()
+        for outcome in self._expected.values():
+            self._hold_logs(outcome)
+        self._check_files()
+
+    def __repr__(self) -> str:
+        return f"CrashScenario(<pipeline {self.plan.name}>, ...)"
+
+    async def __call__(self, world: SimWorld, seed: int) -> None:
+        """Live once."""
+        variant = Variant.of(seed)
+        self.source.install(world, whole=not variant.alongside)
+        # A writer whose sync fails takes back what a reader may have made durable and used; a life
+        # cannot go on then, and says so.
+        world.disk.sound = TOPIC
+        onlooker = self._onlooker(world, variant)
+        onlooker.look()
+        world.always(onlooker.look)
+        lives = await asyncio.gather(
+            *(self._live(world, variant) for _ in range(1 + variant.rival)),
+            *(self.source.produce(world) for _ in range(variant.alongside)),
+        )
+        finished = [life for life in lives if life is not None]
+        assert finished, "of two lives each was refused because of the other"
+        await self._compare(world, variant, finished[-1])
+
+    def check(self, world: SimWorld, seed: int) -> None:
+        """Check what any process finds after a crash."""
+        self._onlooker(world, Variant.of(seed)).look()
+        for place in self._places(Variant.of(seed)):
+            record = cut_record.read(world.disk, place.record)
+            for name, offset in (record.reached.cut if record and record.reached else {}).items():
+                end = self.source.end_of(world.disk, name)
+                assert end >= offset, f"{place.record} has reached {offset}, the log {end}"
+
+    # --- living ---
+
+    async def _live(
+        self, world: SimWorld, variant: Variant, learn: bool = False
+    ) -> ActiveTask | None:
+        """Return the life when it has ended in good order, None if another had the lock."""
+        plan, end = self.plan, self.source.end
+        topic = Topic.open(world.disk, TOPIC)
+        partitions = {name: at for at, name in enumerate(self.source.inputs)}
+        store = DiskStore(world.disk, world.random, guards=world.guards)
+
+        def is_done() -> bool:
+            return life.report.restored is not None and life.engine.cut == end
+
+        def watch(engine: Engine, report: Report) -> None:
+            if report.stabilizations == 0:
+                return  # a replay, which has not stabilized
+            if learn:
+                self._judge.learn(engine)
+            else:
+                self._judge.check(engine, on_grid=not variant.alongside)
+
+        life = ActiveTask(
+            plan,
+            LogInputs(
+                topic,
+                partitions,
+                RecordShape(plan.source.schema, plan.source.checks),
+                BATCH_ROWS,
+                follow=variant.alongside,
+            ),
+            self._outputs(world, variant),
+            DurableState(
+                Checkpoints(
+                    world.store if variant.in_store else store,
+                    plan.name,
+                    entries_kept=2,
+                    executor=world.executor,
+                    guards=world.guards,
+                ),
+                world,
+            ),
+            settings=Settings(
+                batch_rows=BATCH_ROWS,
+                replay_rows=2 * BATCH_ROWS,
+                commit_batches=4 if variant.eager else 2,
+                checkpoint_batches=2 if variant.eager else 3,
+                snapshot_rows=1000 if variant.eager else 2,
+                keep=2,
+            ),
+            stop=lambda: variant.alongside and is_done(),
+            watch=watch,
+        )
+
+        try:
+            await life.run()
+        except DiskLockedError:
+            if not variant.rival:
+                raise
+            return None
+        restored = life.report.restored
+        assert restored is not None
+        self._judge.check_digest(restored.cut, restored.digest)
+        return life
+
+    def _outputs(self, world: SimWorld, variant: Variant) -> SinkGroup:
+        return SinkGroup(
+            {
+                output.name: partial(self._open_sink, world, output, is_log=_is_log(at, variant))
+                for at, output in enumerate(self.plan.outputs)
+            },
+            world.executor,
+        )
+
+    def _open_sink(self, world: SimWorld, output: Output, *, is_log: bool) -> Sink:
+        owner = Owner(self.plan.name, output.name)
+        if is_log:
+            schema = schema_of_output(self.plan, output)
+            topic = topic_for(world.disk, _log_of(output.name), schema)
+            return LogSink(topic, 0, world.clock, owner, guards=world.guards)
+        columns = [OP, *(member.name for member in output.fields)]
+        path = _file_of(output.name)
+        return FileSink(world.disk, path, FORMAT, owner, columns, guards=world.guards)
+
+    # --- judging ---
+
+    def _undisturbed(self, logs_first: bool) -> Outcome:
+        world = sim_world()
+        variant = Variant(logs_first, alongside=False, in_store=False, rival=False, eager=False)
+        self.source.install(world, whole=True)
+        life = world.loop.run_until_complete(self._live(world, variant, learn=True))
+        assert life is not None
+        outcome: Outcome = world.loop.run_until_complete(self._outcome(world, variant, life))
+        return outcome
+
+    async def _compare(self, world: SimWorld, variant: Variant, life: ActiveTask) -> None:
+        expected = self._expected[variant.logs_first]
+        found = await self._outcome(world, variant, life)
+        assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
+        assert found.counters == expected.counters
+        assert found.letters == expected.letters, f"dead letters: {found.letters}"
+        if variant.alongside:
+            self._hold_logs(found)
+            return
+        for name, data in expected.files.items():
+            assert found.files[name] == data, f"the file of output {name!r}: {found.files[name]!r}"
+        for name, rows in expected.logs.items():
+            same = repr(_rows(found.logs[name])) == repr(_rows(rows))  # so that a NaN is a NaN
+            assert same, f"the log of output {name!r}: {_rows(found.logs[name])}"
+
+    def _hold_logs(self, outcome: Outcome) -> None:
+        for output, batches in outcome.logs.items():
+            self._judge.hold_log(output, _rows(batches))
+
+    def _check_files(self) -> None:
+        """Raise unless the file of one variant says what the log of the other does."""
+        for one, other in ((False, True), (True, False)):
+            for output, data in self._expected[one].files.items():
+                lines = TextLines(TextFormat("csv", removes="skip"), output)
+                batches = self._expected[other].logs[output]
+                written = b"".join(lines.of(batch, is_first=False) for batch in batches)
+                assert data == written, f"the file of output {output!r}: {data!r}"
+
+    async def _outcome(self, world: SimWorld, variant: Variant, life: ActiveTask) -> Outcome:
+        untouched = Effects(0, Planned(()), Trace())
+        disk = world.disk.after_exit(untouched)
+        store = world.store.copy(untouched) if variant.in_store else DiskStore(disk)
+        letters, damage = await letters_in(store, self.plan.name)
+        assert not damage, damage
+        outcome = Outcome(
+            counters=life.engine.counters.as_dict(),
+            digest=life.engine.digest,
+            letters=[(letter.input, letter.offset, letter.step) for letter in letters],
+        )
+        for output in self.plan.outputs:
+            name = output.name
+            path = _file_of(name)
+            if disk.exists(path):
+                outcome.files[name] = disk.read_bytes(path, length_max=LENGTH_BYTES_MAX)
+            if disk.exists(f"{_log_of(name)}/topic"):
+                outcome.logs[name] = _batches(disk, _log_of(name))
+        return outcome
+
+    def _onlooker(self, world: SimWorld, variant: Variant) -> Onlooker:
+        manifest = f"{prefix_of(self.plan.name, 0)}manifest"
+        return Onlooker(world, self._places(variant), manifest, in_store=variant.in_store)
+
+    def _places(self, variant: Variant) -> list[Place]:
+        places = []
+        for at, output in enumerate(self.plan.outputs):
+            if _is_log(at, variant):
+                places.append(Place(f"{_log_of(output.name)}/0/output.cut"))
+            else:
+                path = _file_of(output.name)
+                expected = self._expected[variant.logs_first].files[output.name]
+                places.append(Place(f"{path}.cut", path, expected))
+        return places
+
+
+def _is_log(at: int, variant: Variant) -> bool:
+    return variant.alongside or (at % 2 == 0) == variant.logs_first
+
+
+def _file_of(output: str) -> str:
+    return f"{output}.csv"
+
+
+def _log_of(output: str) -> str:
+    return f"{output}-log"
+
+
+def _batches(disk: SimDisk, path: str) -> list[pa.RecordBatch]:
+    with PartitionReader(Topic.open(disk, path), 0) as reader:
+        return [entry.records for entry in reader.read() if isinstance(entry, Batch)]
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> list[Row]:
+    return [row for batch in batches for row in batch.to_pylist()]

@@ -1,0 +1,1 @@
+"""The reference interpreter: what a pipeline means, in slow and obvious Python."""

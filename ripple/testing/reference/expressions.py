@@ -1,0 +1,212 @@
+"""Expressions evaluated one row at a time in plain Python: the slow twin of the machine."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ripple.model.expression.expr import Expr
+from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What an expression gives for a row that it cannot compute."""
+
+    reason: str
+
+
+OVERFLOW = Failed("integer overflow")
+DIVISION = Failed("integer division by zero")
+CONVERSION = Failed("a float that has no 64-bit integer")
+_WORST = (OVERFLOW, DIVISION, CONVERSION)  # a later one hides an earlier one
+
+_PYTHON_TYPES: dict[Any, type] = {Float: float, Int: int, Int64: int, Bool: bool, String: str}
+
+
+def python_type(of: Any) -> type:
+    """Return the Python type of a field type's values, ``object`` for those without operators."""
+    return python_type(of.of) if isinstance(of, Option) else _PYTHON_TYPES.get(type(of), object)
+
+
+def evaluate(expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]) -> Any:
+    """Return the value, None for null, or Failed.
+
+    row: by field name. kinds: by field name, what :func:`python_type` gives.
+    """
+    return _evaluate(expr, row, kinds)[1]
+
+
+def _evaluate(  # noqa: C901  # one case an operation
+    expr: Expr, row: Mapping[str, Any], kinds: Mapping[str, type]
+) -> tuple[type, Any]:
+    if expr.operation == "col":
+        return kinds[expr.value], row[expr.value]
+    if expr.operation == "lit":
+        return type(expr.value), expr.value
+    if expr.operation == "null":
+        return type(None), None
+    typed = [_evaluate(arg, row, kinds) for arg in expr.args]
+    types, args = [kind for kind, _ in typed], [value for _, value in typed]
+    match expr.operation:
+        case "&" | "|":
+            return bool, _logic(expr.operation == "|", *args)
+        case "is_null":
+            return bool, args[0] if isinstance(args[0], Failed) else args[0] is None
+        case "fill_null":
+            kind = _common(types)
+            return kind, _promoted(kind, args[1] if args[0] is None else args[0])
+        case "when":
+            kind = _common(types[1:])
+            if isinstance(args[0], Failed):
+                return kind, args[0]
+            return kind, _promoted(kind, args[1] if args[0] else args[2])
+    kind, compute = _strict(expr, types)
+    failures = [arg for arg in args if isinstance(arg, Failed)]
+    if failures:
+        return kind, max(failures, key=_WORST.index)
+    if None in args:
+        return kind, None
+    return kind, compute(*args)
+
+
+def _logic(decisive: bool, left: Any, right: Any) -> Any:
+    if left is decisive or right is decisive:
+        return decisive
+    failures = [arg for arg in (left, right) if isinstance(arg, Failed)]
+    if failures:
+        return max(failures, key=_WORST.index)
+    return None if None in (left, right) else not decisive
+
+
+def _strict(  # noqa: C901, PLR0912  # one case an operation
+    expr: Expr, types: list[type]
+) -> tuple[type, Callable[..., Any]]:
+    operation = expr.operation
+    match operation:
+        case "+" | "-" | "*" | "//" | "%" | "least" | "greatest":
+            if types == [int, int]:
+                return int, _INTEGER[operation]
+            return float, lambda a, b: _FLOAT[operation](float(a), float(b))
+        case "/":
+            return float, lambda a, b: _divide(float(a), float(b))
+        case "neg" | "abs":
+            apply: Callable[[Any], Any] = operator.neg if operation == "neg" else abs
+            return types[0], (lambda a: _checked(apply(a))) if types[0] is int else apply
+        case "sqrt":
+            return float, lambda a: math.nan if a < 0 else math.sqrt(a)
+        case "floor" | "ceil" | "round":
+            if types[0] is int:
+                return int, lambda a: a
+            return float, lambda a: _rounded(operation, a)
+        case "cast":
+            target = {"float": float, "int": int}[expr.value]
+            return target, float if target is float else _to_int
+        case "is_nan":
+            return bool, lambda a: math.isnan(float(a))
+        case "is_finite":
+            return bool, lambda a: math.isfinite(float(a))
+        case "~":
+            return bool, lambda a: not a
+        case "is_in":
+            return bool, lambda a, *values: any(a == value for value in values)
+        case "starts_with":
+            return bool, lambda a: a.startswith(expr.value)
+        case "ends_with":
+            return bool, lambda a: a.endswith(expr.value)
+        case "contains":
+            return bool, lambda a: expr.value in a
+    return bool, _COMPARE[operation]
+
+
+def _common(types: list[type]) -> type:
+    known = [kind for kind in types if kind is not type(None)]
+    return float if float in known else known[0]
+
+
+def _promoted(kind: type, value: Any) -> Any:
+    return float(value) if kind is float and type(value) is int else value
+
+
+def is_int64(value: int) -> bool:
+    """Tell whether a whole number fits 64 bits."""
+    return -(2**63) <= value < 2**63
+
+
+def _checked(value: int) -> Any:
+    return value if is_int64(value) else OVERFLOW
+
+
+def _to_int(value: float | int | bool) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return CONVERSION
+    whole = int(value)
+    return whole if is_int64(whole) else CONVERSION
+
+
+def _divide(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _fused(a: float, b: float, exact: Any) -> Any:
+    """Return the exact result in fractions, rounded once: an oracle that shares nothing with C."""
+    value = exact(Fraction(a), Fraction(b))
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _exactly(a: float, b: float, plain: Any, exact: Any) -> float:
+    computed = plain(a, b)
+    if math.isfinite(a) and math.isfinite(b):
+        once = _fused(a, b, exact)
+        assert once == computed, (a, b, once, computed)
+    return float(computed)
+
+
+def _least(a: float, b: float) -> float:
+    if math.isnan(a) or math.isnan(b):
+        return math.nan
+    return min((a, math.copysign(1, a)), (b, math.copysign(1, b)))[0]
+
+
+def _rounded(operation: str, a: float) -> float:
+    if not math.isfinite(a):
+        return a
+    apply: Any = {"floor": math.floor, "ceil": math.ceil, "round": round}[operation]
+    return math.copysign(float(apply(a)), a) if apply(a) == 0 else float(apply(a))
+
+
+_INTEGER: dict[str, Any] = {
+    "+": lambda a, b: _checked(a + b),
+    "-": lambda a, b: _checked(a - b),
+    "*": lambda a, b: _checked(a * b),
+    "//": lambda a, b: DIVISION if b == 0 else _checked(a // b),
+    "%": lambda a, b: DIVISION if b == 0 else a % b,
+    "least": min,
+    "greatest": max,
+}
+_FLOAT: dict[str, Any] = {
+    "+": lambda a, b: _exactly(a, b, lambda x, y: x + y, lambda x, y: x + y),
+    "-": lambda a, b: _exactly(a, b, lambda x, y: x - y, lambda x, y: x - y),
+    "*": lambda a, b: _exactly(a, b, lambda x, y: x * y, lambda x, y: x * y),
+    "//": lambda a, b: a // b if b != 0 else _divide(a, b),
+    "%": lambda a, b: a % b if b != 0 else math.nan,
+    "least": _least,
+    "greatest": lambda a, b: -_least(-a, -b),
+}
+_COMPARE: dict[str, Any] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}

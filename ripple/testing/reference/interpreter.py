@@ -1,0 +1,420 @@
+"""The reference interpreter: a plan executed one event at a time, in plain Python, from scratch.
+
+It exists to be believed. It keeps every event of every open window in a list, computes each
+result from that list when it is shown, and each later fold from all rows of the fold before. It
+shares no code with the engine, the windows or the aggregates that it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from numbers import Real
+from typing import Any, TypeAlias
+
+from ripple.core.errors import InputError
+from ripple.model.aggregate.custom import Custom
+from ripple.model.aggregate.errors import IntegerRangeError
+from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan
+from ripple.model.window.duration import duration_ns
+from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT, Assigner, OnWatermark, Session
+from ripple.testing.reference import aggregates
+from ripple.testing.reference.aggregates import Entry
+from ripple.testing.reference.expressions import Failed, evaluate, python_type
+from ripple.testing.reference.steps import (
+    FunctionFailed,
+    RefusedRow,
+    Row,
+    kinds_of,
+    refuse_nulls,
+    refuse_unfit,
+    run_steps,
+)
+from ripple.testing.reference.windows import Event, Key, Window, due, windows_with
+
+# Rows of one view by what tells them apart: the key fields, then window_start_ns if windowed.
+Table: TypeAlias = dict[Key, Row]
+
+END_NS = (1 << 63) - 1  # the watermark of an input that goes on no more
+TIME_END_NS = 1 << 62
+
+
+@dataclass(frozen=True)
+class Emit:
+    """A new or corrected result."""
+
+    output: str
+    key: Key
+    row: Row
+
+
+@dataclass(frozen=True)
+class Retract:
+    """The withdrawal of a result that was emitted before."""
+
+    output: str
+    key: Key
+    row: Row
+
+
+Emission: TypeAlias = Emit | Retract
+
+
+@dataclass
+class View:
+    """The rows of a fold, and for those that are not there because they cannot be computed, why.
+
+    unfolded: the rows, by key, that the fold above cannot take in, and why.
+    """
+
+    rows: Table = attribute(default_factory=dict)
+    failed: dict[Key, RefusedRow] = attribute(default_factory=dict)
+    unfolded: dict[Key, RefusedRow] = attribute(default_factory=dict)
+
+    def put(self, key: Key, row: Row | RefusedRow | None) -> None:
+        """Let the row at ``key`` be this one; None: there is none, and need not be."""
+        self.withdraw(key)
+        if isinstance(row, RefusedRow):
+            self.failed[key] = row
+        elif row is not None:
+            self.rows[key] = row
+
+    def withdraw(self, key: Key) -> None:
+        """Let there be nothing at ``key``."""
+        self.rows.pop(key, None)
+        self.failed.pop(key, None)
+
+
+@dataclass
+class _Input:
+    rank: int
+    next_offset: int = 0
+    watermark_ns: int | None = None
+
+
+class Reference:
+    """One partition of a pipeline, slow and obvious.
+
+    >>> reference = Reference(pipeline.plan())
+    >>> reference.apply({"symbol": "A", "price": 1.5, "size": 2, "timestamp_ns": 7})
+    >>> reference.emissions()
+    [Emit(output='rows', key=('A',), row={'symbol': 'A', 'vwap': 1.5})]
+
+    counts: by the names of :class:`ripple.engine.machine.Counters`. dead_letters: (input, offset,
+    step, reason) of every refused event.
+    """
+
+    def __init__(self, plan: Plan, inputs: Sequence[str] | None = None) -> None:
+        names = tuple(inputs) if inputs is not None else (plan.source.name,)
+        self.plan = plan
+        self.counts = dict.fromkeys(
+            ("consumed", "applied", "mildly_late", "very_late", "future", "dead_lettered"), 0
+        )
+        self.dead_letters: list[tuple[str, int, str, str]] = []
+        self._inputs = {name: _Input(rank) for rank, name in enumerate(names)}
+        self._fold = EventFold(plan.folds[0])
+        self._emitted: dict[str, Table] = {output.name: {} for output in plan.outputs}
+
+    # --- inputs ---
+
+    def apply(self, event: Mapping[str, Any], source: str | None = None) -> None:
+        """Consume the next event of an input, by default the only one."""
+        name = source if source is not None else next(iter(self._inputs))
+        given = self._input(name)
+        offset, given.next_offset = given.next_offset, given.next_offset + 1
+        before_ns = self.watermark_ns
+        self.counts["consumed"] += 1
+        accepted: Event | None = None
+        try:
+            row = _typed(event, self.plan)
+            refuse_nulls(
+                row, [f for f in self.plan.source.fields if not f.optional], self.plan.source.name
+            )
+            refuse_unfit(row, self.plan.source)
+            if self._judged(row, given):
+                accepted = self._folded(row, offset, given)
+                self.counts["applied"] += 1
+            else:
+                self.counts["very_late"] += 1
+        except RefusedRow as refused:
+            self.counts["dead_lettered"] += 1
+            self.dead_letters.append((name, offset, refused.step, refused.reason))
+        self._fold.step(accepted, before_ns, self.watermark_ns)
+
+    def skip(self, next_offset: int, source: str | None = None) -> None:
+        """Pass a hole of an input: offsets up to ``next_offset`` that have no record."""
+        given = self._input(source if source is not None else next(iter(self._inputs)))
+        given.next_offset = max(given.next_offset, next_offset)
+
+    def advance(self, source: str, watermark_ns: int) -> None:
+        """Consume a marker: no event below ``watermark_ns`` follows in that input."""
+        given = self._input(source)
+        before_ns = self.watermark_ns
+        given.watermark_ns = _latest(given.watermark_ns, watermark_ns)
+        self._fold.step(None, before_ns, self.watermark_ns)
+
+    def close(self) -> None:
+        """Declare that no input goes on: every window ends."""
+        for name in self._inputs:
+            self.advance(name, END_NS)
+
+    def _judged(self, row: Row, given: _Input) -> bool:
+        """Return False for a very late event; move the watermark of its input past any other."""
+        source = self.plan.source
+        if source.time_field is None:
+            return True
+        time_ns, watermark_ns = row[source.time_field], given.watermark_ns
+        if not -TIME_END_NS <= time_ns < TIME_END_NS:
+            reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
+            raise RefusedRow(source.name, reason)
+        ahead_ns = source.reject_future_ns
+        if ahead_ns is not None and watermark_ns is not None and time_ns > watermark_ns + ahead_ns:
+            raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
+        given.watermark_ns = _latest(watermark_ns, time_ns - source.out_of_order_ns)
+        if watermark_ns is None:
+            return True
+        window = self.plan.folds[0].window
+        future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
+        if window is not None and time_ns < watermark_ns - window.lateness_ns:
+            return False
+        self.counts["mildly_late"] += time_ns < watermark_ns
+        self.counts["future"] += time_ns > watermark_ns + future_ns
+        return True
+
+    def _folded(self, row: Row, offset: int, given: _Input) -> Event | None:
+        """Return the event as the first fold takes it, None if a filter dropped it."""
+        fold, time_field = self.plan.folds[0], self.plan.source.time_field
+        time_ns = 0 if time_field is None else row[time_field]
+        stepped = run_steps(self.plan.steps, row)
+        if stepped is None:
+            return None
+        refuse_nulls(stepped, fold.key, fold.partition)
+        kinds = kinds_of(fold.fields_in)
+        for member in fold.aggregates:
+            _inputs_of(member, stepped, fold, kinds)
+        key = tuple(stepped[field.name] for field in fold.key)
+        return Event(key, time_ns, (offset, given.rank), stepped)
+
+    def _input(self, name: str) -> _Input:
+        if name not in self._inputs:
+            raise InputError(f"no input {name!r} was declared: they are {list(self._inputs)}")
+        return self._inputs[name]
+
+    # --- results ---
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Per input, the next offset to read."""
+        return {name: given.next_offset for name, given in self._inputs.items()}
+
+    @property
+    def watermark_ns(self) -> int | None:
+        """The merged watermark, None while an input has none."""
+        known = [given.watermark_ns for given in self._inputs.values()]
+        return None if None in known else min(ns for ns in known if ns is not None)
+
+    def tables(self) -> dict[str, Table]:
+        """Return per output every row that is shown, final ones included."""
+        views = self._views()
+        return {output.name: dict(views[output.of].rows) for output in self.plan.outputs}
+
+    def uncomputable(self) -> dict[str, dict[Key, str]]:
+        """Return per fold the rows that cannot be computed, or not be folded by the fold above.
+
+        By key, the step or fold that cannot; final rows included, folds without such rows not.
+        """
+        found = {
+            name: {key: why.step for key, why in (view.failed | view.unfolded).items()}
+            for name, view in self._views().items()
+        }
+        return {name: rows for name, rows in found.items() if rows}
+
+    def _views(self) -> dict[str, View]:
+        first, *others = self.plan.folds
+        views = {first.name: self._fold.view}
+        for fold in others:
+            views[fold.name] = _folded_view(fold, views[fold.input])
+        return views
+
+    def emissions(self) -> list[Emission]:
+        """Return what changed since the last call: a retraction before each correction.
+
+        Called after every event, these are the emissions of an engine whose batches are single
+        events. Per output, in the order of their keys.
+        """
+        emitted: list[Emission] = []
+        tables = self.tables()
+        for output, table in tables.items():
+            before = self._emitted[output]
+            for key in sorted({*before, *table}):
+                if key in before and key in table and same_row(before[key], table[key]):
+                    continue
+                if key in before:
+                    emitted.append(Retract(output, key, before[key]))
+                if key in table:
+                    emitted.append(Emit(output, key, table[key]))
+        self._emitted = tables
+        return emitted
+
+
+class EventFold:
+    """The first fold: its open windows, and the rows that it shows."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        self.view = View()
+        self.open: list[Window] = []
+
+    def step(self, event: Event | None, before_ns: int | None, after_ns: int | None) -> None:
+        """Take an event, if there is one, and a watermark that may have moved."""
+        spec = self.fold.window
+        if spec is None:
+            self._step_without_windows(event)
+            return
+        touched = [] if event is None else self._assigned(spec.assigner, event)
+        for window in due(spec.trigger, touched, self.open, before_ns, after_ns):
+            self._show(window)
+        if isinstance(spec.assigner, Session) and isinstance(spec.trigger, OnWatermark):
+            # A late event can move the end of a session that was shown.
+            for window in touched:
+                self.view.withdraw((*window.key, window.start_ns))
+        if after_ns is None:
+            return
+        for window in self.open:
+            # Ended windows are up to date, except that they just changed or just ended.
+            just_ended = before_ns is None or before_ns < window.end_ns
+            if window.end_ns <= after_ns and (window in touched or just_ended):
+                self._show(window)
+        self.open = [w for w in self.open if w.end_ns + spec.lateness_ns > after_ns]
+
+    def _assigned(self, assigner: Assigner, event: Event) -> list[Window]:
+        """Put the event into its windows; withdraw the rows of sessions that others absorbed."""
+        before = {(*window.key, window.start_ns) for window in self.open}
+        touched = windows_with(self.open, assigner, event)
+        for gone in before - {(*window.key, window.start_ns) for window in self.open}:
+            self.view.withdraw(gone)
+        return touched
+
+    def _step_without_windows(self, event: Event | None) -> None:
+        if event is None:
+            return
+        groups = [window for window in self.open if window.key == event.key]
+        if not groups:
+            groups = [Window(event.key, 0, END_NS)]
+            self.open.extend(groups)
+        groups[0].events.append(event)
+        self._show(groups[0])
+
+    def _show(self, window: Window) -> None:
+        row: Row = dict(zip((field.name for field in self.fold.key), window.key, strict=True))
+        identity = window.key
+        if self.fold.window is not None:
+            identity = (*window.key, window.start_ns)
+            row |= {"window_start_ns": window.start_ns, "window_end_ns": window.end_ns}
+        places = [(event.time_ns, *event.order) for event in window.events]
+        rows = [event.row for event in window.events]
+        self.view.put(identity, _result_row(self.fold, row, rows, places))
+
+
+def _folded_view(fold: Fold, below: View) -> View:
+    """Return the view of a fold over all rows of another one; note those that it cannot take in."""
+    groups: dict[Key, list[Row]] = {}
+    kinds = kinds_of(fold.fields_in)
+    below.unfolded.clear()
+    for key, row in below.rows.items():
+        try:
+            for member in fold.aggregates:
+                _try_to_add(member, _inputs_of(member, row, fold, kinds), fold)
+        except RefusedRow as refused:
+            below.unfolded[key] = refused
+            continue
+        groups.setdefault(tuple(row[field.name] for field in fold.key), []).append(row)
+    view = View()
+    for key, members in groups.items():
+        named = dict(zip((field.name for field in fold.key), key, strict=True))
+        view.put(key, _result_row(fold, named, members, [()] * len(members)))
+    return view
+
+
+def _try_to_add(member: FoldAggregate, values: tuple[Any, ...], fold: Fold) -> None:
+    """Raise RefusedRow if a user's aggregate cannot take these values."""
+    if isinstance(member.aggregate, Custom) and None not in values:
+        try:
+            member.aggregate.step(member.aggregate.init(), *values)
+        except Exception as error:  # whatever a user's function raises
+            raise RefusedRow(fold.name, f"{type(error).__name__}: {error}") from error
+
+
+def _result_row(
+    fold: Fold, row: Row, rows: Sequence[Row], places: Sequence[tuple[int, ...]]
+) -> Row | RefusedRow | None:
+    """Return ``row`` with the aggregates over ``rows`` after the steps.
+
+    None if a filter drops it, a RefusedRow if it cannot be computed.
+    """
+    try:
+        for member in fold.aggregates:
+            row |= _results_of(member, rows, places, fold)
+        stepped = run_steps(fold.steps, row)
+    except RefusedRow as refused:
+        return refused
+    except FunctionFailed as failed:
+        return RefusedRow(failed.step, failed.reason)
+    return None if stepped is None else {field.name: stepped[field.name] for field in fold.row}
+
+
+def _results_of(
+    member: FoldAggregate, rows: Sequence[Row], places: Sequence[tuple[int, ...]], fold: Fold
+) -> Row:
+    kinds = kinds_of(fold.fields_in)
+    inputs = [_inputs_of(member, one, fold, kinds) for one in rows]
+    entries = [
+        Entry(values, place)
+        for values, place in zip(inputs, places, strict=True)
+        if None not in values
+    ]
+    types = [of for _, of in member.bound.results]
+    try:
+        found = aggregates.results(member.aggregate, types, entries)
+    except (IntegerRangeError, aggregates.ResultFailed) as error:
+        raise RefusedRow(fold.name, f"{member.name!r}: {error}") from error
+    names = [f"{member.name}_{part}" if part else member.name for part, _ in member.bound.results]
+    return dict(zip(names, found, strict=True))
+
+
+def _inputs_of(
+    member: FoldAggregate, row: Row, fold: Fold, kinds: Mapping[str, type]
+) -> tuple[Any, ...]:
+    values = tuple(evaluate(bound.expr, row, kinds) for bound in member.inputs)
+    for value in values:
+        if isinstance(value, Failed):
+            raise RefusedRow(fold.name, value.reason)
+    return values
+
+
+def _typed(event: Mapping[str, Any], plan: Plan) -> Row:
+    """Return the declared fields, whole numbers as floats where a float is declared."""
+    row: Row = {}
+    for field in plan.source.fields:
+        value = event.get(field.name)
+        if value is None and not field.optional and field.name not in event:
+            raise InputError(
+                f"an event has no field {field.name!r}, it has {', '.join(event) or 'none'}: give "
+                "None for one that is empty"
+            )
+        if isinstance(value, Real) and python_type(field.type) is float:
+            value = float(value)
+        row[field.name] = value
+    return row
+
+
+def _latest(before_ns: int | None, after_ns: int) -> int:
+    return after_ns if before_ns is None else max(before_ns, after_ns)
+
+
+def same_row(one: Row, other: Row) -> bool:
+    """Return whether two rows are equal to the bit, all NaNs alike."""
+    # repr tells 0.0 from -0.0 and 1 from 1.0, writes doubles so that they read back, and NaN as
+    # one word.
+    return repr(sorted(one.items())) == repr(sorted(other.items()))

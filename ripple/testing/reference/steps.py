@@ -1,0 +1,165 @@
+"""The steps of a pipeline on one row, in plain Python."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ripple.model.pipeline.plan import Derive, Fields, Filter, Map, SourceSpec, Step, type_of
+from ripple.model.schema.types import Field, Option
+from ripple.testing.reference.expressions import Failed, evaluate, is_int64, python_type
+
+Row: TypeAlias = dict[str, Any]
+
+_PASSES: dict[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
+    "finite": lambda value, _: math.isfinite(value),
+    "min_length": lambda value, length: len(value) >= length,
+    "max_length": lambda value, length: len(value) <= length,
+}
+
+_DTYPES: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_}
+_KINDS = {float: "fiu", int: "iu", bool: "b"}  # of arrays that need no conversion of their kind
+
+
+class RefusedRow(Exception):  # noqa: N818  # not an error of the program: the row's fate
+    """A step cannot process the row."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        super().__init__(f"{step}: {reason}")
+        self.step = step
+        self.reason = reason
+
+
+class FunctionFailed(Exception):  # noqa: N818  # a user's, which is told nothing of single rows
+    """A batch function raised, or returned what it must not."""
+
+    def __init__(self, step: str, error: Exception) -> None:
+        super().__init__(f"{step}: {type(error).__name__}: {error}")
+        self.step = step
+        self.reason = str(error)
+
+
+def kinds_of(fields: Fields) -> dict[str, type]:
+    """Return the Python type of each field's values."""
+    return {field.name: python_type(type_of(field)) for field in fields}
+
+
+def refuse_nulls(row: Mapping[str, Any], fields: Sequence[Field], step: str) -> None:
+    """Raise :class:`RefusedRow` when one of the fields is null."""
+    for field in fields:
+        if row[field.name] is None:
+            raise RefusedRow(step, f"the field {field.name!r} is null")
+
+
+def refuse_unfit(row: Mapping[str, Any], source: SourceSpec) -> None:
+    """Raise :class:`RefusedRow` when a value fails a check that the record declares."""
+    for name, checks in source.checks.items():
+        for check, bound in checks.given().items():
+            if row[name] is not None and not _PASSES[check](row[name], bound):
+                raise RefusedRow(source.name, f"{name} does not pass {check}={bound!r}")
+
+
+def run_steps(steps: Sequence[Step], row: Row) -> Row | None:
+    """Return the row that comes out, None if a filter drops it.
+
+    Raises :class:`RefusedRow`, and :class:`FunctionFailed` for a batch function.
+    """
+    for step in steps:
+        if isinstance(step, Filter):
+            kinds = kinds_of(step.fields_in)
+            if value_of(step.condition.expr, row, kinds, step.name) is not True:
+                return None
+        elif isinstance(step, Derive):
+            kinds = kinds_of(step.fields_in)
+            derived = {
+                name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
+            }
+            row = {**row, **derived}
+        else:
+            row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
+    return row
+
+
+def value_of(expr: Any, row: Row, kinds: Mapping[str, type], step: str) -> Any:
+    """Return the value of an expression; raises :class:`RefusedRow` when it fails."""
+    value = evaluate(expr, row, kinds)
+    if isinstance(value, Failed):
+        raise RefusedRow(step, value.reason)
+    return value
+
+
+def _mapped(step: Map, row: Row) -> Row:
+    wanted = [field for field in step.schema.fields if field.name not in step.kept]
+    given = {field.name: row[field.name] for field in step.fields_in}
+    if step.batch:
+        arrays = {field.name: _array_of_one(field, given[field.name]) for field in step.fields_in}
+        try:
+            returned = step.function(arrays)
+            made = {field.name: _only(returned[field.name], field) for field in wanted}
+        except Exception as error:  # whatever a user's function raises
+            raise FunctionFailed(step.name, error) from error
+    else:
+        try:
+            result = step.function((step.row or SimpleNamespace)(**given))
+            of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
+            made = {field.name: of(field.name) for field in wanted}
+        except Exception as error:  # whatever a user's function raises
+            raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
+    try:
+        return {field.name: _checked(made[field.name], field) for field in wanted}
+    except TypeError as error:
+        raise RefusedRow(step.name, str(error)) from error
+
+
+def _array_of_one(field: Field, value: Any) -> np.ndarray[Any, Any]:
+    of = type_of(field)
+    dtype = None if isinstance(of, Option) else _DTYPES.get(python_type(of))
+    array = np.empty(1, object if dtype is None else dtype)
+    array[0] = value
+    array.flags.writeable = False
+    return array
+
+
+def _only(array: Any, field: Field) -> Any:
+    """Return the value of an array of one; raises TypeError if its dtype is another type's."""
+    if len(array) != 1:
+        raise ValueError(f"{len(array)} values for one row")
+    value = array[0]
+    if value is np.ma.masked:
+        return None
+    kinds = _KINDS.get(python_type(type_of(field)), "OTU")
+    dtype = getattr(array, "dtype", None)
+    if dtype is not None and dtype.kind not in kinds + "O":
+        raise TypeError(f"the field {field.name!r} cannot be an array of {dtype}")
+    return value
+
+
+def _checked(value: Any, field: Field) -> Any:  # one case a line
+    """Return a value of the field's type; raises TypeError for one that is none or would change."""
+    of = type_of(field)
+    kind: Any = python_type(of)
+    if value is None and isinstance(of, Option):
+        return None
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        value = value.item()
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > 2**1023 or int(float(value)) != value:
+            raise TypeError(f"the field {field.name!r} would change: {value!r}")
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"the field {field.name!r} must be {kind.__name__}, not {value!r}")
+    if kind is int and not is_int64(value):
+        raise TypeError(f"the field {field.name!r} does not fit 64 bits: {value!r}")
+    if kind is str and value.encode(errors="replace").decode() != value:
+        raise TypeError(f"the field {field.name!r} is no UTF-8: {value!r}")
+    return kind(value) if kind in (int, float) else value

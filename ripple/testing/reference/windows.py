@@ -1,0 +1,127 @@
+"""The windows of a fold as plain lists of events, and what a trigger lets them show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ripple.model.window.spec import (
+    Assigner,
+    OnCount,
+    OnEveryElement,
+    OnInterval,
+    OnWatermark,
+    Session,
+    Trigger,
+    Tumbling,
+)
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """An accepted event: its row after all steps, and its place in time.
+
+    order: breaks ties of event time: the offset, then the rank of the input.
+    """
+
+    key: Key
+    time_ns: int
+    order: tuple[int, int]
+    row: dict[str, Any]
+
+
+@dataclass(eq=False)
+class Window:
+    """The events of one key in [start_ns, end_ns)."""
+
+    key: Key
+    start_ns: int
+    end_ns: int
+    events: list[Event] = field(default_factory=list)
+
+
+def windows_with(open_windows: list[Window], assigner: Assigner, event: Event) -> list[Window]:
+    """Return the windows that the event belongs to, with it in them.
+
+    ``open_windows`` comes to hold new windows, and instead of sessions that the event joins the
+    one that they become.
+    """
+    if isinstance(assigner, Session):
+        return [_session_with(open_windows, assigner.gap_ns, event)]
+    found = [
+        _window_at(open_windows, event.key, start_ns, start_ns + assigner.size_ns)
+        for start_ns in starts_of(assigner, event.time_ns)
+    ]
+    for window in found:
+        window.events.append(event)
+    return found
+
+
+def starts_of(assigner: Assigner, time_ns: int) -> list[int]:
+    """Return the start of every tumbling or sliding window that holds ``time_ns``."""
+    assert not isinstance(assigner, Session)
+    slide_ns = assigner.size_ns if isinstance(assigner, Tumbling) else assigner.slide_ns
+    latest = time_ns - time_ns % slide_ns  # Python's % is never negative here
+    return list(range(latest, time_ns - assigner.size_ns, -slide_ns))
+
+
+def _window_at(open_windows: list[Window], key: Key, start_ns: int, end_ns: int) -> Window:
+    for window in open_windows:
+        if (window.key, window.start_ns) == (key, start_ns):
+            return window
+    open_windows.append(Window(key, start_ns, end_ns))
+    return open_windows[-1]
+
+
+def _session_with(open_windows: list[Window], gap_ns: int, event: Event) -> Window:
+    alone = Window(event.key, event.time_ns, event.time_ns + gap_ns, [event])
+    joined = [
+        window
+        for window in open_windows
+        if window.key == alone.key
+        and window.start_ns < alone.end_ns
+        and alone.start_ns < window.end_ns
+    ]
+    parts = [*joined, alone]
+    session = Window(
+        event.key,
+        min(window.start_ns for window in parts),
+        max(window.end_ns for window in parts),
+        [member for window in parts for member in window.events],
+    )
+    for window in joined:
+        open_windows.remove(window)
+    open_windows.append(session)
+    return session
+
+
+def due(
+    trigger: Trigger,
+    touched: list[Window],
+    open_windows: list[Window],
+    before_ns: int | None,
+    after_ns: int | None,
+) -> list[Window]:
+    """Return the windows that show now what they hold, by the trigger alone.
+
+    touched: those that just got an event. before_ns, after_ns: the merged watermark, None while
+    an input has none.
+    """
+    match trigger:
+        case OnEveryElement():
+            return touched
+        case OnCount():
+            return [window for window in touched if len(window.events) % trigger.count == 0]
+        case OnInterval():
+            return open_windows if entered(trigger.interval_ns, before_ns, after_ns) else []
+        case OnWatermark():
+            return []
+
+
+def entered(interval_ns: int, before_ns: int | None, after_ns: int | None) -> bool:
+    """Return whether the watermark entered another [k * interval, (k + 1) * interval)."""
+    if after_ns is None:
+        return False
+    return before_ns is None or after_ns // interval_ns > before_ns // interval_ns

@@ -1,0 +1,86 @@
+"""Simulated certificates: names, and who vouches for them, in files of a simulated disk."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.world.errors import TlsError
+from ripple.world.tls import Tls
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.testing.sim.disk import SimDisk
+
+HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+class Identity(NamedTuple):
+    """What a process shows, and whose certificates it believes."""
+
+    names: tuple[str, ...]
+    authority: str
+    believed: tuple[str, ...]
+
+    def misfit(self, shown: Identity, name: str = "") -> str:
+        """Return why what a peer shows is not accepted, "" if it is."""
+        if shown.authority not in self.believed:
+            return f"unknown authority {shown.authority}"
+        if name and name not in shown.names:
+            return f"not for {name!r} but for {', '.join(map(repr, shown.names))}"
+        return ""
+
+
+class SimTls:
+    """What a listener shows: as the files are, or were when they last fitted together."""
+
+    def __init__(self, disk: SimDisk, tls: Tls) -> None:
+        self._disk = disk
+        self._tls = tls
+        self._identity = load(disk, tls)
+
+    def identity(self) -> Identity:
+        """Return what is shown now."""
+        with suppress(TlsError):
+            self._identity = load(self._disk, self._tls)
+        return self._identity
+
+
+def issue(disk: SimDisk, name: str, *, hosts: Sequence[str] = HOSTS, authority: str = "ca") -> Tls:
+    """Put a certificate for ``name`` and ``hosts``, its key and its authority's on a disk."""
+    folder = f"{authority}-{name}"
+    told = f"{','.join([name, *hosts])} by {authority}"
+    tls = Tls(
+        certificate=f"{folder}/{name}.crt",
+        key=f"{folder}/{name}.key",
+        authority=f"{folder}/ca.crt",
+    )
+    disk.install(
+        {
+            tls.certificate: f"certificate {told}".encode(),
+            tls.key: f"key {told}".encode(),
+            tls.authority: f"authority {authority}".encode(),
+        }
+    )
+    return tls
+
+
+def load(disk: SimDisk, tls: Tls) -> Identity:
+    """Read what a process is. Raises TlsError."""
+    told = _told(disk, tls.certificate, "certificate ")
+    if _told(disk, tls.key, "key ") != told:
+        raise TlsError(tls.key, f"is not the private key of {tls.certificate}")
+    names, _, authority = told.partition(" by ")
+    believed = _told(disk, tls.authority, "authority ")
+    return Identity(tuple(names.split(",")), authority, tuple(believed.split(",")))
+
+
+def _told(disk: SimDisk, path: str, kind: str) -> str:
+    data = disk.contents(path)
+    if data is None:
+        raise TlsError(path, "cannot be read: No such file or directory")
+    text = data.decode(errors="replace")
+    if not text.startswith(kind):
+        raise TlsError(path, f"holds no {kind.strip()}")
+    return text.removeprefix(kind)

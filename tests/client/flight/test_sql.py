@@ -1,0 +1,243 @@
+"""Flight SQL, asked by ADBC's driver over a socket, and by who does not keep to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import adbc_driver_flightsql
+import adbc_driver_flightsql.dbapi as adbc
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ripple.client.flight.errors import FlightError, Why
+from ripple.client.flight.messages import flight_sql_pb2 as messages
+from ripple.client.flight.messages.flight_pb2 import Action, FlightDescriptor, FlightInfo, Ticket
+from ripple.client.flight.server import FlightServer
+from ripple.client.flight.service import Flights
+from ripple.client.flight.sql import FlightSql, message_of, packed
+from ripple.client.flight.tables import CUTS, Tables
+from ripple.core.access import access_of
+from tests.client.flight.test_service import ROLES, TOKENS
+from tests.patience import PATIENCE_S
+
+OUT = pa.table({"symbol": ["A", "B", "C"], "vwap": [1.5, 2.5, None], "trades": [1, 2, 2**62]})
+TOTALS = pa.table({"symbol": ["A", "B"], "size": [10, 20]})
+
+
+class FixedTables(Tables):
+    """Tables at cuts that nobody moves."""
+
+    def __init__(self, **tables: pa.Table) -> None:
+        self._fixed = tables
+
+    async def names(self) -> list[str]:
+        return list(self._fixed)
+
+    async def table(self, output: str, key: object = None) -> pa.Table:
+        del key
+        return self._fixed[output].replace_schema_metadata({CUTS: f'{{"0": {{"{output}": 7}}}}'})
+
+    async def keys(self, output: str) -> tuple[str, ...]:
+        return ("symbol",)
+
+
+TABLES = FixedTables(**{"vwap": OUT, "by-class": TOTALS})
+
+
+def asked(ask: Callable[[str], None], *, roles: bool = False, **limits: Any) -> None:
+    """Let a client ask, in a thread of its own."""
+
+    async def serve() -> None:
+        flights = Flights(TABLES, {}, FlightSql(TABLES, **limits))
+        access = access_of(ROLES.encode(), "roles") if roles else None
+        server = FlightServer(flights, access)
+        await server.start("127.0.0.1:0", None)
+        try:
+            await asyncio.to_thread(ask, f"grpc://{server.address}")
+        finally:
+            await server.close(0)
+
+    asyncio.run(serve())
+
+
+def test_a_driver_asks_and_is_told_the_cuts() -> None:
+    def ask(uri: str) -> None:
+        with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                'SELECT v.symbol, trades + size AS n FROM vwap v JOIN temp.main."by-class" c '
+                "ON v.symbol = c.symbol ORDER BY 1"
+            )
+            table = cursor.fetch_arrow_table()
+            assert table.to_pylist() == [{"symbol": "A", "n": 11}, {"symbol": "B", "n": 22}]
+            assert json.loads(table.schema.metadata[CUTS.encode()]) == {
+                name: {"0": {name: 7}} for name in ("vwap", "by-class")
+            }
+            sql = "SELECT symbol FROM vwap WHERE trades > ? AND symbol < ? ORDER BY symbol"
+            for least, expected in ((1, [("B",)]), (0, [("A",), ("B",)])):  # prepared, bound
+                cursor.execute(sql, (least, "C"))
+                assert cursor.fetchall() == expected
+            cursor.execute(sql, (None, "C"))
+            assert cursor.fetchall() == []
+            cursor.execute("SELECT ? IS NULL, 'a'::ENUM('a', 'b') AS e", (None,))
+            assert cursor.fetchall() == [(True, "a")]
+            schema = cursor.adbc_execute_schema("SELECT vwap, trades FROM vwap")
+            assert schema.types == [pa.float64(), pa.int64()]
+            frame = pl.read_database("SELECT * FROM vwap", connection)
+            assert frame["trades"].to_list() == [1, 2, 2**62]
+
+    asked(ask)
+
+
+def test_a_driver_finds_what_there_is() -> None:
+    def ask(uri: str) -> None:
+        with adbc.connect(uri, autocommit=True) as connection:
+            about = connection.adbc_get_info()
+            assert about["vendor_name"] == "Ripple"
+            assert connection.adbc_get_table_types() == ["TABLE"]
+            assert connection.adbc_get_table_schema("vwap") == OUT.schema
+            (one,) = connection.adbc_get_objects(table_name_filter="%w_p").read_all().to_pylist()
+            (schema,) = one["catalog_db_schemas"]
+            (table,) = schema["db_schema_tables"]
+            assert (one["catalog_name"], schema["db_schema_name"]) == ("temp", "main")
+            columns = [column["column_name"] for column in table["table_columns"]]
+            assert (table["table_name"], columns) == ("vwap", OUT.column_names)
+
+    asked(ask)
+
+
+def test_all_that_drivers_ask_about_the_server_is_answered() -> None:
+    async def told(command: Any) -> pa.Table:
+        return await FlightSql(TABLES).table(command)
+
+    table = asyncio.run(told(messages.CommandGetSqlInfo()))
+    numbers = table["info_name"].to_pylist()
+    assert numbers == [*range(10), 100, 101, *range(500, 577)]
+    found = dict(zip(numbers, table["value"].to_pylist(), strict=True))
+    assert (found[563], found[557], found[517]) == (False, 1 << 16, [])
+    few = asyncio.run(told(messages.CommandGetSqlInfo(info=[528, 3])))
+    assert few.to_pylist() == [{"info_name": 3, "value": True}, {"info_name": 528, "value": 2}]
+    names = ("ImportedKeys", "ExportedKeys", "CrossReference")
+    for name in names:
+        keys = asyncio.run(told(getattr(messages, f"CommandGet{name}")()))
+        assert (keys.num_rows, keys.num_columns) == (0, 13)
+    types = asyncio.run(told(messages.CommandGetXdbcTypeInfo(data_type=12)))
+    assert types["type_name"].to_pylist() == ["VARCHAR"]
+
+
+REFUSED = {
+    "SELECT nothing FROM vwap": (adbc.ProgrammingError, "nothing"),
+    "INSERT INTO vwap VALUES ('D', 1, 1)": (adbc.ProgrammingError, "INSERT is not answered"),
+    "SELECT * FROM range(9000000)": (adbc.Error, "answer has more than.*ResourceExhausted"),
+    "SELECT length(repeat('x', 1000000000))": (adbc.Error, "256 MiB.*ResourceExhausted"),
+}
+
+
+def test_what_is_refused_is_told_in_one_line() -> None:
+    def ask(uri: str) -> None:
+        with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
+            for sql, (error, says) in REFUSED.items():
+                with pytest.raises(error, match=says):
+                    cursor.execute(sql).fetchall()
+            cursor.execute("SELECT 1")
+            assert cursor.fetchone() == (1,)
+
+    asked(ask, timeout_s=PATIENCE_S)
+
+
+def test_what_takes_too_long_is_ended_and_told_in_one_line() -> None:
+    def ask(uri: str) -> None:
+        with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
+            says = r"no answer within 0\.05 s"
+            with pytest.raises(adbc.OperationalError, match=says):
+                cursor.execute("SELECT sum(a.range) FROM range(9999999) a, range(9999999)")
+
+    asked(ask, timeout_s=0.05)
+
+
+WRITES: list[Callable[[Any], Any]] = [
+    lambda cursor: cursor.adbc_ingest("vwap", OUT, mode="append"),
+    lambda cursor: cursor.executescript("DELETE FROM vwap"),
+    lambda cursor: cursor.executemany("INSERT INTO vwap VALUES (?, ?, ?)", [("D", 1.0, 1)]),
+]
+
+
+def test_nothing_is_written() -> None:
+    def ask(uri: str) -> None:
+        with adbc.connect(uri, autocommit=True) as connection:
+            for write in WRITES:
+                with connection.cursor() as cursor, pytest.raises(adbc.Error, match="only read"):
+                    write(cursor)
+
+    asked(ask)
+
+
+def test_readers_ask_and_nobody_else() -> None:
+    sql = "SELECT count(*) FROM vwap WHERE trades > ?"
+
+    def ask(uri: str) -> None:
+        header = adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value
+        options = {header: f"Bearer {TOKENS['reader']}"}
+        with (
+            adbc.connect(uri, options, autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            assert cursor.execute(sql, (1,)).fetchone() == (2,)
+        with (
+            pytest.raises(adbc.Error, match=r"(?i)unauthenticated"),
+            adbc.connect(uri, autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(sql, (1,))
+
+    asked(ask, roles=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (packed(messages.CommandStatementQuery(query="x" * 70_000)), Why.TOO_MUCH),
+        (packed(messages.CommandPreparedStatementQuery(prepared_statement_handle=b"{")), Why.WRONG),
+        (packed(messages.CommandGetCatalogs()).replace(b"Catalogs", b"Nothings"), Why.NOT_OFFERED),
+        (packed(messages.DoPutPreparedStatementResult()), Why.NOT_OFFERED),
+        (packed(messages.CommandGetTables(table_types=["T"]))[:-1], Why.WRONG),
+        (
+            packed(messages.CommandGetCatalogs()).replace(
+                b"CommandGetCatalogs", b"DESCRIPTOR________"
+            ),
+            Why.NOT_OFFERED,
+        ),
+    ],
+)
+def test_a_hostile_command_gets_a_clear_status(text: bytes, why: Why) -> None:
+    flights = Flights(TABLES, {})
+    wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=text).SerializeToString()
+    with pytest.raises(FlightError) as refused:
+        asyncio.run(flights.get_flight_info(wanted))
+    assert refused.value.why is why
+
+
+def test_tickets_are_the_question_so_that_another_gateway_answers() -> None:
+    async def ask() -> pa.Table:
+        command = packed(messages.CommandStatementQuery(query="SELECT max(trades) AS n FROM vwap"))
+        wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
+        info = FlightInfo.FromString(await Flights(TABLES, {}).get_flight_info(wanted))
+        ticket = message_of(Ticket.FromString(info.endpoint[0].ticket.SerializeToString()).ticket)
+        assert ticket is not None
+        return await FlightSql(TABLES).table(ticket)
+
+    assert asyncio.run(ask()).to_pylist() == [{"n": 2**62}]
+
+
+def test_actions_that_are_none_are_refused() -> None:
+    async def act() -> None:
+        action = Action(type="BeginTransaction").SerializeToString()
+        async for _ in Flights(TABLES, {}).do_action(action):
+            raise AssertionError
+
+    with pytest.raises(FlightError, match="only read") as refused:
+        asyncio.run(act())
+    assert refused.value.why is Why.NOT_OFFERED

@@ -1,0 +1,130 @@
+"""Tokens come from a file that is read again, or from who issues them, and are used while valid."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from ripple.connectors.kafka import tokens as tokens_module
+from ripple.connectors.kafka.settings import Security, SettingsError, TokenSource, security_given
+from ripple.connectors.kafka.tokens import TokenError, Tokens
+
+GIVEN = {
+    "RIPPLE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+    "RIPPLE_KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+}
+
+
+class Issuer(http.server.ThreadingHTTPServer):
+    """Gives tokens, by default with a number, to a client that it knows."""
+
+    def __init__(self, token: Callable[[], str] | None = None, good_s: int = 100) -> None:
+        super().__init__(("127.0.0.1", 0), _Asked)
+        self.token = token or (lambda: f"token-{len(self.asked)}")
+        self.good_s = good_s
+        self.asked: list[dict[str, list[str]]] = []
+        self.answer: object = None
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/token"
+
+
+class _Asked(http.server.BaseHTTPRequestHandler):
+    server: Issuer
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.asked.append(parse_qs(body))
+        if self.headers["Authorization"] != "Basic aWQ6czNjcmV0JTJG":  # id:s3cret%2F
+            self.send_error(401)
+            return
+        found = self.server.answer or {
+            "access_token": self.server.token(),
+            "expires_in": self.server.good_s,
+        }
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(found).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    with Issuer() as issuer:
+        threading.Thread(target=issuer.serve_forever, daemon=True).start()
+        yield issuer
+        issuer.shutdown()
+
+
+def test_a_file_is_read_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    tokens = Tokens(TokenSource(file=str(file)))
+    assert tokens.token() == "first"
+    file.write_text("second\n")
+    assert tokens.token() == "second"
+    file.write_text("\n")
+    with pytest.raises(TokenError, match="holds no token"):
+        tokens.token()
+
+
+def test_an_issued_token_is_used_for_four_fifths_of_its_time(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(tokens_module.time, "monotonic", lambda: now[0])
+    tokens = Tokens(TokenSource("", issuer.url, "id", "s3cret/", "kafka"))
+    assert [tokens.token(), tokens.token()] == ["token-1", "token-1"]
+    assert issuer.asked == [{"grant_type": ["client_credentials"], "scope": ["kafka"]}]
+    now[0] += 79.0
+    assert tokens.token() == "token-1"
+    now[0] += 2.0
+    assert tokens.token() == "token-2"
+    issuer.answer = {"error": "busy"}
+    now[0] += 98.0
+    assert tokens.token() == "token-2", "it is good for a second yet, and one more perhaps"
+    now[0] += 2.0
+    with pytest.raises(TokenError, match="without a token"):
+        tokens.token()
+
+
+def test_what_an_issuer_refuses_is_told_without_the_secret(issuer: Issuer) -> None:
+    tokens = Tokens(TokenSource("", issuer.url, "id", "guessed"))
+    with pytest.raises(TokenError, match="HTTP 401") as told:
+        tokens.token()
+    assert "guessed" not in str(told.value)
+    issuer.answer = {"token": "x"}
+    with pytest.raises(TokenError, match="answers without a token"):
+        Tokens(TokenSource("", issuer.url, "id", "s3cret/")).token()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"RIPPLE_KAFKA_SASL_TOKEN_URL": "https://x/token"},
+        {"RIPPLE_KAFKA_SASL_TOKEN_URL": "https://x/token", "RIPPLE_KAFKA_SASL_TOKEN_FILE": "t"},
+    ],
+)
+def test_a_source_of_tokens_is_needed(given: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="OAUTHBEARER needs kafka_sasl_token_file"):
+        security_given({**GIVEN, **given})
+
+
+def test_secrets_are_in_no_text_of_settings() -> None:
+    given = {
+        **GIVEN,
+        "RIPPLE_KAFKA_SASL_TOKEN_URL": "https://x/token",
+        "RIPPLE_KAFKA_SASL_CLIENT_ID": "id",
+        "RIPPLE_KAFKA_SASL_CLIENT_SECRET": "s3cret",
+    }
+    found = security_given(given)
+    assert found.tokens == TokenSource("", "https://x/token", "id", "s3cret")
+    assert "s3cret" not in repr(found)
+    assert isinstance(found, Security)

@@ -1,0 +1,78 @@
+"""Topics that some brokers do not know yet."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ripple.connectors.kafka import client as client_module
+from ripple.connectors.kafka import private
+from ripple.connectors.kafka.client import KafkaClient
+from ripple.connectors.kafka.error_mapping import NO_TOPIC
+from ripple.connectors.kafka.settings import Security
+from ripple.world.broker import AnotherTopicError, NoTopicError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MADE = "made"
+
+
+class Asked(KafkaClient):
+    """Asks brokers of which the first ones have not heard of the topic."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ignorant: int) -> None:
+        super().__init__("there:9092", Security())
+        self.asked = 0
+        cluster = SimpleNamespace(partitions_for_topic=lambda _: {0, 1})
+        self._client: Any = SimpleNamespace(cluster=cluster)
+
+        async def metadata(
+            _: object, topics: Sequence[str]
+        ) -> tuple[dict[str, int], dict[str, bytes]]:
+            self.asked += 1
+            codes = dict.fromkeys(topics, NO_TOPIC if self.asked <= ignorant else 0)
+            return codes, dict.fromkeys(topics, self.id)
+
+        self.id = bytes(15) + b"1"
+
+        monkeypatch.setattr(private, "metadata", metadata)
+        monkeypatch.setattr(client_module, "FIRST_PAUSE_S", 0.001)
+
+
+def test_a_topic_that_was_made_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Asked(monkeypatch, ignorant=2)
+    client.await_topic(MADE)
+    assert asyncio.run(client.partitions(MADE)) == 2
+    assert client.asked == 3
+
+
+def test_any_other_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Asked(monkeypatch, ignorant=1)
+    client.await_topic(MADE)
+    with pytest.raises(NoTopicError, match="has no topic 'other'"):
+        asyncio.run(client.partitions("other"))
+    assert client.asked == 1
+
+
+def test_one_that_has_gone_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "PATIENCE_S", 0.02)
+    client = Asked(monkeypatch, ignorant=10**6)
+    client.await_topic(MADE)
+    with pytest.raises(NoTopicError, match="has no topic 'made'"):
+        asyncio.run(client.partitions(MADE))
+    assert client.asked > 1
+
+
+def test_one_that_was_made_anew_is_not_taken_for_what_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Asked(monkeypatch, ignorant=0)
+    asyncio.run(client.partitions(MADE))
+    assert client.topic_id(MADE) == client.id.hex()
+    client.id = bytes(15) + b"2"
+    with pytest.raises(AnotherTopicError, match="made anew"):
+        asyncio.run(client.partitions(MADE))

@@ -1,0 +1,97 @@
+"""A plain run, which never waits, has a topic whole that is read on an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.connectors.inputs import Signal, is_inputs
+from ripple.connectors.kafka.whole import WholeTopic
+from ripple.core.errors import InputAwayError
+from ripple.model.batch import Batch
+from ripple.model.schema.columns import records_of
+from ripple.task.one_shot import at_once
+
+
+@rp.record(version=1)
+class Number:
+    x: int
+
+
+class Slow:
+    """Two inputs that must be waited for before each batch, and before they end.
+
+    away: what raises InputAwayError.
+    """
+
+    names = ("in/0", "in/1")
+
+    def __init__(self, away: str = "") -> None:
+        self.away, self.closed, self._was_asked = away, 0, False
+
+    def _answer(self, what: str) -> None:
+        asyncio.get_running_loop()  # which a plain run has none of
+        if what == self.away:
+            raise InputAwayError(f"{what}: it is away")
+
+    async def bounds(self) -> tuple[Any, Any]:
+        self._answer("bounds")
+        return {"in/0": 3, "in/1": 0}, {"in/0": 5, "in/1": 2}
+
+    async def open(self, *_: Any) -> None:
+        self._answer("open")
+
+    def next(self, cut: Any) -> Any:
+        self._answer("next")
+        self._was_asked = not self._was_asked
+        if self._was_asked:
+            return Signal.WAITING
+        for name, end in (("in/0", 5), ("in/1", 2)):
+            if cut[name] < end:
+                rows = records_of([{"x": cut[name]}], rp.schema_of(Number).fields)
+                return name, Batch(rows, cut[name] + 1)
+        return Signal.ENDED
+
+    async def more(self) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_run_that_never_waits_reads_to_the_ends() -> None:
+    slow, threads = Slow(), threading.active_count()
+    whole = WholeTopic(slow)  # type: ignore[arg-type] # what is asked of them
+    assert is_inputs(whole)
+    cut, found = dict(whole.start), []
+    at_once(whole.open(cut, 10))
+    while (said := whole.next(cut)) is not Signal.ENDED:
+        name, batch = said  # type: ignore[misc] # it never waits
+        found.append((name, cut[name]))
+        cut[name] = batch.next_offset
+    assert found == [("in/0", 3), ("in/0", 4), ("in/1", 0), ("in/1", 1)]
+    for _ in range(2):
+        at_once(whole.close())
+    assert slow.closed == 1
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("away", ["bounds", "open", "next"])
+def test_what_brokers_fail_with_is_raised_and_no_thread_stays(away: str) -> None:
+    slow, threads = Slow(away), threading.active_count()
+    with pytest.raises(InputAwayError, match=f"{away}: it is away"):
+        _read(slow)
+    assert threading.active_count() == threads
+
+
+def _read(slow: Slow) -> None:
+    whole = WholeTopic(slow)  # type: ignore[arg-type] # as above
+    try:
+        at_once(whole.open(whole.start, 10))
+        whole.next(whole.start)
+    finally:
+        at_once(whole.close())

@@ -1,0 +1,47 @@
+"""What users have written in the wrong place is in no line of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from ripple.cli.lib.exits import exit_code
+from ripple.control.secrets import hider
+from ripple.core.errors import InputError
+
+HUSH = "hush-hush"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"redis://:{HUSH}@host:6379/s",
+        f"kafka:user:{HUSH}@host:9092/t",
+        f"'user:{HUSH}@host:9092' is not the address of a broker",
+        f"delta:s3://key:{HUSH}@bucket/t",
+        f"ws://host/feed?symbol=A&apiKey={HUSH}",
+        f"postgres://host/db/t?password={HUSH}: connection failed",
+    ],
+)
+def test_a_secret_in_a_place_is_not_shown(place: str) -> None:
+    assert hider({})(place) == place.replace(HUSH, "***")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["csv:data@x.csv: line 3", "kafka:host:9092/t?format=avro", "s3://bucket/a", "k@host:1", "a:1"],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert hider({})(text) == text
+
+
+@pytest.mark.parametrize("name", ["WS_AUTHORIZATION", "OTEL_EXPORTER_OTLP_HEADERS", "X_API_KEY"])
+def test_secrets_of_the_environment_are_known_by_the_names_of_their_variables(name: str) -> None:
+    assert hider({name: HUSH})(f"it says {HUSH}") == "it says ***"
+
+
+def test_errors_of_commands_have_none(capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise InputError(f"cannot read redis://:{HUSH}@host/s")
+
+    assert exit_code("ripple", fail) == 1
+    assert capfd.readouterr().err == "ripple: cannot read redis://:***@host/s\n"

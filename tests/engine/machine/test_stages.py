@@ -1,0 +1,263 @@
+"""A pipeline spread over partitions gives what one process gives, whatever happens on the way."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ripple as rp
+from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.topology import EdgeKind, stages_of
+from tests.engine.machine.staged import Reader, Receiver, Spread, sorted_rows, whole_run
+from tests.examples import EXAMPLES
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+
+def _merging() -> Any:
+    return rp.custom(
+        "size", init=lambda: [0], add=lambda s, x: [s[0] + x], remove=lambda s, x: [s[0] - x],
+        merge=lambda a, b: [a[0] + b[0]], result=lambda s: s[0], type=int, name="own",
+    )  # fmt: skip
+
+
+def source(window: Any = None, lateness: str | int = 0) -> Any:
+    pipeline = (
+        rp.Pipeline("p")
+        .source("trades", Trade, time="t", out_of_order=3)
+        .partition("first", key=("symbol", "venue"))
+    )
+    if window is not None:
+        pipeline = pipeline.window("w", window, lateness=lateness)
+    return pipeline.fold(
+        "rows", vwap=rp.vwap("price", "size"), n=rp.count(), size=rp.sum("size"),
+        high=rp.max("price"),
+    )  # fmt: skip
+
+
+def plans() -> dict[str, Plan]:
+    """Return pipelines with every kind of edge, of two and three stages."""
+    running, tumbling = source(), source(rp.Tumbling(10), 4)
+    sliding = source(rp.Sliding(12, 5), 0)
+
+    def total(of: Any, key: Any = (), **aggregates: Any) -> Any:
+        return of.partition("p2", key=key, partitions=3 if key else None).fold("x", **aggregates)
+
+    partial = {
+        "total": rp.sum("vwap"), "rows_n": rp.count(), "least": rp.min("high"),
+        "most": rp.max("high"), "mean": rp.mean("vwap"), "spread": rp.stddev("vwap"),
+        "own": _merging(),
+    }  # fmt: skip
+    whole = {
+        "middle": rp.median("vwap"),
+        "top": rp.top_k("size", 2),
+        "kinds": rp.count_distinct("n"),
+    }
+    window_key = ("venue", "window_start_ns")
+    built = {
+        "one-total": total(running, **partial),
+        "by-venue": total(running, "venue", **partial),
+        "by-value": total(running, "n", **partial),
+        "rows-by-venue": total(running, "venue", **whole),
+        "rows-by-value": total(running, "n", **whole),
+        "windows": total(tumbling, "window_start_ns", **partial),
+        "windows-by-venue": total(sliding, window_key, **partial),
+        "rows-of-windows": total(tumbling, window_key, **whole),
+        "outliving": total(tumbling, "venue", **partial),
+        "events": total(tumbling, "venue", **whole),
+        "three": total(running, "venue", **whole)
+        .partition("p3", key="kinds", partitions=2)
+        .fold("y", n=rp.count(), middle=rp.sum("middle"), low=rp.min("middle")),
+        "three-windows": total(tumbling, window_key, **partial)
+        .partition("p3", key="window_start_ns", partitions=2)
+        .fold("y", n=rp.count(), total=rp.sum("total"), middle=rp.median("least"))
+        .partition("p4", key=())
+        .fold("z", n=rp.count(), total=rp.sum("total")),
+    }
+    plans = {}
+    for name, pipeline in built.items():
+        shown = pipeline.sink("last")
+        for fold in shown.plan().folds:
+            shown = shown.sink(f"shown-{fold.name}", of=fold.name)
+        plans[name] = shown.plan()
+    return plans
+
+
+PLANS = plans()
+KINDS = {
+    "events": [EdgeKind.EVENT],
+    "rows-by-venue": [EdgeKind.ROW],
+    "rows-by-value": [EdgeKind.ROW],
+    "rows-of-windows": [EdgeKind.ROW],
+    "three": [EdgeKind.ROW, EdgeKind.PARTIAL],
+    "three-windows": [EdgeKind.PARTIAL, EdgeKind.ROW, EdgeKind.PARTIAL],
+}
+
+
+def trades(random: Random, count: int) -> list[dict[str, Any]]:
+    """Return trades of ten symbols whose times rise, with some late ones."""
+    now, listed = 0, []
+    for _ in range(count):
+        now += random.choice([0, 0, 1, 1, 2, 7])
+        listed.append(
+            {
+                "symbol": f"S{random.randrange(10)}",
+                "venue": random.choice("ABC"),
+                "price": random.choice([0.1, 1e17, -1e17, 2.5, 1e-9, 3.0]),
+                "size": random.choice([1, 2, 3, 100]),
+                "t": max(0, now - random.choice([0, 0, 0, 2, 5, 12])),
+            }
+        )
+    return listed
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_edges_are_of_the_kinds_that_are_tried_here(name: str) -> None:
+    kinds = [stage.edge.kind for stage in stages_of(PLANS[name]) if stage.edge is not None]
+    assert kinds == KINDS.get(name, [EdgeKind.PARTIAL])
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+@pytest.mark.parametrize("name", PLANS)
+def test_partitions_together_show_what_one_process_shows(name: str, partitions: int) -> None:
+    random = Random(name)
+    spread = Spread(PLANS[name], trades(random, 120), partitions, random)
+    spread.finish()
+    assert spread.digests() == whole_run(PLANS[name], spread.shares).digests
+
+
+@pytest.mark.parametrize("seed", range(2 * EXAMPLES))
+@pytest.mark.parametrize("name", PLANS)
+def test_losses_delays_and_restarts_change_nothing(name: str, seed: int) -> None:
+    random = Random(f"{name}/{seed}")
+    events = trades(random, 60)
+    partitions = random.choice([1, 2, 4])
+    spread = Spread(PLANS[name], events, partitions, random)
+    for _ in range(200):
+        spread.step()
+    spread.finish()
+    quiet = Spread(PLANS[name], events, partitions, Random(0))
+    quiet.finish()
+    assert spread.digests() == quiet.digests()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PLANS if EdgeKind.EVENT not in KINDS.get(name, [])]
+)
+def test_who_joins_by_tables_has_what_who_followed_changes_has(name: str) -> None:
+    random = Random(f"{name}/join")
+    spread = Spread(PLANS[name], trades(random, 80), 3, random)
+    spread.skipped = spread.skips = 0.0
+    for _ in range(10 * EXAMPLES):
+        for number, reader in enumerate(spread.nodes[0]):
+            reader.read(random.choice([0, 1, 3]))
+            spread.settle(0, number)
+        for stage in range(1, len(spread.nodes)):
+            for number, receiver in enumerate(spread.nodes[stage]):
+                joiner = Receiver(spread.plan, stage, number, receiver.senders).engine
+                for way in spread.ways_to(stage, number):
+                    while spread.on_way.get(way):
+                        spread.deliver(way)
+                    sender = spread.nodes[stage - 1][way[1]]
+                    joiner.follow(sender.name, sender.epoch, sender.engine.table_for(number))
+                spread.settle(stage, number)
+                joiner.stabilize()
+                assert joiner.cut == receiver.engine.cut
+                assert joiner.digests == receiver.engine.digests
+                for output in joiner.digests:
+                    assert sorted_rows(joiner.table(output)) == sorted_rows(
+                        receiver.engine.table(output)
+                    )
+
+
+@pytest.mark.parametrize("name", ["one-total", "rows-by-value", "rows-of-windows", "three"])
+def test_a_target_that_takes_nothing_gets_each_row_once(name: str) -> None:
+    """What it missed is in one batch, which makes of its copy what each change would have."""
+    random = Random(f"{name}/slow")
+    spread = Spread(PLANS[name], trades(random, 80), 1, random)
+    (reader,), count = spread.nodes[0], len(spread.nodes[1])
+    twin = Reader(spread.plan, 0, reader.events)
+    slow = [Receiver(spread.plan, 1, n, ["0"]).engine for n in range(count)]
+    steady = [Receiver(spread.plan, 1, n, ["0"]).engine for n in range(count)]
+    for at in range(12):
+        for one in (reader, twin):
+            one.read(5)
+            one.engine.stabilize()
+        turns = {at % count} if at < 11 else set(range(count))
+        for target, changes in reader.engine.outgoing_to(turns).items():
+            assert reader.engine.given_to(target) == changes.cut
+            names = changes.rows.schema.names
+            keys = changes.rows.select(names[: names.index("op")]).to_pylist()
+            assert len({repr(key) for key in keys}) == len(keys)
+            slow[target].follow("0", 1, changes)
+        for target, changes in enumerate(twin.engine.outgoing()):
+            steady[target].follow("0", 1, changes)
+    for one, other in zip(slow, steady, strict=True):
+        one.stabilize()
+        other.stabilize()
+        assert one.cut == other.cut
+        assert one.digests == other.digests
+
+
+def test_what_has_gone_from_a_table_that_nobody_takes_does_not_gather(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ripple.engine.edges.outgoing.GONE_ROWS_MIN", 10)
+    spread = Spread(PLANS["rows-of-windows"], [], 1, Random(0))
+    (reader,) = spread.nodes[0]
+    follower = Receiver(spread.plan, 1, 0, ["0"]).engine
+    for at in range(60):
+        trade = {"symbol": "A", "venue": "A", "price": 1.0, "size": 1, "t": at * 10}
+        rows = pa.RecordBatch.from_pylist([trade], reader.schema)
+        reader.engine.apply("trades", rows, at + 1)
+        reader.engine.stabilize()
+        for target in range(3):
+            reader.engine.release(target, reader.engine.watermark_ns)
+        if at == 30:
+            assert reader.engine.given_to(0) is None
+    assert reader.engine._outgoing is not None
+    assert max(reader.engine._outgoing._table.gone_rows(target) for target in range(3)) <= 11
+    for target in range(3):
+        (table,) = reader.engine.outgoing_to([target]).values()
+        assert table.since is None or table.rows.num_rows == 0
+    follower.follow("0", 1, reader.engine.table_for(0))
+    assert follower.followed("0").cut == reader.engine.cut
+
+
+@pytest.mark.parametrize("name", ["windows", "windows-by-venue", "rows-of-windows"])
+def test_windows_that_are_over_leave_nothing_behind(name: str) -> None:
+    random = Random(name)
+    spread = Spread(PLANS[name], trades(random, 80), 3, random)
+    spread.finish()
+    retained = [reader.engine.snapshot().retained.num_rows for reader in spread.nodes[0]]
+    assert sum(retained) > 0, "what nobody has released is kept"
+    for number in range(len(spread.nodes[1])):
+        spread.save(1, number)
+    for nodes in spread.nodes:
+        for node in nodes:
+            snapshot = node.engine.snapshot()
+            assert sum(table.num_rows for table in snapshot.tables.values()) == 0
+            assert snapshot.retained is None or snapshot.retained.num_rows == 0
+
+
+def test_final_rows_leave_the_copy_of_an_event_edge_and_stay_in_their_groups() -> None:
+    plan, random = PLANS["events"], Random("events")
+    spread = Spread(plan, trades(random, 80), 3, random)
+    spread.finish()
+    folds = {fold.name: fold.node_key for fold in plan.folds}
+    groups = 0
+    for receiver in spread.nodes[1]:
+        tables = receiver.engine.snapshot().tables
+        assert tables[folds["rows"]].num_rows == 0
+        groups += tables[folds["x"]].num_rows
+    assert groups == 3

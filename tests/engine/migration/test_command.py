@@ -1,0 +1,271 @@
+"""The commands, from one version of a pipeline's code to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.lib.user_file import load_plan
+from ripple.cli.main import main
+from ripple.cli.run.retried import say_retried
+from ripple.connectors.retries import Name, note_retried, retries_path
+from ripple.world import LiveClock, LiveDisk, LiveRandom
+
+CODE = """
+import ripple as rp
+
+@rp.record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+def same(old):
+    return old
+
+pipeline = (
+    rp.Pipeline("test").source("trades", Trade){events}.partition("by-symbol", key="symbol")
+    .fold("{fold}", volume=rp.sum("size"), n=rp.count()){results}.sink("rows")
+)
+"""
+FIRST = "A,1.5,100,1,X\nB,2.5,50,2,X\nA,1.5,10,3,X\n"
+SECOND = "A,1.5,7,4,X\nB,1.5,200,5,X\n"
+FILTERED = '.filter("large", rp.col("size") >= 10)'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> Path:
+    """A folder in which a first version has run over a first part of the log."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["log", "create", "data/trades"]) == 0
+    append(FIRST)
+    assert run(version("v1")) == 0
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+    capfd.readouterr()
+    return tmp_path
+
+
+def append(rows: str) -> None:
+    Path("more.csv").write_text(rows)
+    assert main(["log", "append", "data/trades", "more.csv"]) == 0
+
+
+def version(name: str, events: str = "", fold: str = "f", results: str = "") -> str:
+    code = CODE.format(events=events, fold=fold, results=results)
+    Path(f"{name}.py").write_text(code)
+    return f"{name}.py"
+
+
+def run(file: str, *options: str, sink: str = "out.csv") -> int:
+    source = ["--source", "log:data/trades", "--sink", sink]
+    return main(["run", file, *source, "--checkpoint-dir", "state", *options])
+
+
+def plan(file: str, *options: str) -> int:
+    return main(["plan", file, "--checkpoint-dir", "state", *options])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in files if path.suffix != ".pyc"}
+
+
+def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
+    file = version("v2", fold="totals")
+    assert plan(file) == 0
+    listed = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed[:-1]] == ["keep", "keep", "keep"]
+    assert "(it was trades/by-symbol/f#" in listed[1]
+    assert listed[-1].startswith("ripple run would go on from checkpoint 0000000001-")
+    append(SECOND)
+    assert run(file) == 0
+    assert "restored checkpoint 0000000001-" in capfd.readouterr().err
+    assert Path("out.csv").read_text().endswith("B,50,1\nA,117,3\nB,250,2\n")
+
+
+def test_changed_fold_is_refused_and_nothing_is_touched(folder: Path, capfd) -> None:
+    file = version("v3", FILTERED)
+    before = contents(folder)
+    assert plan(file) == 1
+    told = capfd.readouterr()
+    assert told.out.endswith("ripple run would refuse to start.\n")
+    assert "rebuild  trades/by-symbol/f#" in told.out
+    assert "step 'large' was put before it" in told.err
+    assert "--rebuild f" in told.err
+    assert contents(folder) == before
+    assert run(file) == 1
+    assert "step 'large' was put before it" in capfd.readouterr().err
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
+
+
+def test_changed_fold_is_rebuilt_where_it_is_asked_for(folder: Path, capfd) -> None:
+    file = version("v4", FILTERED)
+    assert plan(file, "--rebuild", "f") == 0
+    assert "would read the log from its first record" in capfd.readouterr().out
+    append(SECOND)
+    assert run(file, "--rebuild", "f") == 0
+    assert "replayed 3 events from 0 to 3" in capfd.readouterr().err
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\nB,250,2\n"
+    assert plan(file) == 0
+
+
+def test_migrated_fold_goes_on_with_the_state_that_was_made(folder: Path, capfd) -> None:
+    assert plan(version("v5", FILTERED)) == 1
+    digest = capfd.readouterr().err.partition("from_digest='")[2][:32]
+    migration = f".migrate('f', same, from_digest='{digest}')"
+    file = version("v6", FILTERED, results=migration)
+    assert plan(file) == 0
+    assert "migrate  trades/by-symbol/f#" in capfd.readouterr().out
+    append(SECOND)
+    assert run(file) == 0
+    assert "restored checkpoint 0000000001-" in capfd.readouterr().err
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\nB,250,2\n"
+
+
+def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd) -> None:
+    file = version("v7")
+    Path(file).write_text(Path(file).read_text().replace('"test"', '"other"'))
+    assert plan(file) == 0
+    told = capfd.readouterr()
+    assert told.out == "ripple run would begin with the first record of the log.\n"
+    assert "no checkpoint of other/0 below state; there is state of test/0" in told.err
+    assert main(["plan", file, "--checkpoint-dir", "nowhere"]) == 1
+    assert not Path("nowhere").exists()
+    assert main(["plan", file, "--rebuild", "f"]) == 1
+    assert "--rebuild goes with --checkpoint-dir" in capfd.readouterr().err
+
+
+READING = """
+import ripple as rp
+
+LIMIT = 100
+
+@rp.record
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+class Conf:
+    def __init__(self, factor):
+        self.factor = factor
+
+def closed(c):
+    return lambda r: Trade(
+        r.symbol, r.price * c.factor if r.size > LIMIT else 0.0, r.size, r.timestamp_ns, r.venue
+    )
+
+pipeline = (
+    rp.Pipeline("reading").source("trades", Trade).map("scaled", closed(Conf(1.0)), into=Trade)
+    .partition("by-symbol", key="symbol").fold("f", s=rp.sum("price")).sink("rows")
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [("LIMIT = 100", "LIMIT = 500", "LIMIT"), ("Conf(1.0)", "Conf(3.0)", "c.factor")],
+)
+def test_changed_value_that_a_function_reads_is_refused(
+    folder: Path, capfd, old: str, new: str, place: str
+) -> None:
+    Path("reading.py").write_text(READING)
+    assert run("reading.py", sink="other.csv") == 0
+    assert plan("reading.py") == 0
+    before = Path("other.csv").read_text()
+    Path("reading.py").write_text("# moved down\n\n" + READING)
+    assert plan("reading.py") == 0
+    Path("reading.py").write_text(READING.replace(old, new))
+    capfd.readouterr()
+    assert plan("reading.py") == 1
+    told = capfd.readouterr()
+    assert f"step 'scaled' before it changed: what it does, at {place}" in told.out
+    append(SECOND)
+    assert run("reading.py", sink="other.csv") == 1
+    assert f"what it does, at {place}" in capfd.readouterr().err
+    assert Path("other.csv").read_text() == before
+    assert run("reading.py", "--rebuild", "f", sink="other.csv") == 0
+    assert plan("reading.py") == 0
+
+
+def test_plan_says_what_of_a_step_it_cannot_see(folder: Path, capfd) -> None:
+    code = READING.replace("r.size > LIMIT", "getattr(r, NAME) > LIMIT").replace(
+        "LIMIT =", "NAME = 'size'\nLIMIT ="
+    )
+    Path("reading.py").write_text(code)
+    assert run("reading.py", sink="other.csv") == 0
+    capfd.readouterr()
+    assert plan("reading.py") == 0
+    lines = capfd.readouterr().out.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("keep     trades/scaled#"))
+    said = "cannot see: getattr (attributes by names that are computed)"
+    assert lines[at + 1] == f"         {said}"
+    assert main(["plan", "reading.py"]) == 0
+    assert f"    {said}" in capfd.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("change", "sink", "code", "said"),
+    [
+        ((), "out.csv", 0, ""),
+        (("n=rp.count()", "n=rp.count(), m=rp.max('size')"), "out.csv", 1, "has the columns"),
+        (('Pipeline("test")', 'Pipeline("other")'), "out.csv", 1, "belongs to output"),
+        (('.sink("rows")', '.sink("lines")'), "out.csv", 1, "belongs to output"),
+        (('.sink("rows")', '.sink("lines")'), "new.csv", 0, ""),
+        (("n=rp.count()", "n=rp.count(), m=rp.max('size')"), "new.csv", 0, ""),
+    ],
+)
+def test_plan_and_run_decide_alike_where_outputs_matter(
+    folder: Path, capfd, *, change: tuple[str, str], sink: str, code: int, said: str
+) -> None:
+    file = version("changed")
+    if change:
+        Path(file).write_text(Path(file).read_text().replace(*change))
+    before = contents(folder)
+    assert plan(file, "--sink", sink) == code
+    told = capfd.readouterr()
+    assert said in told.err
+    assert ("would refuse" in told.out) == bool(code)
+    assert {**contents(folder), **before} == contents(folder)
+    assert run(file, sink=sink) == code
+    assert said in capfd.readouterr().err
+
+
+def test_plan_says_where_it_does_not_know_the_outputs(folder: Path, capfd) -> None:
+    file = version("changed")
+    assert plan(file) == 0
+    assert "--sink" not in capfd.readouterr().err
+    Path(file).write_text(Path(file).read_text().replace('.sink("rows")', '.sink("lines")'))
+    assert plan(file) == 0
+    assert "name them with --sink" in capfd.readouterr().err
+
+
+def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path, capfd) -> None:
+    disk, plan = LiveDisk(tmp_path), load_plan(version_in(tmp_path))
+    say_retried(["f"], plan, disk, "log:data/trades")
+    assert capfd.readouterr().err == ""
+    note_retried(
+        disk,
+        retries_path(plan.name),
+        "there",
+        [Name("trades", 17)],
+        clock=LiveClock(),
+        random=LiveRandom(),
+        holder="a test",
+    )
+    say_retried([], plan, disk, "log:data/trades")
+    assert capfd.readouterr().err == ""
+    say_retried(["f"], plan, disk, "log:data/trades")
+    assert "1 dead letters were retried" in (told := capfd.readouterr().err)
+    assert told.endswith(": trades 17\n")
+
+
+def version_in(folder: Path) -> str:
+    path = folder / "code.py"
+    path.write_text(CODE.format(events="", fold="f", results=""))
+    return str(path)

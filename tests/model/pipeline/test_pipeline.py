@@ -1,0 +1,258 @@
+"""Pipelines as users write them: what they become, and what each mistake is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ripple.model.aggregate as rpa
+from ripple.core.errors import PlanError
+from ripple.model.aggregate import Aggregate
+from ripple.model.expression import col
+from ripple.model.pipeline.builder import _REFUSALS, _TRANSITIONS, Pipeline, Stage
+from ripple.model.records import Timestamp, record
+from ripple.model.schema.types import Field, Float, Int, Int64, Option, Schema, String
+from ripple.model.window import Session, Sliding, Tumbling
+
+
+@record(version=1)
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: Timestamp
+    venue: str
+
+
+_SYMBOL = (Field("symbol", String()),)
+
+
+def _events() -> Pipeline:
+    return Pipeline("vwap-60s").source("trades", Trade, topic="raw-trades")
+
+
+def _keyed() -> Pipeline:
+    return _events().partition("by-symbol", key="symbol")
+
+
+def _windowed() -> Pipeline:
+    return _keyed().window("1min", Tumbling("60s"), lateness="60s")
+
+
+def _folded() -> Pipeline:
+    return _windowed().fold("vwap", vwap=rpa.vwap("price", "size"), n=rpa.count())
+
+
+def _names(fields: tuple[Field, ...]) -> list[str]:
+    return [field.name for field in fields]
+
+
+def test_the_pipeline_of_the_readme_becomes_a_plan() -> None:
+    plan = (
+        _windowed()
+        .fold(
+            "vwap",
+            vwap=rpa.vwap("price", "size"),
+            total_volume=rpa.sum("size"),
+            trade_count=rpa.count(),
+        )
+        .sink("output", topic="vwap-results")
+        .plan()
+    )
+    assert plan.source.time_field == "timestamp_ns"
+    assert plan.source.topic == "raw-trades"
+    (fold,) = plan.folds
+    assert fold.row == (
+        Field("symbol", String()),
+        Field("window_start_ns", Int64()),
+        Field("window_end_ns", Int64()),
+        Field("vwap", Option(Float())),
+        Field("total_volume", Int64()),
+        Field("trade_count", Int64()),
+    )
+    assert fold.input == "trades"
+    assert fold.identity == ("symbol", "window_start_ns", "window_end_ns")
+    assert fold.window is not None
+    assert fold.window.lateness_ns == 60 * 10**9
+    (output,) = plan.outputs
+    assert (output.name, output.of, output.topic) == ("output", "vwap", "vwap-results")
+    assert output.fields == fold.row
+
+
+def test_a_prefix_is_shared_without_being_changed() -> None:
+    prefix = _events()
+    first = prefix.derive("a", a=col("price") + 1).partition("p", key="symbol")
+    second = prefix.derive("b", b=col("size") + 1)
+    assert _names(prefix.fields) == ["symbol", "price", "size", "timestamp_ns", "venue"]
+    assert _names(first.fields)[-1] == "a"
+    assert _names(second.fields)[-1] == "b"
+
+
+def test_every_step_in_every_stage_is_either_allowed_or_explained() -> None:
+    verbs = {"source", "derive", "filter", "map", "partition", "window", "fold", "sink"}
+    everything = {(stage, verb) for stage in Stage for verb in verbs}
+    assert set(_TRANSITIONS) | set(_REFUSALS) == everything
+    assert not set(_TRANSITIONS) & set(_REFUSALS)
+
+
+def test_a_second_fold_takes_the_result_rows_of_the_first() -> None:
+    plan = (
+        _folded()
+        .derive("cents", cents=col("vwap") * 100)
+        .partition("by-window", key=("window_start_ns",))
+        .fold("portfolio", total=rpa.sum("cents"))
+        .sink("per-symbol", of="vwap")
+        .sink("total")
+        .plan()
+    )
+    vwap, portfolio = plan.folds
+    assert portfolio.input == "vwap"
+    assert _names(vwap.row)[-1] == "cents"
+    assert _names(portfolio.row) == ["window_start_ns", "total"]
+    assert [output.of for output in plan.outputs] == ["vwap", "portfolio"]
+
+
+def test_an_empty_key_after_a_fold_makes_one_total() -> None:
+    plan = _folded().partition("all", key=()).fold("n", n=rpa.sum("n")).sink("out").plan()
+    assert plan.folds[1].key == ()
+    assert _names(plan.folds[1].row) == ["n"]
+
+
+def _named(key: str) -> Pipeline:
+    schema = Schema("odd", (Field(key, String()), Field("x", Int()), Field("op", Int())))
+    return Pipeline("p").source("s", schema)
+
+
+def _without(*, remove: Any = None, merge: Any = None) -> Aggregate:
+    def add(state: int, value: int) -> int:
+        return state ^ value
+
+    functions = {"init": lambda: 0, "add": add, "result": lambda state: state}
+    return rpa.custom("size", **functions, remove=remove, merge=merge, type=int, name="parity")
+
+
+MISTAKES: list[tuple[Any, str]] = [
+    (lambda: Pipeline("p").sink("s"), "start with .source"),
+    (lambda: _events().source("again", Trade), "there is a source already"),
+    (lambda: _events().sink("s"), "add .fold"),
+    (lambda: _keyed().sink("s"), "add .fold"),
+    (lambda: _events().fold("f", n=rpa.count()), "add .partition"),
+    (lambda: _events().window("w", Tumbling("1s")), "add .partition"),
+    (lambda: _folded().window("w", Tumbling("1s")), "window_start_ns"),
+    (lambda: _folded().sink("s").filter("f", col("n") > 1), "before .sink"),
+    (lambda: _folded().fold("again", n=rpa.count()), "add .partition"),
+    (lambda: _keyed().map("m", lambda row: row, into=Trade), "could change the key"),
+    (lambda: _keyed().partition("p2", key="venue"), "several fields"),
+    (lambda: _windowed().window("w2", Tumbling("1s")), "a fold has one"),
+    (lambda: _events().filter("trades", col("size") > 0), "another step has that name"),
+    (lambda: Pipeline("has space"), "a name is letters"),
+    (lambda: _events().partition("", key="symbol"), "a name is letters"),
+    (lambda: _events().partition("p", key="symbl"), "Did you mean 'symbol'?"),
+    (lambda: _events().partition("p", key="price"), "is a float"),
+    (lambda: _events().partition("p", key=()), "name a field"),
+    (lambda: _events().partition("p", key=("symbol", "symbol")), "twice"),
+    (lambda: _events().partition("p", key=col("size") + 1), "with .derive"),
+    (lambda: _keyed().fold("f"), "it computes nothing"),
+    (lambda: _keyed().fold("f", n=3), "expected an aggregate"),
+    (lambda: _keyed().fold("f", n=rpa.sum("symbol")), "n: "),
+    (lambda: _keyed().fold("f", n=rpa.sum("sise")), "Did you mean 'size'?"),
+    (lambda: _keyed().fold("f", symbol=rpa.count()), "a field 'symbol' already"),
+    (lambda: _windowed().fold("f", window_end_ns=rpa.count()), "already"),
+    (lambda: _events().derive("d"), "it adds nothing"),
+    (lambda: _events().derive("d", price=col("size") + 1), "a field 'price' already"),
+    (lambda: _events().derive("d", x="price"), "rp.col('price')"),
+    (lambda: _events().derive("d", x=col("symbol") + 1), "needs a float or an int"),
+    (lambda: _events().filter("f", col("size") + 1), "not a condition"),
+    (lambda: _events().filter("f", col("symbol")), "not a condition"),
+    (lambda: _events().filter("f", True), "the plain value True"),
+    (lambda: _folded().sink("s", of="vwp"), "there is no fold 'vwp'"),
+    (lambda: _folded().sink("a", topic="t").sink("b", topic="t"), "another sink"),
+    (lambda: _folded().plan(), "end it with .sink"),
+    (lambda: Pipeline("p").plan(), "end it with .sink"),
+    (lambda: Pipeline("p").source("s", Trade, time="price"), "must be an int"),
+    (lambda: Pipeline("p").source("s", Trade, time="at"), "there is no field 'at'"),
+    (lambda: Pipeline("p").source("s", Trade, out_of_order="1 parsec"), "number and a unit"),
+    (lambda: _keyed().window("w", Sliding("1s", "2s")), "exceeds size"),
+    (lambda: _keyed().window("w", "60s"), "assigner must be rp.Tumbling"),
+    (lambda: _events().map("m", 3, into=Trade), "takes a function"),
+    (lambda: _folded().map("m", lambda row: row, into=Trade), "window_start_ns"),
+    (lambda: _named("k").partition("p", key="op"), "cannot have a field 'op'"),
+    (lambda: _keyed().fold("f", op=rpa.count()), "cannot have a field 'op'"),
+    (lambda: _folded().derive("d", op=col("n") + 1), "cannot have a field 'op'"),
+    (
+        lambda: (
+            _keyed()
+            .fold("f", n=rpa.count())
+            .map("m", lambda row: row, into=Schema("m", (*_SYMBOL, Field("op", Int()))))
+        ),
+        "cannot have a field 'op'",
+    ),
+    (lambda: _named("ripple.op").partition("p", key="ripple.op"), "field 'ripple.op': ripple."),
+    (lambda: _named("ripple.x").partition("p", key="ripple.x"), "field 'ripple.x': ripple."),
+    (lambda: _keyed().fold("f", ripple=rpa.count()), "field 'ripple': ripple."),
+    (
+        lambda: _named("n.count").partition("p", key="n.count").fold("f", n=rpa.count()),
+        "called like state of the aggregate 'n'",
+    ),
+    (
+        lambda: (
+            _keyed().window("w", Session("1s")).fold("f", n=rpa.count(), odd=_without(merge=None))
+        ),
+        "fold 'f': odd: parity(size) cannot be merged, but sessions are",
+    ),
+    (
+        lambda: (
+            _keyed()
+            .fold("f", size=rpa.sum("size"))
+            .partition("p", key=())
+            .fold("g", odd=_without())
+        ),
+        "fold 'g': odd: parity(size) cannot retract: give it remove=",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mistake", "told"), MISTAKES)
+def test_a_mistake_is_told_when_it_is_written(mistake: Any, told: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        mistake()
+    assert told in str(caught.value)
+
+
+def test_sessions_cannot_be_grouped_by_their_window() -> None:
+    sessions = _keyed().window("s", Session("30s")).fold("f", n=rpa.count())
+    with pytest.raises(PlanError, match="sessions merge"):
+        sessions.partition("p", key="window_start_ns")
+    assert sessions.partition("p", key="symbol").fold("g", n=rpa.sum("n")).sink("o").plan()
+
+
+def test_windows_need_a_time_field() -> None:
+    schema = Schema("plain", (Field("key", String()), Field("x", Int())))
+    keyed = Pipeline("p").source("s", schema).partition("k", key="key")
+    assert keyed.fold("f", n=rpa.count()).sink("o").plan().source.time_field is None
+    with pytest.raises(PlanError, match="no time field"):
+        keyed.window("w", Tumbling("60s"))
+
+
+def test_an_optional_key_is_refused_until_it_is_filled() -> None:
+    schema = Schema("plain", (Field("key", String(), optional=True),))
+    source = Pipeline("p").source("s", schema)
+    with pytest.raises(PlanError, match="fill_null"):
+        source.partition("k", key="key")
+    filled = source.derive("d", known=col("key").fill_null("?"))
+    assert filled.partition("k", key="known")
+
+
+def test_events_may_have_a_field_that_result_rows_may_not() -> None:
+    changes = _named("k").filter("some", col("op") > 0).partition("p", key="k")
+    assert changes.fold("f", n=rpa.sum("op")).sink("o").plan()
+    renamed = _named("k").derive("r", kind=col("op")).partition("p", key="kind")
+    assert renamed.fold("f", n=rpa.count()).sink("o").plan()
+
+
+def test_a_users_aggregate_without_merge_serves_in_windows_that_do_not_merge() -> None:
+    for assigner in (Tumbling("1s"), Sliding("2s", "1s")):
+        assert _keyed().window("w", assigner).fold("f", odd=_without())
+    joined = _without(merge=lambda one, other: one ^ other)
+    assert _keyed().window("w", Session("1s")).fold("f", odd=joined)

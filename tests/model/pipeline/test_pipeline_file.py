@@ -1,0 +1,38 @@
+"""A user's file is loaded for its pipeline, whatever else it does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
+
+PIPELINE = """
+import ripple as rp
+@rp.record(version=1)
+class E:
+    k: str
+    t: rp.Timestamp
+pipeline = rp.Pipeline("p").source("s", E).partition("g", key="k").fold("f", n=rp.count()).sink("o")
+"""
+
+
+def test_a_file_that_ends_the_program_is_an_error_that_names_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"{PIPELINE}\nraise SystemExit(0)\n")
+    with pytest.raises(InputError, match=r"script\.py ends the program .*if __name__ == "):
+        load_plan(str(script))
+
+
+def test_folder_and_streams_are_what_they_were_before(tmp_path: Path) -> None:
+    script = tmp_path / "moves.py"
+    script.write_text(
+        f"{PIPELINE}\nimport os, sys\nos.chdir('/')\nsys.stdout = sys.stderr = None\n"
+    )
+    before = os.getcwd(), sys.stdout, sys.stderr
+    load_plan(str(script))
+    assert (os.getcwd(), sys.stdout, sys.stderr) == before

@@ -1,0 +1,227 @@
+"""A checkpoint's files: opened by anything, equal after a round trip, and never wrong unnoticed."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ripple.engine.machine import Engine, Snapshot
+from ripple.engine.snapshots.increment import applied
+from ripple.model.window import OnCount, Tumbling
+from ripple.storage.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    CheckpointError,
+    decode,
+    decode_file,
+    encode,
+)
+from ripple.storage.checkpoint.seal import MARK
+from ripple.storage.fenced import DamagedError
+from tests.engine.machine.test_prefix import IDS, SHAPES, Follower, _feed
+from tests.engine.machine.test_saving import sorted_rows
+from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
+from tests.examples import EXAMPLES
+from tests.storage.checkpoint.corruption import (
+    LENGTH_BYTES,
+    sample,
+    undetected_cuts,
+    undetected_flips,
+)
+from tests.storage.checkpoint.kit import fed_engine
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def _encoded(engine: Engine) -> tuple[Checkpoint, dict[str, bytearray]]:
+    return encode(engine.snapshot(), "0000000001-ab", 1, 0)
+
+
+def _one_file(engine: Engine) -> bytes:
+    (data,) = _encoded(engine)[1].values()
+    return bytes(data)
+
+
+@pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
+@settings(max_examples=6 * EXAMPLES)
+@given(events=rows, cut=st.integers(0, 60), failing=st.booleans())
+def test_restored_partition_has_the_same_digest_and_future(
+    *, assigner, trigger, events: list[Row], cut: int, failing: bool
+) -> None:
+    plan = vwap_plan(assigner, trigger, failing=failing)
+    engine, follower = Engine(plan), Follower(plan)
+    _feed(engine, follower, events[:cut], 7)
+    engine.stabilize()
+    snapshot = engine.snapshot()
+    read = decode(*_encoded(engine))
+    assert read == snapshot
+    restored = Engine.restore(plan, read)
+    assert restored.digests == engine.digests
+    other = Follower(plan)
+    other.tables = {name: dict(table) for name, table in follower.tables.items()}
+    _feed(engine, follower, events, 5)
+    _feed(restored, other, events, 11)
+    assert other.tables == follower.tables
+    assert restored.digests == engine.digests
+
+
+def test_file_opens_in_other_tools_as_a_table() -> None:
+    data = _one_file(fed_engine(20, 100))
+    table = pyarrow.ipc.open_file(pa.BufferReader(data)).read_all()
+    assert table.num_rows == 20
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+    assert pl.read_ipc(io.BytesIO(data))["count.count"].sum() == 100
+    connection = duckdb.connect()
+    connection.register("checkpoint", table)
+    assert connection.sql('select sum("count.count") from checkpoint').fetchall() == [(100,)]
+    assert pd.read_feather(io.BytesIO(data))["symbol"].nunique() == 20
+
+
+def test_equal_states_make_equal_files() -> None:
+    assert _one_file(fed_engine(20, 100)) == _one_file(fed_engine(20, 100, batch=20))
+
+
+def test_stored_sample_of_the_first_format_is_read_and_restored() -> None:
+    about, tables = stored_sample("v1")
+    vwap, portfolio = tables.values()
+    assert about["cut"] == {"trades": 3}
+    assert next(iter(tables)).startswith("trades/by-symbol/w/vwap#")
+    assert vwap.column("symbol").to_pylist() == ["AAPL", "GOOG"]
+    assert vwap.column("count.count").to_pylist() == [2, 1]
+    assert portfolio.column("members").to_pylist() == [1, 1]
+    engine = Engine.restore(vwap_plan(Tumbling(50)), snapshot_of(about, tables))
+    engine.check_invariants()
+    volumes = {row["symbol"]: row["volume"] for row in engine.table("rows").to_pylist()}
+    assert volumes == {"AAPL": 4, "GOOG": 1}
+
+
+def test_stored_sample_of_an_increment_is_read_applied_and_restored() -> None:
+    (base_about, base), (about, changes) = stored_sample("v2_base"), stored_sample("v2_changes")
+    assert about["base"] == base_about["name"]
+    vwap, _ = changes.values()
+    assert vwap.column("symbol").to_pylist() == ["IBM", "AAPL", "GOOG"]
+    assert vwap.column("ripple.op").to_pylist() == [0, 2, 2]
+    made = applied(snapshot_of(base_about, base), snapshot_of(about, changes))
+    engine = Engine.restore(vwap_plan(Tumbling(50)), made)
+    engine.check_invariants()
+    assert engine.cut == {"trades": 5}
+
+
+def test_stored_sample_with_partial_results_of_the_first_format_is_restored() -> None:
+    about, tables = stored_sample("v1_partial")
+    vwap, _ = tables.values()
+    assert vwap.column("elements").to_pylist() == [3, 1]
+    assert vwap.column("shown.count").to_pylist() == [2, None]
+    engine = Engine.restore(vwap_plan(Tumbling(50), OnCount(2)), snapshot_of(about, tables))
+    engine.check_invariants()
+    (row,) = engine.table("rows").to_pylist()
+    assert (row["symbol"], row["volume"], row["count"]) == ("AAPL", 4, 2)
+    engine.apply("trades", batch_of([("AAPL", 1.0, 5, 30, "X"), ("GOOG", 1.0, 5, 31, "X")]), 6)
+    engine.stabilize()
+    counts = {row["symbol"]: row["count"] for row in engine.table("rows").to_pylist()}
+    assert counts == {"AAPL": 4, "GOOG": 2}
+
+
+def test_stored_sample_with_rows_that_cannot_be_computed_is_restored() -> None:
+    about, tables = stored_sample("v3_failing")
+    vwap, portfolio = tables.values()
+    assert vwap.column("ripple.failed_step").to_pylist() == ["share", None, None]
+    assert portfolio.column("ripple.members").to_pylist() == [1]
+    plan = vwap_plan(Tumbling(50), OnCount(2), failing=True)
+    engine = Engine.restore(plan, snapshot_of(about, tables))
+    engine.check_invariants()
+    found = engine.uncomputable["vwap"]
+    assert (found.count, found.final) == (2, 1)
+    assert [(row.key, row.step) for row in found.rows] == [(("IBM", 50), "share")]
+    assert [(row["symbol"], row["count"]) for row in engine.table("rows").to_pylist()] == [
+        ("AAPL", 4)
+    ]
+
+
+@pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
+@settings(max_examples=6 * EXAMPLES)
+@given(events=rows, cut=st.integers(0, 60))
+def test_state_of_every_shape_is_restored_from_tables_as_they_were_called_before(
+    assigner, trigger, events: list[Row], cut: int
+) -> None:
+    plan = vwap_plan(assigner, trigger)
+    engine, follower = Engine(plan), Follower(plan)
+    _feed(engine, follower, events[:cut], 7)
+    engine.stabilize()
+    snapshot = engine.snapshot()
+    tables = {key: _as_before(table) for key, table in snapshot.tables.items()}
+    restored = Engine.restore(plan, replace(snapshot, tables=tables))
+    assert sorted_rows(restored.snapshot()) == sorted_rows(snapshot)
+    assert restored.digests == engine.digests
+
+
+def _as_before(table: pa.Table) -> pa.Table:
+    """Return a table with the columns of formats 1 and 2."""
+    kept = [name for name in table.column_names if not name.startswith("ripple.failed")]
+    return table.select(kept).rename_columns([name.removeprefix("ripple.") for name in kept])
+
+
+def stored_sample(kind: str) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """Return what the stored files of one checkpoint say, and their tables by node key."""
+    paths = sorted(DATA.glob(f"checkpoint_{kind}-*.arrow"))
+    read = [decode_file(path.read_bytes(), path.name) for path in paths]
+    return read[0][0], {told["node_key"]: table for told, table in read}
+
+
+def snapshot_of(about: dict[str, Any], tables: dict[str, pa.Table]) -> Snapshot:
+    """Return the snapshot in a checkpoint's files, as the manifest would tell."""
+    told = {name: about[name] for name in ("pipeline", "topology_hash", "partition", "cut")}
+    told |= {name: about[name] for name in ("watermarks_ns", "counters", "digests")}
+    return Snapshot(**told, tables=tables)
+
+
+def test_newer_format_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = fed_engine(5, 9)
+    with monkeypatch.context() as patch:
+        patch.setattr("ripple.storage.checkpoint.format.FORMAT", FORMAT + 1)
+        data = _one_file(engine)
+    with pytest.raises(CheckpointError, match="upgrade"):
+        decode_file(data, "x.arrow")
+
+
+def test_key_that_looks_like_a_checksum_does_no_harm() -> None:
+    nasty = (MARK + b"0" * 64).decode()
+    engine = Engine(vwap_plan(total=False))
+    engine.apply("trades", batch_of([(nasty, 1.0, 1, 1, "X"), (nasty + "b", 1.0, 1, 2, "X")]), 2)
+    engine.stabilize()
+    _, table = decode_file(_one_file(engine), "x.arrow")
+    assert table.column("symbol").to_pylist() == [nasty, nasty + "b"]
+
+
+def test_file_of_another_checkpoint_is_refused() -> None:
+    checkpoint, files = _encoded(fed_engine(5, 9))
+    (name,) = files
+    others = {name: _one_file(fed_engine(5, 10))}
+    with pytest.raises(DamagedError, match="replaced"):
+        decode(checkpoint, others)
+
+
+def test_every_bitflip_detected() -> None:
+    """Of a sample, and every bit of both checksums; ``make corruption`` tries all."""
+    data = sample()
+    assert len(data) == LENGTH_BYTES
+    decode_file(data, "sample.arrow")
+    assert not list(undetected_flips(data, range(0, 8 * len(data), 331)))
+    for at in (data.find(MARK), data.rfind(MARK)):
+        assert not list(undetected_flips(data, range(8 * at, 8 * (at + len(MARK) + 64))))
+
+
+def test_every_truncation_detected() -> None:
+    data = sample()
+    assert not list(undetected_cuts(data, range(0, len(data), 127)))

@@ -1,0 +1,79 @@
+"""Pipelines with logs between stages, on clusters to which anything happens."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import ripple as rp
+from ripple.testing.cluster.kit import cluster_test
+from ripple.testing.cluster.trial import ClusterTrial
+from tests.engine.machine.test_stages import Trade, trades
+from tests.examples import EXAMPLES
+
+# One life of each; more of them, as everywhere, with `make wide`.
+SEEDS = range(1 if EXAMPLES == 1 else 2 * EXAMPLES)
+
+
+def outliving(**middle: Any) -> Any:
+    """Return windows, and groups that outlive them and need their rows."""
+    windows = (
+        rp.Pipeline("p")
+        .source("trades", Trade, time="t", out_of_order=3)
+        .partition("first", key=("symbol", "venue"))
+        .window("w", rp.Tumbling(10), lateness=4)
+        .fold("rows", n=rp.count(), total=rp.sum("price"))
+    )
+    return windows.partition("second", key="venue", partitions=2).fold("by_venue", **middle)
+
+
+events = ClusterTrial(
+    outliving(middle=rp.median("total"), n=rp.sum("n")).sink("last").sink("shown", of="rows"),
+    trades(Random("events"), 80),
+)
+at_broker = ClusterTrial(events.plan, trades(Random("events"), 60), has_broker=True)
+followed = ClusterTrial(
+    outliving(middle=rp.median("total"), kinds=rp.count_distinct("n"))
+    .partition("third", key=())
+    .fold("all", kinds=rp.sum("kinds"), middle=rp.max("middle"))
+    .sink("last")
+    .sink("shown", of="rows"),
+    trades(Random("followed"), 60),
+)
+
+# Records change partition twice: the source's, divided by something else, then those of windows.
+divided = ClusterTrial(
+    rp.Pipeline("p")
+    .source("trades", Trade, time="t", out_of_order=3, reject_future=60, key="symbol")
+    .derive("odd", odd=rp.col("size") % 2)
+    .partition("first", key=("venue", "odd"), partitions=2)
+    .window("w", rp.Tumbling(10), lateness=4)
+    .fold("rows", n=rp.count(), total=rp.sum("price"), last=rp.last("symbol"))
+    .partition("second", key="odd", partitions=2)
+    .fold("by_odd", middle=rp.median("n"), windows=rp.count(), total=rp.sum("total"))
+    .sink("last")
+    .sink("shown", of="rows"),
+    trades(Random("divided"), 60),
+)
+
+divided_at_broker = ClusterTrial(
+    divided.plan, trades(Random("divided at a broker"), 60), has_broker=True
+)
+
+
+def test_event_edge_counts_once() -> None:
+    """Each window that is over counts for its group once, whatever happens on the way."""
+    cluster_test(events, seeds=SEEDS)
+
+
+def test_a_stage_behind_it_does_not_tell_either() -> None:
+    cluster_test(followed, seeds=SEEDS)
+
+
+def test_records_that_are_divided_anew_do_not_tell_either() -> None:
+    cluster_test(divided, seeds=(*SEEDS, 3))  # there a sender with inputs 2 and 10 is restored
+
+
+def test_neither_do_topics_of_a_broker() -> None:
+    cluster_test(at_broker, seeds=SEEDS)
+    cluster_test(divided_at_broker, seeds=SEEDS)

@@ -1,0 +1,98 @@
+"""State of one process and of a cluster's stages are not gone on with by the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.main import main
+from ripple.cli.run import durable
+from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home
+from ripple.model.pipeline.file import load_plan
+from ripple.storage.store import MemoryStore
+from ripple.storage.store.opening import store_to_read
+from ripple.task.home import check_home
+from ripple.world import StoreError
+from tests.spark.logs import topic_of
+
+SOURCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    size: int
+
+pipeline = (rp.Pipeline("two").source("trades", Trade).partition("by", key="symbol")
+    .fold("f", s=rp.sum("size")).partition("all", key=()).fold("total", n=rp.sum("s")).sink("sum"))
+"""
+
+
+def test_each_home_takes_its_own_state_and_names_who_goes_on_with_another() -> None:
+    assert of_other_home("p", None, staged=False) == ""
+    assert of_other_home("p", 1, staged=True) == ""
+    of_one = of_other_home("p", None, staged=True)
+    assert "that of one process, with all stages in one partition, and a cluster cannot" in of_one
+    assert "go on with ripple run, or ripple spark run; or name another store" in of_one
+    of_stages = of_other_home("p", 0, staged=False)
+    assert "that of a cluster, with partitions of its own for each stage, and one" in of_stages
+    assert "go on with ripple cluster up, or workers; or name another store" in of_stages
+
+
+def test_what_a_run_has_left_is_refused_before_a_cluster_starts(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file, store = tmp_path / "two.py", tmp_path / "dir" / "store"
+    file.write_text(SOURCE)
+    rows = [{"symbol": symbol, "size": 1} for symbol in "AB"]
+    log = topic_of(tmp_path, load_plan(f"{file}"), rows, partitions=1)
+    places = ["--source", log, "--sink", f"log:{tmp_path}/sum"]
+    assert main(["run", f"{file}", *places, "--checkpoint-dir", f"{store}"]) == 0
+
+    async def checked(*, staged: bool) -> None:
+        async with store_to_read(f"{store}") as opened:
+            await check_home(opened, load_plan(f"{file}"), staged=staged)
+
+    asyncio.run(checked(staged=False))
+    with pytest.raises(ChangedPlanError, match="a cluster cannot go on from it"):
+        asyncio.run(checked(staged=True))
+    capfd.readouterr()
+    assert main(["cluster", "up", f"{file}", *places, "--dir", f"{tmp_path}/dir"]) == 1
+    assert "the state of 'two' is that of one process" in capfd.readouterr().err
+
+
+class Slow(MemoryStore):
+    """Answers nothing about a folder when it is asked for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] = set()
+
+    async def list(self, prefix: str) -> list[str]:
+        """Refuse once, then list."""
+        if prefix not in self.refused:
+            self.refused.add(prefix)
+            raise StoreError(f"list {prefix}: 503 SlowDown", done=False)
+        return await super().list(prefix)
+
+
+def test_one_answer_that_a_remote_store_does_not_give_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = Slow()
+
+    @asynccontextmanager
+    async def opened(*_: object, **__: object) -> AsyncIterator[Slow]:
+        yield store
+
+    monkeypatch.setattr(durable, "open_store", opened)
+    file = tmp_path / "two.py"
+    file.write_text(SOURCE)
+    log = topic_of(tmp_path, load_plan(f"{file}"), [{"symbol": "A", "size": 1}], partitions=1)
+    given = ["--source", log, "--sink", f"log:{tmp_path}/sum", "--checkpoint-dir", "s3://b/p"]
+    assert main(["run", f"{file}", *given]) == 0, capfd.readouterr().err
+    assert "two/00000/manifest/" in store.refused

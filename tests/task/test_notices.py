@@ -1,0 +1,100 @@
+"""What is not plainly in a result is told while a life goes on, in few lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import ripple as rp
+from ripple.control.telemetry.levels import Level, level_of
+from ripple.core.event_text import line_of
+from ripple.engine.machine import Engine
+from ripple.engine.machine.counters import Counters
+from ripple.model.schema.types import Field, Int, Schema, String
+from ripple.task.notices import ExceptionNotices
+
+if TYPE_CHECKING:
+    from ripple.core.events import Event
+
+_TRADE = Schema("trade", (Field("symbol", String()), Field("size", Int())))
+PLAN = (
+    rp.Pipeline("p")
+    .source("trades", _TRADE)
+    .partition("by", key="symbol")
+    .fold("f", n=rp.count(), s=rp.sum("size"))
+    .derive("d", each=rp.col("s") // (rp.col("n") - 2))
+    .sink("out")
+    .plan()
+)
+
+
+class Reader:
+    """Who reads the lines."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
+
+    @property
+    def lines(self) -> list[str]:
+        """What was said since they were read last, all at warn."""
+        events, self.events = self.events, []
+        assert {level_of(event)[0] for event in events} <= {Level.WARN}
+        return [line_of(event) or "" for event in events]
+
+
+def test_rows_that_cannot_be_computed_are_told_and_measured_while_it_goes_on() -> None:
+    engine, reader = Engine(PLAN), Reader()
+    noticed = ExceptionNotices(reader.tell, engine.counters)
+
+    def take(symbols: str) -> None:
+        rows = [{"symbol": symbol, "size": 1} for symbol in symbols]
+        engine.apply("trades", pa.RecordBatch.from_pylist(rows), engine.cut["trades"] + len(rows))
+        engine.stabilize()
+        noticed.look(engine)
+
+    take("ABC")
+    assert reader.lines == []
+    take("AB")
+    said = "rows of fold 'f' that cannot be computed, and are absent: 2; the first: key ('A',), "
+    (line,) = reader.lines
+    assert line.startswith(f"{said}step 'd': integer division by zero")
+    take("C")  # a third one is no news, twice as many are
+    assert reader.lines == []
+    take("DD")
+    assert [line.partition("; ")[0] for line in reader.lines] == [
+        "rows of fold 'f' that cannot be computed, and are absent: 4"
+    ]
+    take("A")
+    assert (engine.uncomputable_counts, engine.keys_held) == ({"f": 3}, 4)
+    _, fold, output = engine.inspected()["nodes"]
+    assert (fold["uncomputable"], fold["keys"], output["keys"]) == (3, 4, 1)
+
+
+def test_events_of_the_future_and_late_ones_are_told_of_this_life_alone() -> None:
+    reader, engine = Reader(), Engine(PLAN)
+    noticed = ExceptionNotices(reader.tell, Counters(future=10, very_late=20))
+    for future, very_late in ((10, 20), (11, 20), (11, 22), (12, 23), (13, 24), (13, 25)):
+        engine.counters.future, engine.counters.very_late = future, very_late
+        noticed.look(engine)
+    assert [line.partition(";")[0] for line in reader.lines] == [
+        "events far ahead of their watermark: 1",
+        "events that came later than is allowed, and do not count: 2",
+        "events far ahead of their watermark: 2",
+        "events that came later than is allowed, and do not count: 4",
+    ]
+
+
+def test_refused_records_are_told_with_a_cause() -> None:
+    reader = Reader()
+    noticed = ExceptionNotices(reader.tell, Counters())
+    for count in (1, 1, 1, 5):
+        noticed.refused("trades", count, f"checks: size of {count}")
+    assert reader.lines == [
+        "records of trades that became dead letters: 1; the last one: checks: size of 1",
+        "records of trades that became dead letters: 2; the last one: checks: size of 1",
+        "records of trades that became dead letters: 8; the last one: checks: size of 5",
+    ]

@@ -1,0 +1,112 @@
+"""A follower that is about to own what it follows, on a simulated clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from ripple.connectors.contract import Commit
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.record_shape import RecordShape
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.log import Topic
+from ripple.storage.store import DiskStore
+from ripple.task.standby import LOOK_S, NEAR_S, Standby
+from ripple.testing import SimWorld, sim_world
+from ripple.world.ports import INLINE
+from tests.task.test_active import PLAN, ROWS, SETTINGS, append
+
+MS_NS = 10**6
+
+
+class Owner:
+    """It commits one record after the other, until it has done so many."""
+
+    def __init__(self, world: SimWorld, every_ms: int, records: int) -> None:
+        self._clock = world.clock
+        self._every_ms = every_ms
+        self._records = records
+        self.began_ns = world.clock.monotonic_ns()
+
+    @property
+    def committed(self) -> int:
+        return min(self._records, self._age_ms // self._every_ms)
+
+    @property
+    def since_ms(self) -> int:
+        """Since the newest commit."""
+        return self._age_ms - self.committed * self._every_ms
+
+    async def reached(self) -> Mapping[str, Commit | None]:
+        reached = Commit({"trades": self.committed}, "")
+        return {output.name: reached for output in PLAN.outputs}
+
+    @property
+    def _age_ms(self) -> int:
+        return (self._clock.monotonic_ns() - self.began_ns) // MS_NS
+
+
+def stopped_near(
+    *, every_ms: int, interval_ms: int, records: int, after_s: float
+) -> tuple[int, int, int]:
+    """Follow an owner, and stop near it.
+
+    Returns where it has come to, how many ms that took, and how many the owner's commit is ago.
+    """
+    world = sim_world()
+
+    async def story() -> tuple[int, int, int]:
+        append(world, ROWS)
+        owner = Owner(world, every_ms, records)
+        inputs = LogInputs(
+            Topic.open(world.disk, "trades"), {"trades": 0}, RecordShape(PLAN.source.schema), 4
+        )
+        warm = Standby(
+            PLAN,
+            inputs,
+            Checkpoints(DiskStore(world.disk, world.random), PLAN.name),
+            owner.reached,
+            world,
+            settings=replace(SETTINGS, commit_interval_ns=interval_ms * MS_NS),
+            executor=INLINE,
+            turn=asyncio.Semaphore(1),
+        )
+        following = asyncio.create_task(warm.follow())
+        await world.clock.sleep(after_s)
+        began_ns = world.clock.monotonic_ns()
+        warm.stop(near=True)
+        await following
+        await inputs.close()
+        assert warm.state is not None
+        took_ms = (world.clock.monotonic_ns() - began_ns) // MS_NS
+        assert warm.state.engine.cut["trades"] == owner.committed
+        return owner.committed, took_ms, owner.since_ms
+
+    return world.loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("after_s", [1.01, 1.05, 1.09])
+def test_it_stops_right_behind_the_next_commit(after_s: float) -> None:
+    came, took_ms, since_ms = stopped_near(
+        every_ms=100, interval_ms=100, records=len(ROWS), after_s=after_s
+    )
+    assert came == 11
+    assert took_ms <= 110
+    assert since_ms <= 15
+
+
+def test_it_does_not_wait_for_an_owner_that_commits_nothing() -> None:
+    came, took_ms, _ = stopped_near(every_ms=100, interval_ms=100, records=3, after_s=2)
+    assert (came, took_ms) == (3, 0)
+
+
+def test_it_does_not_wait_for_long_where_commits_are_rare_or_late() -> None:
+    came, took_ms, _ = stopped_near(every_ms=1000, interval_ms=1000, records=9, after_s=3.5)
+    assert (came, took_ms) == (3, 0)
+    late_ms = int(1000 * (NEAR_S + LOOK_S))
+    came, took_ms, _ = stopped_near(every_ms=2000, interval_ms=250, records=9, after_s=4.05)
+    assert came == 2
+    assert took_ms <= late_ms

@@ -1,0 +1,41 @@
+"""Partitions that get ready compute two at a time; who waits for something else lets others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+
+from worker.engine.concurrency import FOLLOWERS_AT_ONCE, ConcurrencyLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Counting:
+    """An executor whose works take a while; most: how many it had at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return work(*args)
+
+
+def test_as_many_followers_compute_at_once_as_have_a_turn() -> None:
+    async def scenario() -> tuple[int, list[int]]:
+        turns, counting = ConcurrencyLimit(), Counting()
+        beside = turns.beside(counting)
+        async with turns.followers:  # one applies a batch meanwhile
+            done = await asyncio.gather(*(beside.run(abs, -each) for each in range(5)))
+        return counting.most, done
+
+    most, done = asyncio.run(scenario())
+    assert most == FOLLOWERS_AT_ONCE - 1
+    assert done == [0, 1, 2, 3, 4]

@@ -1,0 +1,190 @@
+"""A partition that reads inputs, whose store or outputs are away at times."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ripple.control.assignment import epoch_of
+from ripple.core.errors import OutputError
+from ripple.core.events import Committed, Event, PartitionFailed, Quarantined
+from ripple.storage.store import MemoryStore
+from ripple.task.dead_letters.hint_store import HintStore
+from ripple.task.dead_letters.in_flight import InFlight
+from ripple.task.dead_letters.notes import notes_in
+from ripple.task.dead_letters.suspicion import DEATHS_MAX
+from ripple.testing import SimWorld, sim_world
+from ripple.world.errors import StoreError
+from tests.worker.processes import NAMES, PARTITIONS, PLAN, SETTINGS, SOURCE, LogEnds, given
+from worker.engine import runner
+from worker.engine.context import TaskContext
+from worker.engine.hosting import hosted_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ripple.connectors.connector import Part
+
+OWN = NAMES[::PARTITIONS]  # what partition 0 reads
+END = {name: SOURCE.end[name] for name in OWN}
+
+
+class GoneInFlight(MemoryStore):
+    """Goes away when it has a note of what is in flight, some times, until it is called back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_away = False
+        self.times_away = 0
+        self.noted = b""
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        if self.is_away:
+            raise StoreError("the store is away", done=False)
+        put = await super().put_if_absent(name, data)
+        self.noted += data if "/notes/" in name else b""
+        if "/notes/" in name and b'"begin"' in data and self.times_away < 2 * DEATHS_MAX:
+            self.is_away = True
+            self.times_away += 1
+        return put
+
+
+class Alone:
+    """A process that has partition 0 only; its store is back whenever a life of it has failed."""
+
+    def __init__(self, ends: Callable[[SimWorld], LogEnds] = LogEnds) -> None:
+        self.world = sim_world()
+        SOURCE.install(self.world, whole=True)
+        self.store = GoneInFlight()
+        self.told: list[Event] = []
+        site = TaskContext(
+            self.world, PLAN, self.store, ends(self.world), PARTITIONS, SETTINGS, self._tell
+        )
+        self.partition = hosted_of(site, given(1, *[("a/0", 1)] * PARTITIONS), 0)
+
+    def run(self, story: Callable[[], Awaitable[None]]) -> None:
+        async def main() -> None:
+            await story()
+            self.partition.drop()
+            await self.partition.ended()
+
+        self.world.loop.run_until_complete(main())
+
+    async def at_end(self) -> None:
+        """Wait until all that it reads is committed."""
+        while not any(isinstance(one, Committed) and dict(one.cut) == END for one in self.told):
+            await asyncio.sleep(0.01)
+
+    async def killed(
+        self, epoch: int, shown: dict[str, int], *in_flight: Any, has_ended: bool = False
+    ) -> None:
+        """Leave what a life in another process does that was killed, or has ended."""
+        place = HintStore(self.store, PLAN.name, random=self.world.random)
+        await place.open(epoch)
+        life = InFlight(
+            place.notes(), version=PLAN.topology_hash, shown=shown, is_calm=not in_flight
+        )
+        if in_flight:
+            life.begin(*in_flight)
+        if has_ended:
+            life.ended()
+        await place.flush()
+        self.store.is_away = False
+
+    def _tell(self, _: int, event: Event) -> None:
+        self.told.append(event)
+        self.store.is_away = self.store.is_away and not isinstance(event, PartitionFailed)
+
+
+def test_records_of_lives_that_a_store_has_ended_are_not_set_aside() -> None:
+    one = Alone()
+
+    async def story() -> None:
+        for epoch in (1, 2):  # so that the next life notes what is in flight
+            await one.killed(epoch, dict.fromkeys(OWN, 0))
+        one.partition.own(1)
+        await one.at_end()
+
+    one.run(story)
+    assert [event for event in one.told if isinstance(event, Quarantined)] == []
+    assert one.store.times_away == 1, "the first life is careful after others, and no later one"
+
+
+def test_end_by_a_store_is_no_death_of_who_was_handed_over_to_either() -> None:
+    one = Alone()
+
+    async def story() -> None:
+        nothing = dict.fromkeys(OWN, 0)
+        await one.killed(1, nothing, OWN[0], 0, 4)  # so that the next ones note what they do
+        await one.killed(2, nothing, has_ended=True)
+        one.partition.own(1, is_handed_over=True)
+        await one.at_end()
+        assert one.store.times_away
+        assert f'["suspect", "{OWN[0]}", 0, 1, 2'.encode() not in one.store.noted
+
+    one.run(story)
+
+
+def test_death_of_an_owner_between_two_times_of_another_one_is_counted() -> None:
+    one = Alone()
+
+    async def story() -> None:
+        one.partition.own(1)
+        await one.at_end()
+        one.partition.give_way()
+        await one.killed(epoch_of(2, 0), END, OWN[0], 4, 5)
+        one.partition.own(3)
+        while one.partition.standing.epoch != epoch_of(3, 0) or not one.partition.standing.is_live:
+            await asyncio.sleep(0.01)
+        notes = await notes_in(one.store, PLAN.name, 0) or b""
+        assert f'["suspect", "{OWN[0]}", 4, 5, 1'.encode() in notes
+
+    one.run(story)
+
+
+class Failing(LogEnds):
+    """Outputs that are away again each time, so long after somebody has begun to follow them."""
+
+    def __init__(self, world: SimWorld, lasted_s: list[float]) -> None:
+        super().__init__(world)
+        self._loop = world.loop
+        self._lasted_s = lasted_s
+        self.began_s: list[float] = []
+        self.failed_s: list[float] = []
+
+    def reached(self, part: Part) -> Callable[[], Awaitable[dict[str, Any]]]:
+        ask, lasts_s = super().reached(part), self._lasted_s[len(self.began_s)]
+        self.began_s.append(self._loop.time())
+
+        async def look() -> dict[str, Any]:
+            if self._loop.time() - self.began_s[-1] >= lasts_s:
+                self.failed_s.append(self._loop.time())
+                raise OutputError("the outputs are away")
+            return await ask()
+
+        return look
+
+
+def test_pauses_of_a_follower_grow_until_one_has_followed_for_a_while() -> None:
+    steady_s = runner.STEADY_S + 0.1
+    lasted_s = [0.0, 1.0, 0.0, steady_s, steady_s, 0.0, 1.0, 3600.0]
+    ends: list[Failing] = []
+
+    def failing(world: SimWorld) -> Failing:
+        ends.append(Failing(world, lasted_s))
+        return ends[0]
+
+    one = Alone(failing)
+
+    async def story() -> None:
+        one.partition.follow()
+        while len(ends[0].began_s) < len(lasted_s):
+            await asyncio.sleep(0.01)
+
+    one.run(story)
+    found = [
+        began - failed for began, failed in zip(ends[0].began_s[1:], ends[0].failed_s, strict=True)
+    ]
+    assert found == pytest.approx([0.1, 0.2, 0.4, 0.1, 0.1, 0.2, 0.4], abs=1e-3)

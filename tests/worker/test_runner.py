@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+
+from ripple.control.assignment import ATTEMPTS_MAX, epoch_of
+from ripple.core.events import Event, PartitionFailed, Restored, Stored
+from ripple.storage.fenced import FencedError
+from ripple.task.report import Report
+from ripple.testing.sim.chance import Chance
+from ripple.testing.sim.loop import SimLoop
+from ripple.testing.sim.world import SimClock
+from ripple.world import LiveClock
+from worker.engine import runner
+
+
+class Flaky(runner.Runner):
+    """A partition whose first life fails."""
+
+    def __init__(self) -> None:
+        self.told: list[Event] = []
+        super().__init__(LiveClock(), 3, self.told.append)
+        self.is_live = asyncio.Event()
+        self._is_awake = asyncio.Event()
+
+    @property
+    def _behind(self) -> int | None:
+        return None
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        if epoch == epoch_of(7, 0):
+            raise OSError("the disk is full")
+        self._report = report = Report()
+        report.restored, report.events = cast("Any", "as it was"), 3
+        self._told(Stored("a checkpoint", {}))
+        self.is_live.set()
+        await self._is_awake.wait()
+        self._over(report)
+
+    def _wake_life(self) -> None:
+        self._is_awake.set()
+
+
+def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> None:
+    async def main() -> None:
+        partition = Flaky()
+        partition.own(7)
+        while not partition.told:
+            await asyncio.sleep(0)
+        assert partition.standing.failure == "OSError: the disk is full"
+        await partition.is_live.wait()
+        now = partition.standing
+        assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
+        failed, _ = partition.told
+        assert isinstance(failed, PartitionFailed)
+        assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
+        partition.leave()
+        await partition.ended()
+        then = partition.standing
+        assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
+
+    asyncio.run(main())
+
+
+class Restless(Flaky):
+    """A partition whose lives end by errors, each after it was live for so long."""
+
+    lives_s = 0.0
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        self._told(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
+        await self._clock.sleep(self.lives_s)
+        raise OSError("the output is away")
+
+
+@pytest.mark.parametrize(("lives_s", "pauses_s"), [(0.0, [0.1, 0.2, 0.4]), (5.1, [0.1] * 3)])
+def test_pauses_grow_only_where_lives_are_short(lives_s: float, pauses_s: list[float]) -> None:
+    chance = Chance(0)
+    loop = SimLoop(chance)
+    began_s = []
+
+    class Timed(Restless):
+        async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+            began_s.append(loop.time())
+            await super()._live(epoch, is_handed_over=is_handed_over)
+
+    async def main() -> None:
+        partition = Timed()
+        partition._clock = SimClock(loop, chance)
+        partition.lives_s = lives_s
+        partition.own(7)
+        while len(began_s) <= len(pauses_s):
+            await asyncio.sleep(0.01)
+        partition.leave()
+        await partition.ended()
+
+    loop.run_until_complete(main())
+    found = [after - before - lives_s for before, after in pairwise(began_s)]
+    assert found == pytest.approx(pauses_s, abs=1e-3)
+
+
+def test_failure_of_another_time_is_no_failure_of_a_move() -> None:
+    async def main() -> None:
+        partition = Flaky()
+        partition._failed(OSError("a follower's"), 0)
+        assert partition.standing.failure is not None
+        partition.own(8)
+        assert partition.standing.failure is None
+        await partition.is_live.wait()
+        partition.leave()
+        await partition.ended()
+
+    asyncio.run(main())
+
+
+class Hopeless(Flaky):
+    """A partition that fails for as long as it is tried."""
+
+    tries = 0
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        self.tries += 1
+        raise OSError("the disk is full")
+
+
+def test_who_has_no_epoch_left_says_so_and_has_new_ones_by_a_later_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "PAUSE_MIN_S", 0)
+
+    async def main() -> None:
+        partition = Hopeless()
+        for since in (7, 8):
+            partition.own(since)
+            await partition.ended()
+            assert partition.standing.is_spent
+            assert partition.standing.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
+        assert partition.tries == 2 * ATTEMPTS_MAX
+
+    asyncio.run(main())
+
+
+class Overtaken(Flaky):
+    """A partition that a run has taken over, under an epoch that nobody has assigned."""
+
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        if epoch <= epoch_of(7, 40):
+            raise FencedError("an output was written by another owner", epoch_of(7, 40))
+        self.is_live.set()
+        await self._is_awake.wait()
+
+
+def test_next_try_is_above_an_owner_that_nobody_has_assigned() -> None:
+    async def main() -> None:
+        partition = Overtaken()
+        partition.own(7)
+        await partition.is_live.wait()
+        assert partition.standing.epoch == epoch_of(7, 41)
+        partition.drop()
+        await partition.ended()
+
+    asyncio.run(main())

@@ -1,0 +1,1 @@
+"""The engine process: the partitions that it hosts, and what they share."""

@@ -1,0 +1,290 @@
+"""One engine process of a worker: a loop, its partitions, and a pipe to the supervisor.
+
+It computes; whatever takes long here makes nobody look dead, for the supervisor is another process.
+It ends when it is told to, or when the supervisor is gone, whose partitions others are given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from ripple.control import event_loop, process
+from ripple.control.assignment.founding import key_of
+from ripple.control.telemetry.levels import Level
+from ripple.control.telemetry.log import LogSettings
+from ripple.control.telemetry.measures import Measures
+from ripple.control.telemetry.memory import resident_bytes
+from ripple.control.telemetry.process_log import log_of
+from ripple.control.telemetry.sampler import SamplerLimits
+from ripple.core.errors import RippleError
+from ripple.engine.migration.adaptation import ChangedPlanError
+from ripple.model.pipeline.file import load_plan
+from ripple.storage.checkpoint.checkpoints import is_file
+from ripple.storage.store import RetryingStore
+from ripple.storage.store.cached import CachedStore
+from ripple.storage.store.opening import open_store
+from ripple.storage.store.s3_settings import S3Settings, is_s3
+from ripple.task.settings import Settings
+from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
+from ripple.world.tls import Tls
+from worker.backpressure import Intake, Pressure, Thresholds
+from worker.engine import files
+from worker.engine.context import TaskContext
+from worker.engine.endpoints import EndpointUris
+from worker.engine.exchange import ExchangePort
+from worker.engine.identity import code_of
+from worker.engine.lane_home import lane_home
+from worker.engine.routes import Routes
+from worker.engine.runtime import Runtime
+from worker.engine.serving import serve
+from worker.engine.stages import has_state_edge
+from worker.pipe import DUMP_SIGNAL, Pipe, first_message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.control.assignment import Assignment
+    from ripple.control.telemetry.log import Log
+    from ripple.control.telemetry.tracing import Tracing
+    from ripple.core.events import Event
+    from ripple.model.pipeline.plan import Plan
+
+# How long a thread that stores a checkpoint may compute while the loop waits for its turn: a tenth
+# of what Python lets it. So the loop turns ten times as soon, and the threads are as fast.
+SWITCH_S = 0.0005
+
+
+def main(given: list[str]) -> None:
+    """Be a child of the supervisor at the other end of a socket, whose number is given."""
+    process.begin()
+    _heed_no_signal()
+    faulthandler.enable()
+    faulthandler.register(DUMP_SIGNAL, all_threads=True)
+    sys.setswitchinterval(SWITCH_S)
+    # pyarrow loads pandas for its first array, where there is one: a spare has the time for that.
+    pa.array([0])
+    end = socket.socket(fileno=int(given[0]))
+    begin = first_message(end)
+    process.leave(1 if begin is None else _work(Pipe(end), begin))
+
+
+def _heed_no_signal() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the supervisor says when to end
+
+
+def _work(pipe: Pipe, begin: Mapping[str, Any]) -> int:
+    name = str(begin["process"])
+    log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(name), process=name)
+    try:
+        plan = load_plan(begin["pipeline"])  # before there is a loop: its code may run one
+        _check_same(plan, begin)
+    except (RippleError, OSError) as error:
+        return event_loop.run(_end_unable(pipe, log, str(error)))
+    _heed_no_signal()  # whatever that code has made of them
+    return event_loop.run(_serve(pipe, begin, plan, log))
+
+
+def _check_same(plan: Plan, begin: Mapping[str, Any]) -> None:
+    """Raise ChangedPlanError where the file is another one than the supervisor has loaded."""
+    code = code_of(plan)
+    if [code.plan_hash, code.topology_hash] != begin["code"]:
+        raise ChangedPlanError(
+            f"{begin['pipeline']} has changed since the worker began: end the worker, and start it "
+            "again (docs/changing.md, In a cluster)"
+        )
+
+
+async def _end_unable(pipe: Pipe, log: Log, why: str) -> int:
+    log.say(f"cannot work: {why}", Level.ERROR)
+    with suppress(ConnectionError):
+        await pipe.write({"say": "cannot", "why": why.splitlines()[-1]})
+    return 1
+
+
+async def _serve(pipe: Pipe, begin: Mapping[str, Any], plan: Plan, log: Log) -> int:
+    async with open_store(begin["store"], S3Settings(**begin["s3"])) as store:
+        return await _host(pipe, begin, plan, store, log)
+
+
+async def _host(
+    pipe: Pipe, begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log
+) -> int:
+    try:
+        parts = _runtime(begin, plan, store, log)
+        port = parts.port
+        await _listen(port, log, must=parts.is_followed)
+    except (RippleError, OSError, ValueError) as error:
+        log.say(f"cannot work: {error}", Level.ERROR)
+        return 1
+    # What was loaded stays for as long as the process: to look through it would hold up partitions.
+    gc.collect()
+    gc.freeze()
+    speaking = asyncio.ensure_future(port.run())
+    serving = asyncio.ensure_future(
+        serve(pipe, parts.runtime, LiveClock(), log.say, parts.measures)
+    )
+    try:
+        await asyncio.wait([speaking, serving], return_when=asyncio.FIRST_COMPLETED)
+        if speaking.done():
+            speaking.result()  # a bug of ours: partitions would wait for others for ever
+        return await serving
+    finally:
+        serving.cancel()
+        if parts.tracing is not None:
+            await asyncio.to_thread(parts.tracing.close)
+        speaking.cancel()
+        await asyncio.wait([speaking, serving])
+        log.close()
+
+
+async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
+    """Let others follow what is here; ``must``: partitions of a next stage will."""
+    try:
+        await port.open()
+    except OSError as error:
+        if must:
+            raise
+        log.say(
+            f"nobody can look at its outputs from outside: {error}; rpc_port gives it another port",
+            Level.WARN,
+        )
+
+
+def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log) -> _Parts:
+    """Return what hosts partitions, what counts and traces, and the way to others."""
+    name = str(begin["process"])
+    settings = Settings(**begin["settings"])
+    world = live_world(begin["root"], store=store)
+    checkpoints: ObjectStore = RetryingStore(store, world.clock, world.random)
+    if begin["cache"] and is_s3(begin["store"]):
+        checkpoints = CachedStore(
+            checkpoints,
+            LiveDisk(begin["cache"]),
+            world.random,
+            bytes_max=begin["cache_bytes"],
+            is_kept=is_file,
+        )
+    ends = EndpointUris(
+        plan,
+        begin["source"],
+        begin["sinks"],
+        batch_rows=settings.batch_rows,
+        executor=world.executor,
+    )
+    home = lane_home(begin["lanes"], [begin["source"], *begin["sinks"].values()])
+
+    routes = Routes()
+    port = ExchangePort(
+        world,
+        name,
+        plan,
+        routes.route,
+        routes.partitions,
+        address=begin["deltas"],
+        key=lambda: key_of(store),
+        tls=None if begin["tls"] is None else Tls(**begin["tls"]),
+        tell=log.tell,
+    )
+    exchange = port.exchange
+
+    ((_, inputs),) = ends.counts()
+    watcher = files.Watcher(process.files, partial(log.say, level=Level.WARN))
+
+    def moved(assignment: Assignment) -> None:
+        watcher.given(files.needed(plan, assignment, name, inputs))
+        routes.update(assignment)
+        port.refresh()
+
+    measures = Measures(
+        _worker_of(name),
+        world.clock,
+        memory_bytes=resident_bytes,
+        traffic=exchange.traffic,
+    )
+
+    def tell(partition: int, event: Event) -> None:
+        measures.told(partition, event)
+        log.tell(event, partition=partition)
+
+    def pressed(pressure: Pressure) -> None:
+        level = Level.WARN if pressure.level else Level.INFO
+        log.say(str(pressure), level, component="backpressure")
+
+    thresholds = Thresholds(**begin["thresholds"])
+    intake = Intake(world.clock, thresholds=thresholds, changed=pressed)
+    intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
+
+    tracer = None
+    if begin["traces"] is not None:
+        from ripple.control.telemetry.tracing import Tracing  # noqa: PLC0415 - who asks for traces has it
+
+        traces = dict(begin["traces"])
+        tracer = Tracing(
+            traces.pop("endpoint"),
+            name,
+            plan.name,
+            world.clock.monotonic_ns,
+            SamplerLimits(**traces),
+        )
+
+    def site(partitions: int) -> TaskContext:
+        return TaskContext(
+            world,
+            plan,
+            checkpoints,
+            ends,
+            partitions,
+            settings,
+            tell,
+            f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
+            exchange,
+            intake,
+            tracer,
+            home,
+        )
+
+    runtime = Runtime(name, site, moved=moved, load=_Load(), intake=intake)
+    return _Parts(runtime, port, measures, tracer, has_state_edge(plan))
+
+
+class _Parts(NamedTuple):
+    """What a process is made of. is_followed: whether a next stage follows what is here."""
+
+    runtime: Runtime
+    port: ExchangePort
+    measures: Measures
+    tracing: Tracing | None
+    is_followed: bool
+
+
+class _Load:
+    """How much of a processor this process has used since it was asked last."""
+
+    def __init__(self) -> None:
+        self._last = (time.monotonic(), time.process_time())
+
+    def __call__(self) -> float:
+        before, self._last = self._last, (time.monotonic(), time.process_time())
+        passed, used = self._last[0] - before[0], self._last[1] - before[1]
+        return round(min(1.0, used / passed), 3) if passed > 0 else 0.0
+
+
+def _worker_of(process: str) -> str:
+    return process.rpartition("/")[0]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,162 @@
+"""What the partitions of a worker read and write: places of the registry, divided among them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from ripple.connectors.connector import Part
+from ripple.connectors.inputs import keyed_by
+from ripple.connectors.locate import check_sealed, open_inputs, reached_at
+from ripple.core.errors import InputError
+from ripple.model.pipeline.topology import divided_why
+from ripple.task.grouping import group_at
+from ripple.task.retrying_inputs import RetryingInputs
+from worker.engine.stages import sinks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.connectors.commit_group import ReadableGroup
+    from ripple.connectors.connector import Carried
+    from ripple.connectors.contract import Commit
+    from ripple.connectors.inputs import Inputs
+    from ripple.model.pipeline.plan import Plan
+    from ripple.task.standby import Look
+    from ripple.world.ports import Executor
+
+
+class Endpoints(Protocol):
+    """Where a pipeline begins and ends."""
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Return how many partitions each input has, by name; raises InputError and OSError."""
+        ...
+
+    def inputs(self, part: Part) -> Inputs:
+        """Return what a partition reads, waiting for more at its end. Raises InputError."""
+        ...
+
+    def outputs(
+        self,
+        part: Part,
+        epoch: int,
+        stage: int | None = 0,
+        *,
+        carried: Carried | None = None,
+        reads: bool = True,
+    ) -> ReadableGroup:
+        """Return what a partition of a stage writes, for its owner of an epoch.
+
+        stage: None of who divides the source's records anew. carried: lanes that are committed with
+        the outputs. reads: whether the offsets of its cut may be noted as what was read.
+        """
+        ...
+
+    def reached(self, part: Part) -> Look | None:
+        """Return what tells what a partition's outputs have committed; None if nothing does."""
+        ...
+
+
+class EndpointUris:
+    """Ends in places as people write them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: str,
+        sinks: Mapping[str, str],
+        *,
+        batch_rows: int,
+        executor: Executor,
+    ) -> None:
+        """Take the place of the input, and that of each output that is wanted.
+
+        Raises OutputError for a sink that cannot be sealed, InputError for a source that cannot be
+        read again, and as opening them does where that tells at once.
+        """
+        self._plan = plan
+        self._source = source
+        self._sinks = dict(sinks)
+        self._batch_rows = batch_rows
+        self._executor = executor
+        for place in self._sinks.values():
+            check_sealed(place)
+        self.counts()
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Return how many partitions the input has."""
+        inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
+        return ((self._plan.source.name, len(inputs.names)),)
+
+    @property
+    def divides(self) -> bool:
+        """Whether records are divided anew, by what the pipeline and the input say of them.
+
+        Raises InputError where both contradict each other.
+        """
+        inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
+        found = keyed_by(inputs)
+        said = self._plan.source.key
+        if found and said and not set(found) <= set(said):
+            by, name = ", ".join(found), self._plan.source.name
+            raise InputError(
+                f"{self._source} is divided among partitions by {by}, and the pipeline says that "
+                f"{name} is by {', '.join(said)}: say key={by!r}, and records change partition "
+                "where they must, or leave it out"
+            )
+        return divided_why(self._plan, found) is not None
+
+    def inputs(self, part: Part) -> Inputs:
+        """Return what a partition reads."""
+        inputs = open_inputs(
+            self._source,
+            self._plan,
+            self._batch_rows,
+            follow=True,
+            part=part,
+            executor=self._executor,
+        )
+        return RetryingInputs(inputs)
+
+    def outputs(
+        self,
+        part: Part,
+        epoch: int,
+        stage: int | None = 0,
+        *,
+        carried: Carried | None = None,
+        reads: bool = True,
+    ) -> ReadableGroup:
+        """Return what a partition of a stage writes."""
+        return group_at(
+            {} if stage is None else self._sinks_of(stage),
+            self._plan,
+            self._executor,
+            source=self._source if reads else None,
+            epoch=epoch,
+            part=part,
+            stage=stage,
+            carried=carried,
+        )
+
+    def reached(self, part: Part) -> Look | None:
+        """Return what tells what a partition's outputs have committed; None if nothing does."""
+        asked = {
+            name: reached_at(place, self._plan, name, part)
+            for name, place in self._sinks_of(0).items()
+        }
+        known = {name: ask for name, ask in asked.items() if ask is not None}
+        if len(known) < len(asked):
+            return None
+
+        def look() -> Mapping[str, Commit | None]:
+            return {name: ask() for name, ask in known.items()}
+
+        # Brokers may take seconds to answer. Several may look at once: nothing is kept but what
+        # connections are there, which has a lock, and what their one thread has seen.
+        return lambda: asyncio.to_thread(look)
+
+    def _sinks_of(self, stage: int) -> dict[str, str]:
+        written = sinks_of(self._plan, stage)
+        return {name: place for name, place in self._sinks.items() if name in written}

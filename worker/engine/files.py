@@ -1,0 +1,72 @@
+"""How many files the partitions of a process keep open, by what they read and write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from worker.engine.routes import DIVIDING
+from worker.engine.stages import FIRST, follows, sinks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.control.assignment import Assignment
+    from ripple.model.pipeline.plan import Plan
+
+# A reader has a segment, a writer a segment and its lock.
+READER, WRITER = 1, 2
+# Of the process itself: libraries, its log, connections to others, what is opened for a moment.
+RESERVE = 100
+
+
+def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int:
+    """Return how many files a process needs at most for the partitions that it has.
+
+    inputs: how many partitions the source has.
+    """
+    counts = [(stage.name, stage.partitions) for stage in assignment.stages]
+    has_divided = counts[0][0] == DIVIDING
+    each = {}
+    for at, (name, count) in enumerate(counts):
+        before = counts[at - 1][1] if at else 0
+        after = counts[at + 1][1] if at + 1 < len(counts) else 0
+        stage = at - has_divided
+        if name == DIVIDING:
+            each[name] = READER * inputs // count + WRITER * after
+            continue
+        reads = before if at and not follows(plan, stage) else 0
+        if name == FIRST:
+            reads = inputs if has_divided else -(-inputs // count)
+        writes = len(sinks_of(plan, stage))
+        if name == FIRST and after and not follows(plan, 1):
+            writes += after
+        each[name] = READER * reads + WRITER * writes
+    own = [
+        number
+        for number, share in enumerate(assignment.shares)
+        if process in (share.owner, share.next, share.former, share.standby)
+    ]
+    return sum(each[assignment.place_of(number)[0]] for number in own)
+
+
+class Watcher:
+    """Says it when a process is given more partitions than it may have files for."""
+
+    def __init__(
+        self, files: Callable[[], tuple[int, int] | None], say: Callable[[str], None]
+    ) -> None:
+        """Take what tells how many files are open and may be; None where nobody knows."""
+        self._files, self._say = files, say
+        self._said = 0
+
+    def given(self, need: int) -> None:
+        """Compare what partitions need with what there may be; say what is new."""
+        found = self._files()
+        if found is None or need + RESERVE <= found[1] or need <= self._said:
+            return
+        self._said = need
+        self._say(
+            f"its partitions need about {need + RESERVE} open files, and this process may have "
+            f"{found[1]}: raise the limit (ulimit -n, LimitNOFILE of systemd), or give the worker "
+            "more processes or the cluster more workers, and each has fewer partitions"
+        )

@@ -1,0 +1,150 @@
+"""What a worker says of its code and its addresses when it asks to join."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.identity import check_not_read, identity_of, shortened
+from ripple.connectors.log.sink import schema_of_output
+from ripple.control.assignment import Code
+from ripple.control.process_settings import PORT_MAX, PROCESS_PORTS_APART
+from ripple.core import sexp
+from ripple.core.settings import SettingsError
+from ripple.engine.migration.adaptation import ChangedPlanError, refusals
+from ripple.model.pipeline.topology import is_spread, stages_of
+from ripple.model.schema.fingerprint import fingerprint
+from ripple.model.schema.notation import type_to_sexp
+from ripple.storage.checkpoint import Checkpoints, bare
+from ripple.storage.fenced import DamagedError
+from ripple.world.addresses import joined
+from worker.engine.stages import name_of, stage_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.model.pipeline.plan import Plan
+    from ripple.storage.checkpoint import Checkpoint
+    from ripple.world.ports import ObjectStore
+
+PROTOCOL = 1
+
+
+def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], ...] = ()) -> Code:
+    """Return what workers of one cluster must agree on.
+
+    divides: whether the source's records are divided anew. ends: see ``ends_of``.
+
+    The plan hash is of the plan as people read it, and of the keys under which state is found.
+    """
+    text = "\n".join([plan.describe(), *plan.node_keys])
+    schemas = [(plan.source.name, fingerprint(plan.source.schema))]
+    schemas += [
+        (f"{plan.name}.{output.name}", fingerprint(schema_of_output(plan, output)))
+        for output in plan.outputs
+    ]
+    return Code(
+        pipeline=plan.name,
+        plan_hash=hashlib.blake2b(text.encode(), digest_size=16).hexdigest(),
+        topology_hash=plan.topology_hash,
+        protocol=PROTOCOL,
+        schemas=tuple(sorted(schemas)),
+        stages=stage_counts(plan, divides=divides),
+        ends=ends,
+    )
+
+
+def ends_of(
+    source: str, sinks: Mapping[str, str], lanes: str, batch_rows: int
+) -> tuple[tuple[str, str], ...]:
+    """Return what tells places from others, by name, and settings that all workers have alike.
+
+    lanes: where stages hand records to each other, "" for nowhere. Raises InputError, OutputError
+    and ConnectorError.
+    """
+    found = {"source": identity_of(source, "continued_source"), "batch_rows": str(batch_rows)}
+    found |= {f"output {name}": identity_of(at, "continued_sink") for name, at in sinks.items()}
+    check_not_read(source, sinks)
+    if lanes:
+        found["lanes"] = shortened(lanes)
+    return tuple(sorted(found.items()))
+
+
+async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
+    """Raise ChangedPlanError where partitions would refuse their checkpoints.
+
+    One is asked for all, by its manifest: each decides for itself once more, when it begins. Where
+    nobody can read that, it alone says so then, and keeps no worker from the others.
+    """
+    listed: tuple[Checkpoint, ...] = ()
+    with suppress(DamagedError):
+        listed = await Checkpoints(store, plan.name).list()
+    if not listed:
+        return
+    reasons = refusals(plan, bare(listed[0]), staged=divides or is_spread(plan))
+    if reasons:
+        raise ChangedPlanError("; ".join(reasons))
+
+
+def about(plan: Plan) -> dict[str, Any]:
+    """Return what people may ask of a plan, as values of JSON: its schemas, and its edges."""
+    schemas = [plan.source.schema]
+    schemas += [schema_of_output(plan, output) for output in plan.outputs]
+    return {
+        "pipeline": plan.name,
+        "topology": plan.topology_hash,
+        "schemas": [
+            {
+                "name": schema.name,
+                "version": schema.version,
+                "fingerprint": fingerprint(schema),
+                "fields": [
+                    {
+                        "name": one.name,
+                        "type": sexp.dumps(type_to_sexp(one.type)),
+                        "optional": one.optional,
+                    }
+                    for one in schema.fields
+                ],
+            }
+            for schema in schemas
+        ],
+        "edges": [
+            {
+                "stage": name_of(stage.number),
+                "of": stage.edge.of,
+                "to": stage.edge.to,
+                "kind": stage.edge.kind.value,
+                "partitions": stage.partitions,
+                "why": stage.edge.why,
+            }
+            for stage in stages_of(plan)
+            if stage.edge is not None
+        ],
+    }
+
+
+def delta_addresses(
+    host: str, port: int, processes: int, others: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """Return the data port of each process, by purpose.
+
+    others: further ports of the worker, by setting. Raises SettingsError where one is none, or is
+    one of those.
+    """
+    last = port + PROCESS_PORTS_APART * (processes - 1)
+    if not 0 < port <= last <= PORT_MAX:
+        raise SettingsError(
+            f"rpc_port is {port}, and the last of {processes} processes would have {last}: each "
+            f"has one {PROCESS_PORTS_APART} higher than the one before, from 1 to {PORT_MAX}, and "
+            "others must know it before it listens there"
+        )
+    ports = {port + PROCESS_PORTS_APART * slot: slot for slot in range(processes)}
+    for name, other in (others or {}).items():
+        if other in ports:
+            raise SettingsError(
+                f"{name} is {other}, where process {ports[other]} has its data port: each has one "
+                f"{PROCESS_PORTS_APART} higher than the one before, from rpc_port on, {port}"
+            )
+    return {f"deltas/{slot}": joined(host, own) for own, slot in ports.items()}

@@ -1,0 +1,40 @@
+"""Where lanes between stages are: topics of Kafka, or logs in a folder that all workers have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.connectors.installed import load
+from ripple.connectors.registry import connector_of, schemes
+from ripple.core.settings import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.connectors.connector import LaneHome
+
+
+def lane_home(said: str, places: Iterable[str]) -> LaneHome | None:
+    """Return where lanes are, None where that is a folder.
+
+    said: a folder or ``kafka:BROKERS``; "" is where the first of the places is that can have them.
+    Raises InputError, SettingsError and ConnectorError.
+    """
+    if not said:
+        return next(filter(None, map(_home, places)), None)
+    found = _home(said)
+    if found is None and said.partition(":")[0] in schemes():
+        raise SettingsError(
+            f"lanes is {said!r}, and records on their way between stages are in a folder that all "
+            "workers have, or in kafka:BROKERS"
+        )
+    return found
+
+
+def _home(place: str) -> LaneHome | None:
+    connector = connector_of(place)
+    if connector is None or not connector.lanes:
+        return None
+    opened = load(connector.scheme, connector.package, connector.lanes)
+    home: LaneHome = opened(place.partition(":")[2])
+    return home

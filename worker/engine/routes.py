@@ -1,0 +1,47 @@
+"""Where partitions are, as the newest version of the assignment has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.control.assignment import epoch_of, worker_of
+from ripple.exchange.exchange import Route
+
+if TYPE_CHECKING:
+    from ripple.control.assignment import Assignment, Stage
+
+
+DIVIDING = "repartition"
+
+
+class Routes:
+    """Answers what an exchange asks; before the first version nobody is anywhere."""
+
+    def __init__(self) -> None:
+        self._assignment: Assignment | None = None
+
+    def update(self, assignment: Assignment) -> None:
+        """Answer by this version from now on."""
+        self._assignment = assignment
+
+    def partitions(self, stage: int) -> int:
+        """Return how many partitions a stage has."""
+        now = self._assignment
+        return 0 if now is None else _stage(now, stage).partitions
+
+    def route(self, stage: int, number: int) -> Route | None:
+        """Return where a partition of a stage is; None while nobody has it."""
+        now = self._assignment
+        if now is None:
+            return None
+        share = now.shares[now.partition_of(_stage(now, stage).name, number)]
+        if share.owner is None:
+            return None
+        slot = share.owner.partition("/")[2]
+        addresses = dict(now.by_id[worker_of(share.owner)].addresses)
+        return Route(share.owner, addresses[f"deltas/{slot}"], epoch_of(share.since, 0))
+
+
+def _stage(now: Assignment, stage: int) -> Stage:
+    """Return a plan's stage as the assignment has it: one that divides records is before."""
+    return now.stages[stage + (now.stages[0].name == DIVIDING)]

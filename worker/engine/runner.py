@@ -1,0 +1,172 @@
+"""What partitions of all stages have in common in a process: lives, one after the other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from ripple.control.assignment import ATTEMPTS_MAX, epoch_of
+from ripple.core.events import PartitionFailed, Restored, Stored
+from ripple.storage.fenced import FencedError
+from ripple.world.pauses import Pauses
+from worker.handle import BackgroundJob, TaskHealth
+
+if TYPE_CHECKING:
+    from ripple.core.events import Event, Tell
+    from ripple.task.report import Report
+    from ripple.world.ports import Clock
+
+PARK_S = 30.0
+PAUSE_MIN_S = 0.1
+PAUSE_MAX_S = 30.0
+# Whoever was live for so long fails anew, and not again.
+STEADY_S = 5.0
+
+
+class Runner(ABC):
+    """One partition in this process; see Hosted.
+
+    Each try to own it has an epoch of its own, for nobody knows what became of a claim that failed.
+    Who gives way has no further try. What its last life has left is kept for a while: should the
+    next owner fail, that is gone on with.
+    """
+
+    def __init__(self, clock: Clock, partition: int, tell: Tell) -> None:
+        """Do nothing yet. partition: of the assignment. tell: takes what happens to it."""
+        self._clock = clock
+        self._partition = partition
+        self._tell = tell
+        self._doing = BackgroundJob()
+        self._report: Report | None = None  # of the life that goes on
+        self._is_following = self._is_leaving = False
+        self._is_giving_way = self._is_resuming = False
+        self._failure: str | None = None  # of the last try, to own it or to follow
+        self._pauses = self._new_pauses()
+        self._epoch: int | None = None
+        self._events = self._rows_out = self._stored = 0
+        self._is_spent = False
+        self._has_noted = False  # in flight, by a try since it was owned
+
+    @property
+    def standing(self) -> TaskHealth:
+        """How it stands now."""
+        report = self._report
+        is_live = report is not None and report.restored is not None and not self._is_leaving
+        behind = self._behind if self._is_following else None
+        return TaskHealth(
+            is_live=is_live,
+            behind=behind,
+            failure=None if is_live or behind is not None else self._failure,
+            epoch=self._epoch,
+            events=self._events + (0 if report is None else report.events),
+            rows_out=self._rows_out + (0 if report is None else report.rows_out),
+            checkpoints=self._stored,
+            is_spent=self._is_spent,
+        )
+
+    def own(self, since: int, *, is_handed_over: bool = False) -> None:
+        """Own it since a version, with what was followed, or is left of when it was owned."""
+        self._is_following = False
+        self._failure = None
+        if self._is_giving_way:
+            self._is_resuming = True
+            if self.standing.is_live:
+                self._wake_life()
+            else:
+                self._doing.cancel()
+        self._doing.begin(lambda: self._own(since, is_handed_over=is_handed_over))
+
+    def give_way(self) -> None:
+        """Go on until the next owner has it; who is not live has nothing to go on with."""
+        self._is_following, self._is_giving_way = False, True
+        if self._is_resuming or not self.standing.is_live:
+            self._doing.cancel()
+
+    def leave(self) -> None:
+        """End in good order; what is not live has nothing to complete."""
+        is_live, self._is_following, self._is_leaving = self.standing.is_live, False, True
+        if is_live:
+            self._wake_life()
+        else:
+            self._doing.cancel()
+
+    def drop(self) -> None:
+        """End before the next effect."""
+        self._is_following, self._is_leaving = False, True
+        self._doing.cancel()
+
+    async def ended(self) -> None:
+        """Wait until nothing is done any more."""
+        await self._doing.ended()
+
+    @property
+    def _is_to_stop(self) -> bool:
+        """Whether the present life is to end in good order."""
+        return self._is_leaving or self._is_resuming
+
+    async def _own(self, since: int, *, is_handed_over: bool) -> None:
+        """Live again and again, until told to end, or until another owner has it."""
+        self._is_giving_way = self._is_resuming = self._is_spent = False
+        self._has_noted = False
+        self._pauses, attempt = self._new_pauses(), 0
+        while not (self._is_leaving or self._is_giving_way):
+            self._pauses.begin()
+            try:
+                self._epoch = epoch_of(since, attempt)
+                await self._live(self._epoch, is_handed_over=is_handed_over and not attempt)
+            except Exception as error:
+                if self._is_leaving:
+                    return  # whoever has it now was faster
+                if not self._is_giving_way:
+                    self._failed(error, self._epoch or 0)
+                if isinstance(error, FencedError) and error.epoch is not None:
+                    # Who is there and was not assigned: tries below its epoch are in vain.
+                    taken = error.epoch - epoch_of(since, 0)
+                    attempt = max(attempt, taken) if taken < ATTEMPTS_MAX - 1 else attempt
+            if self._is_giving_way:
+                break
+            await self._clock.sleep(0 if self._is_leaving else self._pauses.next_s())
+            attempt += 1
+            if attempt == ATTEMPTS_MAX and not (self._is_leaving or self._is_giving_way):
+                self._is_spent = True  # a version that gives it anew has further ones
+                return
+        if not self._is_to_stop:
+            await self._clock.sleep(PARK_S)
+            self._forget()
+
+    def _new_pauses(self) -> Pauses:
+        return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
+
+    def _forget(self) -> None:  # noqa: B027 - not everybody leaves something
+        """Forget what the last life has left."""
+
+    def _failed(self, error: Exception, epoch: int) -> None:
+        self._failure = f"{type(error).__name__}: {error}"
+        self._tell(PartitionFailed(self._partition, epoch, error))
+
+    def _told(self, event: Event) -> None:
+        """Take what happens in a life, and tell it."""
+        if isinstance(event, Stored):
+            self._stored += 1
+        if isinstance(event, Restored):
+            self._pauses.works()
+        self._tell(event)
+
+    def _over(self, report: Report) -> None:
+        """Count what a life that is over has done."""
+        self._report = None
+        self._events += report.events
+        self._rows_out += report.rows_out
+
+    @property
+    @abstractmethod
+    def _behind(self) -> int | None:
+        """How far a follower is behind its owner; see Standing."""
+
+    @abstractmethod
+    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        """Live once, to the end: of the input, of the assignment, or by an error."""
+
+    @abstractmethod
+    def _wake_life(self) -> None:
+        """Let the life that goes on look whether it is to end."""

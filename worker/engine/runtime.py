@@ -1,0 +1,250 @@
+"""The engine of one process: it hosts what the assignment gives it, and nothing else.
+
+    assign: a version -> which partitions are ours, and how -> tell each that changed
+
+Invariants: what is hosted is what the newest version says, or is about to end; one that fails
+leaves its neighbours alone; an older version than the newest, and one that is of another run of
+this process, gives nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ripple.control.assignment import Assignment, Backpressure, Follower, MoveFailed, Report
+from ripple.core.errors import RippleError
+from worker.engine.hosting import hosted_of
+from worker.engine.stages import check_stages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from worker.backpressure import Intake
+    from worker.engine.context import TaskContext
+    from worker.handle import TaskHandle, TaskHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What this process is to a partition.
+
+    since: of its owner; None for who follows, or gives way. is_handed_over: whether the owner
+    before goes on until this one is ready.
+    """
+
+    since: int | None
+    gives_way: bool = False
+    is_handed_over: bool = field(default=False, compare=False)
+
+
+@dataclass(slots=True)
+class _Held:
+    role: Role
+    hosted: TaskHandle
+    has_begun: bool = False
+
+
+class _Ending(NamedTuple):
+    partition: int
+    hosted: TaskHandle
+
+
+class Runtime:
+    """What a process hosts, by partition of the assignment."""
+
+    def __init__(
+        self,
+        process: str,
+        site_of: Callable[[int], TaskContext],
+        *,
+        host: Callable[[TaskContext, Assignment, int], TaskHandle] = hosted_of,
+        moved: Callable[[Assignment], None] = lambda _: None,
+        load: Callable[[], float] = lambda: 0.0,
+        intake: Intake | None = None,
+    ) -> None:
+        """Be the process of this name.
+
+        site_of: what partitions have in common, once there is an assignment, by how many the first
+        stage has. host: makes what hosts a partition. moved: told of each version first. load: of
+        the process, 0 to 1. intake: of its partitions, for whoever watches it.
+        """
+        self.process = process
+        self.version = 0
+        self._site_of = site_of
+        self._host = host
+        self._moved = moved
+        self._load = load
+        self.intake = intake
+        self._site: TaskContext | None = None
+        self._held: dict[int, _Held] = {}
+        self._ending: dict[asyncio.Task[None], _Ending] = {}
+        self._is_stopping = False
+        self._counts: tuple[tuple[str, int], ...] = ()
+        self._refused: tuple[int, ...] = ()
+        self.problem: str | None = None
+
+    def assign(self, assignment: Assignment, start: tuple[int, int] | None) -> None:
+        """Obey a version of the assignment.
+
+        start: the incarnation of the worker and which start of the process this is; None where the
+        worker is no member. A partition that moves away by plan goes on until its next owner has
+        it; what was lost ends before its next effect.
+        """
+        if assignment.version < self.version or self._is_stopping:
+            return
+        self.version = assignment.version
+        self._moved(assignment)
+        is_meant = start is not None and assignment.start_of(self.process) == start
+        roles = dict(self._roles(assignment)) if is_meant else {}
+        if not self._prepare(assignment):
+            self._refused, roles = tuple(roles), {}
+        for partition, held in list(self._held.items()):
+            role = roles.get(partition)
+            if role != held.role and not (role is not None and _turned(held, role)):
+                self._end(partition, held.hosted, in_good_order=False)
+        for partition, role in roles.items():
+            if partition not in self._held and not role.gives_way:
+                self._begin(partition, role, assignment)
+
+    @property
+    def report(self) -> Report:
+        """What is to be said of this process with a heartbeat."""
+        standings = {partition: held.hosted.standing for partition, held in self._held.items()}
+        return Report(
+            load=self._load(),
+            live=frozenset(
+                (partition, since)
+                for partition, held in self._held.items()
+                if (since := held.role.since) is not None and standings[partition].is_live
+            ),
+            followers=tuple(
+                Follower(partition, self.process, behind)
+                for partition, one in standings.items()
+                if (behind := one.behind) is not None
+            ),
+            failed=(
+                *(
+                    MoveFailed(partition, self.process, one.failure)
+                    for partition, one in standings.items()
+                    if one.failure is not None
+                ),
+                *(
+                    MoveFailed(partition, self.process, self.problem or "")
+                    for partition in self._refused
+                ),
+            ),
+            inputs=self._counts,
+            backpressure=Backpressure() if self.intake is None else self.intake.look().report,
+        )
+
+    @property
+    def standings(self) -> dict[int, TaskHealth]:
+        """How each partition stands."""
+        return {partition: held.hosted.standing for partition, held in self._held.items()}
+
+    def store(self) -> None:
+        """Store checkpoints of all that is hosted, soon."""
+        for held in self._held.values():
+            held.hosted.store()
+
+    async def stop(self) -> None:
+        """End everything in good order, with final checkpoints; nothing is taken in any more."""
+        self._is_stopping = True
+        for partition, held in list(self._held.items()):
+            self._end(partition, held.hosted, in_good_order=True)
+        await self.ended()
+
+    def drop(self) -> None:
+        """End everything before its next effect."""
+        self._is_stopping = True
+        for partition, held in list(self._held.items()):
+            self._end(partition, held.hosted, in_good_order=False)
+        for ending in self._ending.values():
+            ending.hosted.drop()
+
+    async def ended(self) -> None:
+        """Wait until all that was to end has ended."""
+        while self._ending:
+            await asyncio.wait(list(self._ending))
+
+    def _prepare(self, assignment: Assignment) -> bool:
+        """Get ready for the partitions of an assignment; return False where that cannot be."""
+        if self._site is not None:
+            return True
+        try:
+            self._site = self._site_of(assignment.stages[0].partitions)
+            check_stages(self._site.plan, assignment)
+            self._counts = self._site.ends.counts()
+            self.problem = None
+        except (RippleError, OSError) as error:
+            self._site, self.problem = None, str(error)
+            return False
+        self._refused = ()
+        return True
+
+    def _roles(self, assignment: Assignment) -> Iterator[tuple[int, Role]]:
+        for partition, share in enumerate(assignment.shares):
+            if share.owner == self.process:
+                yield partition, Role(share.since, is_handed_over=share.former is not None)
+            elif share.former == self.process:
+                yield partition, Role(None, gives_way=True)
+            elif self.process in (share.next, share.standby):
+                yield partition, Role(None)
+
+    def _begin(self, partition: int, role: Role, assignment: Assignment) -> None:
+        """Host a partition, once what was done with it before in this process has ended."""
+        assert self._site is not None
+        hosted = self._host(self._site, assignment, partition)
+        self._held[partition] = _Held(role, hosted)
+        before = [task for task, one in self._ending.items() if one.partition == partition]
+
+        async def begin() -> None:
+            if before:
+                await asyncio.wait(before)
+            held = self._held.get(partition)
+            if held is not None and held.hosted is hosted:
+                _begun(held)
+
+        if before:
+            self._keep(begin(), partition, hosted)
+        else:
+            _begun(self._held[partition])
+
+    def _end(self, partition: int, hosted: TaskHandle, *, in_good_order: bool) -> None:
+        del self._held[partition]
+        if in_good_order:
+            hosted.leave()
+        else:
+            hosted.drop()
+        self._keep(hosted.ended(), partition, hosted)
+
+    def _keep(self, work: Coroutine[None, None, None], partition: int, hosted: TaskHandle) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._ending[task] = _Ending(partition, hosted)
+        task.add_done_callback(self._ending.pop)
+
+
+def _begun(held: _Held) -> None:
+    """Let it do what it is for."""
+    held.has_begun, role = True, held.role
+    if role.since is None:
+        held.hosted.follow()
+    else:
+        held.hosted.own(role.since, is_handed_over=role.is_handed_over)
+
+
+def _turned(held: _Held, role: Role) -> bool:
+    """Let what is hosted go over to another role; return False where it has to begin anew."""
+    was, hosted = held.role, held.hosted
+    if role.gives_way and was.since is not None and held.has_begun:
+        held.role = role
+        hosted.give_way()
+    elif role.since is not None and was.since is None:
+        held.role = role  # with what it has followed, or is left of when it was the owner
+        if held.has_begun:
+            hosted.own(role.since, is_handed_over=role.is_handed_over)
+    else:
+        return False
+    return True

@@ -1,0 +1,75 @@
+"""How many partitions each stage has, whether it may, and what it writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.topology import divided_into, is_spread, stage_of_output, stages_of
+from ripple.model.window import OnCount, OnInterval
+from worker.engine.routes import DIVIDING
+
+if TYPE_CHECKING:
+    from ripple.control.assignment import Assignment
+    from ripple.model.pipeline.plan import Plan
+
+FIRST = "main"
+
+
+def has_state_edge(plan: Plan) -> bool:
+    """Return whether partitions of different stages follow each other over TCP."""
+    return is_spread(plan) and any(follows(plan, stage.number) for stage in stages_of(plan))
+
+
+def has_lanes(plan: Plan, *, divides: bool) -> bool:
+    """Return whether partitions of different stages meet in logs on the world's disk."""
+    return divides or (is_spread(plan) and not follows(plan, 1))
+
+
+def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int], ...]:
+    """Return the stages of a plan by name, with how many partitions each has.
+
+    0: as many as the cluster says. One engine computes all stages, if there is one partition.
+    divides: whether the source's records are divided anew, by a stage in front.
+    """
+    first, *later = stages_of(plan)
+    if later and not is_spread(plan):
+        return ((FIRST, 1),)
+    counts = [(name_of(stage.number), stage.partitions or 1) for stage in later]
+    if divides:
+        return ((DIVIDING, 0), (FIRST, divided_into(plan)), *counts)
+    return ((name_of(first.number), 0), *counts)
+
+
+def check_stages(plan: Plan, assignment: Assignment) -> None:
+    """Raise PlanError where a plan cannot be computed with so many partitions."""
+    window, divides = plan.folds[0].window, assignment.stages[0].name == DIVIDING
+    if divides and window is not None and isinstance(window.trigger, OnCount | OnInterval):
+        raise PlanError(
+            f"{plan.name} shows partial results by {window.trigger!r}, and its records are divided "
+            "anew on their way: what would be shown depends on the order of reading"
+        )
+    if is_spread(plan) or len(stages_of(plan)) == 1 or len(assignment.shares) == 1:
+        return
+    raise PlanError(
+        f"{plan.name} has an event edge behind a stage that follows others, which cannot write the "
+        f"log that it needs: it runs with one partition, not with {len(assignment.shares)}"
+    )
+
+
+def sinks_of(plan: Plan, stage: int) -> frozenset[str]:
+    """Return the outputs that a partition of a stage writes."""
+    names = (output.name for output in plan.outputs)
+    return frozenset(name for name in names if stage_of_output(plan, name) == stage)
+
+
+def follows(plan: Plan, stage: int) -> bool:
+    """Return whether partitions of a stage follow those before over TCP."""
+    stages = stages_of(plan)
+    edge = stages[stage].edge if stage < len(stages) else None
+    return edge is not None and edge.kind.is_state
+
+
+def name_of(stage: int) -> str:
+    """Return the name of a plan's stage, by its number."""
+    return FIRST if stage == 0 else f"stage-{stage}"

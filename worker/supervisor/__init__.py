@@ -1,0 +1,1 @@
+"""The supervisor: a worker as the cluster sees it. It never computes."""

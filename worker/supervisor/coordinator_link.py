@@ -1,0 +1,161 @@
+"""The way to one coordinator: a conversation that is begun again whenever it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ripple.control.rpc import methods, words
+from ripple.control.rpc.messages import said_to_bytes, told_from_bytes
+from ripple.control.rpc.reading import RpcError
+from ripple.core import events
+from ripple.world.control import ControlError, DeadlineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from ripple.control.rpc.words import Said, Told
+    from ripple.world.control import Channel, OpenConversation
+    from ripple.world.ports import World
+    from ripple.world.tls import Tls
+
+OPEN_S = 5.0
+# Whatever is said is answered: a coordinator that is silent for so long is not there, or for so
+# long after the next heartbeat.
+SILENT_S = 5.0
+ANSWER_S = 4.0
+# A worker whose stream has ended is dead after three seconds: at first it comes back sooner.
+PAUSE_S = 0.1
+PAUSE_MAX_S = 2.0
+NS = 1_000_000_000
+
+
+class CoordinatorLink:
+    """Says what there is to say to the coordinator at ``address``.
+
+    beat: what to begin with, and interval_s after which it is said again. take: what it tells. Of
+    what waits to be said the newest is kept.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        address: str,
+        tls: Tls | None,
+        *,
+        beat: Callable[[], list[Said]],
+        take: Callable[[Told, str], None],
+        tell: events.Tell,
+        interval_s: float,
+    ) -> None:
+        self.address = address
+        self._world = world
+        self._tls = tls
+        self._beat, self._take, self._tell = beat, take, tell
+        self._silent_s = max(SILENT_S, interval_s + ANSWER_S)
+        self._channel: Channel | None = None
+        self._waiting: dict[Hashable, bytes] = {}
+        self._wake = asyncio.Event()
+        self._heard_ns: int | None = None
+        self._is_lost = False
+        self._said_ns: int | None = None  # what is not answered yet
+
+    @property
+    def answers(self) -> bool:
+        """Whether the coordinator has said something lately."""
+        now_ns = self._world.clock.monotonic_ns()
+        return self._heard_ns is not None and now_ns - self._heard_ns < self._silent_s * NS
+
+    def say(self, said: Said) -> None:
+        """Let something be said, if there is a conversation, or soon will be."""
+        slot = said.slot if isinstance(said, words.Exited) else None
+        self._waiting[type(said), slot] = said_to_bytes(said)
+        self._wake.set()
+
+    def connect(self) -> None:
+        """Be ready to run. Raises TlsError."""
+        assert self._world.control is not None
+        self._channel = self._world.control.channel(self.address, tls=self._tls)
+
+    async def run(self) -> None:
+        """Speak with the coordinator, for ever."""
+        failures = 0
+        while True:
+            self._heard_ns = None
+            reason = await self._end_of_conversation()
+            failures = 0 if self._heard_ns is not None else failures + 1
+            self._lost(reason)
+            await self._world.clock.sleep(self._pause_s(failures))
+
+    async def _end_of_conversation(self) -> str:
+        """Speak until the conversation ends; return why it did."""
+        try:
+            if self._channel is None:
+                self.connect()
+            await self._converse()
+        except (TimeoutError, DeadlineError):
+            # The connection may be one that nobody listens to any more: the next is another.
+            await self.close()
+            return f"it has said nothing for {self._silent_s} s"
+        except (ControlError, RpcError, OSError) as error:
+            return str(error)
+        return "it has ended the conversation"
+
+    async def close(self) -> None:
+        """End the conversation."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+    async def _converse(self) -> None:
+        assert self._channel is not None
+        conversation = await self._channel.open(methods.CONVERSE, deadline_s=OPEN_S)
+        self._waiting.clear()  # of another time
+        for said in self._beat():
+            self.say(said)
+        sending = asyncio.ensure_future(self._send(conversation))
+        try:
+            while True:
+                async with asyncio.timeout(self._silent_s):
+                    data = await conversation.receive()
+                if data is None:
+                    return
+                told = told_from_bytes(data)
+                self._found()
+                self._take(told, self.address)
+        finally:
+            sending.cancel()
+            conversation.close()
+            self._said_ns = None
+
+    async def _send(self, conversation: OpenConversation) -> None:
+        """Send what waits until the conversation breaks, which who receives hears too."""
+        with suppress(ControlError):
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                waiting, self._waiting = self._waiting, {}
+                if self._said_ns is None:
+                    self._said_ns = self._world.clock.monotonic_ns()
+                for message in waiting.values():
+                    await conversation.send(message)
+
+    def _found(self) -> None:
+        if self._heard_ns is None:
+            self._is_lost = False
+            self._tell(events.CoordinatorFound(self.address))
+        self._heard_ns = self._world.clock.monotonic_ns()
+        if self._said_ns is not None:
+            took_ns, self._said_ns = self._heard_ns - self._said_ns, None
+            self._tell(events.CoordinatorAnswered(self.address, took_ns))
+
+    def _lost(self, reason: str) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._tell(events.CoordinatorLost(self.address, reason))
+
+    def _pause_s(self, failures: int) -> float:
+        """Return between half and all of a pause that doubles with every failure."""
+        whole_s = min(PAUSE_S * (1 << min(failures, 10)), PAUSE_MAX_S)
+        return whole_s * (0.5 + self._world.random.below(1000) / 2000)

@@ -1,0 +1,358 @@
+"""A worker's part in the cluster: it joins, says that it is well, hears of versions, and leaves.
+
+    beat -> every coordinator: asks to join, or how it is
+    hint, or 5 s without -> reads the chain -> heard
+
+It speaks with every coordinator, and believes none: whether it is a member, and what it owns, the
+chain in the store says. Without coordinators it goes on as the newest version has it.
+
+Invariants: ``heard`` is told of rising versions; an incarnation that a version is without never
+comes back: a new nonce asks to join.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ripple.control.rpc import words
+from ripple.core import events
+from ripple.core.errors import RippleError
+from worker.supervisor.coordinator_link import CoordinatorLink
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from ripple.control.assignment import Assignment, AssignmentChain, Candidate, Report
+    from ripple.control.rpc.words import Said, Told, Who
+    from ripple.storage.fenced import Reading
+    from ripple.world.ports import World
+    from ripple.world.tls import Tls
+
+HEARTBEAT_INTERVAL_MS = 1_000
+READ_S = 5.0  # so often, unless every coordinator answers
+READ_DEADLINE_S = 10.0
+READ_AGAIN_S = 1.0
+# Whoever was stopped for longer than this may own nothing any more.
+LATE_S = 4.0
+REFUSED_WAIT_S = 5.0
+LEAVE_S = 5.0
+# Long enough for a coordinator to be started again.
+ABANDONED_S = 5.0
+NONCE_BYTES = 16
+NOBODY = "no cluster yet"  # what is said of a store in which no coordinator was
+NS = 1_000_000_000
+
+
+def _nothing() -> None:
+    pass
+
+
+class Membership:
+    """The membership of one worker.
+
+    Args:
+        world: its clock, chance and control channel.
+        chain: the assignment, to be read.
+        coordinators: their addresses; each is spoken with.
+        candidate: makes what asks to join, under a nonce.
+        report: how the worker is, asked before each heartbeat.
+        heard: told of each version, and of the worker's incarnation in it; None: it is no member.
+            An error of it ends ``run``.
+        tls: whom to believe; None on one machine only.
+        checkpoint: called when a coordinator asks for checkpoints; say ``checkpointed`` then.
+        tell: of what happens, for people.
+        heartbeat_interval_ms: how often it says that it is well.
+        mark: reads what tells its store's cluster from others, "" where no coordinator was; None
+            where nobody compares.
+
+    """
+
+    def __init__(  # noqa: PLR0917 - what a worker is made of
+        self,
+        world: World,
+        chain: AssignmentChain,
+        coordinators: Sequence[str],
+        candidate: Callable[[str], Candidate],
+        report: Callable[[], Report],
+        heard: Callable[[Assignment, int | None], None],
+        *,
+        tls: Tls | None = None,
+        checkpoint: Callable[[], None] = _nothing,
+        tell: events.Tell = events.untold,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
+        mark: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
+        self._clock, self._random = world.clock, world.random
+        self._guards = world.guards
+        self._chain = chain
+        self._candidate, self._report, self._heard = candidate, report, heard
+        self._checkpoint, self._tell = checkpoint, tell
+        self._read_mark = mark
+        self._mark = ""
+        self._interval_s = heartbeat_interval_ms / 1000
+        self._links = [
+            CoordinatorLink(
+                world,
+                address,
+                tls,
+                beat=self._beat,
+                take=self._take,
+                tell=tell,
+                interval_s=self._interval_s,
+            )
+            for address in coordinators
+        ]
+        self._nonce = self._new_nonce()
+        self._id = candidate(self._nonce).id
+        self._newest: Assignment | None = None
+        self._newest_number = 0  # of the newest version that was seen, readable or not
+        self._incarnation: int | None = None
+        self._turn_ns = world.clock.monotonic_ns()
+        self._doubts = self._settled = 0  # how often it slept, and as of which it is a member
+        self._announced: int | None = None  # the newest that coordinators know, since it woke
+        self._asks_again_ns = 0
+        self._draining: str | None = None
+        self._is_leaving = False
+        self._is_unread = ""
+        self._is_elsewhere = False  # whether coordinators know of versions that its store has not
+        self._hint = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    @property
+    def incarnation(self) -> int | None:
+        """The version that let this worker in, None while it is no member."""
+        return self._incarnation
+
+    async def run(self) -> None:
+        """Take part until cancelled."""
+        for link in self._links:
+            link.connect()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._follow())
+                tasks.create_task(self._keep_beating())
+                for link in self._links:
+                    tasks.create_task(link.run())
+        finally:
+            for link in self._links:
+                await link.close()
+
+    async def drain(self, reason: str) -> None:
+        """Ask that the partitions move away, until a version says that they do.
+
+        A worker that is no member has none, and asks to join no more.
+        """
+        self._draining = reason
+        self._say_beats()
+        while self._incarnation is not None and not self._is_drained:
+            await self._next_version()
+
+    async def abandoned(self) -> None:
+        """Wait until no coordinator has answered for long: nobody will move anything."""
+        answered_ns = self._clock.monotonic_ns()
+        while self._clock.monotonic_ns() - answered_ns < ABANDONED_S * NS:
+            await self._clock.sleep(self._interval_s)
+            if any(link.answers for link in self._links):
+                answered_ns = self._clock.monotonic_ns()
+
+    async def leave(self) -> None:
+        """Say that nothing is left, until a version is without us, or nobody has answered."""
+        self._is_leaving = True
+        self._say_beats()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                while self._incarnation is not None:
+                    await self._next_version()
+
+    def exited(self, slot: int, start: int) -> None:
+        """Say that the process in a slot, in its ``start``-th start from 0, has ended."""
+        if self._incarnation is not None:
+            self._say(words.Exited((self._id, self._incarnation), slot, start))
+
+    def checkpointed(self) -> None:
+        """Say that checkpoints were stored."""
+        if self._incarnation is not None:
+            self._say(words.Checkpointed((self._id, self._incarnation)))
+
+    # What is said.
+
+    async def _keep_beating(self) -> None:
+        """Say how it is, again and again; nobody here waits for the store.
+
+        Who was stopped may have been evicted, and does not speak as a member until it has read the
+        chain, or coordinators that have answered since know no version that it has not read.
+        """
+        self._turn_ns = self._clock.monotonic_ns()
+        while True:
+            if self._is_late:
+                self._doubts += 1
+                self._announced = None
+                self._hint.set()
+            elif self._announced is not None and self._announced <= self._newest_number:
+                self._settled = self._doubts
+            self._turn_ns = self._clock.monotonic_ns()
+            self._say_beats()
+            await self._clock.sleep(self._interval_s)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether this process was stopped, and has not taken a turn since."""
+        late_ns = self._clock.monotonic_ns() - self._turn_ns - self._interval_s * NS
+        return late_ns > LATE_S * NS and self._guards("late_reads")
+
+    def _say_beats(self) -> None:
+        said = self._beat()
+        for link in self._links:
+            for one in said:
+                link.say(one)
+
+    def _beat(self) -> list[Said]:
+        """Return what there is to say now."""
+        if self._is_late or self._settled < self._doubts:
+            return [words.Present()]
+        if self._incarnation is None:
+            is_silent = self._is_leaving or self._draining is not None
+            # Whose store it is that it reads, coordinators tell it by refusing it.
+            is_unsure = self._read_mark is not None and not self._mark
+            is_silent |= is_unsure or (self._is_elsewhere and self._read_mark is None)
+            if is_silent or self._clock.monotonic_ns() < self._asks_again_ns:
+                return [words.Present()]
+            return [words.Register(replace(self._candidate(self._nonce), store=self._mark))]
+        who = (self._id, self._incarnation)
+        if self._is_leaving:
+            return [words.Left(who)]
+        beat = words.Heartbeat(who, self._report())
+        if self._draining is not None and not self._is_drained:
+            return [beat, words.Draining(who, self._draining)]
+        return [beat]
+
+    def _say(self, said: Said) -> None:
+        for link in self._links:
+            link.say(said)
+
+    @property
+    def _is_drained(self) -> bool:
+        return self._newest is not None and self._newest.by_id[self._id].is_leaving
+
+    # What is heard.
+
+    def _take(self, told: Told, address: str) -> None:
+        """Take a hint of a coordinator."""
+        match told:
+            case words.Announced(version):
+                self._announced = max(version, self._announced or 0)
+                is_unsure = self._read_mark is not None and not self._mark
+                if version > self._newest_number or is_unsure:
+                    self._hint.set()
+            case words.Evicted(who):
+                if self._is_me(who):
+                    self._hint.set()
+            case words.StoreCheckpoints(who):
+                if self._is_me(who):
+                    self._checkpoint()
+            case words.Refused(nonce, reason):
+                why = events.JoinRefused(address, reason)
+                self._put_off(nonce, REFUSED_WAIT_S, why)
+            case words.Postponed(nonce, wait_ms, reason):
+                self._put_off(nonce, wait_ms / 1000, events.JoinPostponed(address, wait_ms, reason))
+
+    def _is_me(self, who: Who) -> bool:
+        return who == (self._id, self._incarnation)
+
+    def _put_off(self, nonce: str, seconds: float, why: events.Event) -> None:
+        """Ask to join no sooner than after so long."""
+        if nonce != self._nonce:
+            return
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._asks_again_ns:
+            self._tell(why)
+        if self._mark == NOBODY:
+            self._hint.set()
+        self._asks_again_ns = max(self._asks_again_ns, now_ns + round(seconds * NS))
+
+    # What is read.
+
+    async def _follow(self) -> None:
+        """Read the chain when there is a hint, and every few seconds while somebody is silent."""
+        while True:
+            if not await self._read():
+                await self._clock.sleep(READ_AGAIN_S)
+                continue
+            while not await self._is_hinted() and all(link.answers for link in self._links):
+                pass
+
+    async def _is_hinted(self) -> bool:
+        """Wait for a hint; return False if none came for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(READ_S):
+                await self._hint.wait()
+        return self._hint.is_set()
+
+    async def _read(self) -> bool:
+        """Read the chain, and tell of its newest version; return whether it could be read."""
+        self._hint.clear()
+        doubts, announced = self._doubts, self._announced
+        try:
+            async with asyncio.timeout(READ_DEADLINE_S):
+                reading = await self._chain.newest()
+                await self._look_whose(has_coordinator=announced is not None)
+        except TimeoutError:
+            problem = f"the store does not answer in {READ_DEADLINE_S} s"
+        except RippleError as error:
+            problem = str(error)
+        else:
+            self._settled = max(self._settled, doubts)
+            self._is_elsewhere = reading.newest_number < (announced or 0)
+            self._take_version(reading)
+            if not self._is_elsewhere:
+                self._is_unread = ""
+                return True
+            problem = (
+                f"a coordinator knows version {announced}, the newest in this worker's store is "
+                f"{reading.newest_number or 'none'}: is it the coordinators' store?"
+            )
+        if problem != self._is_unread:
+            self._is_unread = problem
+            self._tell(events.AssignmentUnread(problem))
+        return False
+
+    async def _look_whose(self, *, has_coordinator: bool) -> None:
+        """Read whose the store is, until a cluster's name is there.
+
+        has_coordinator: whether one has answered before, which has named its own by then.
+        """
+        if self._read_mark is None or self._mark not in {"", NOBODY}:
+            return
+        self._mark = await self._read_mark() or (NOBODY if has_coordinator else "")
+
+    def _take_version(self, reading: Reading[Assignment]) -> None:
+        self._newest_number = max(self._newest_number, reading.newest_number)
+        version = reading.entry.content if reading.entry is not None else None
+        if version is None or (
+            self._newest is not None and version.version <= self._newest.version
+        ):
+            return
+        before = self._incarnation
+        member = version.by_id.get(self._id)
+        is_mine = member is not None and member.nonce == self._nonce
+        self._newest = version
+        self._incarnation = member.incarnation if member is not None and is_mine else None
+        if before is None and self._incarnation is not None:
+            self._tell(events.Joined(self._id, self._incarnation))
+        elif before is not None and self._incarnation is None:
+            self._tell(events.Evicted(self._id, before, version.version, version.cause))
+            self._nonce = self._new_nonce()
+        self._heard(version, self._incarnation)
+        self._changed.set()
+        self._changed = asyncio.Event()
+        if self._incarnation != before:
+            self._say_beats()  # at once, so that nobody waits for it
+
+    async def _next_version(self) -> None:
+        await self._changed.wait()
+
+    def _new_nonce(self) -> str:
+        return self._random.bytes(NONCE_BYTES).hex()

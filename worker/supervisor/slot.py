@@ -1,0 +1,245 @@
+"""One of a worker's processes: started again whenever it ends, killed when its loop hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ripple.control.assignment import Report
+from ripple.control.telemetry.samples import Samples
+from ripple.world.pauses import Pauses
+from worker import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.world.ports import Clock
+    from worker.backpressure import Queue
+    from worker.handle import TaskHealth
+    from worker.pipe import Channel
+
+PAUSE_MIN_S = 0.1
+PAUSE_MAX_S = 30.0
+# One that had a live partition for so long, and not only loaded what it needs, is none that cannot.
+STEADY_S = 5.0
+WATCH_S = 1.0
+START_S = 60.0  # a process that has said nothing yet loads what it needs
+DUMP_S = 1.0
+NS = 1_000_000_000
+
+
+class Engine(Protocol):
+    """A process that was started."""
+
+    @property
+    def pipe(self) -> Channel:
+        """The way to it."""
+        ...
+
+    async def wait(self) -> str:
+        """Wait until it has ended; return how, for people."""
+        ...
+
+    def dump(self) -> None:
+        """Let it say where it is, whatever it is doing."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once; it may have ended."""
+        ...
+
+
+class Spawn(Protocol):
+    """Starts the process of a slot. Raises OSError."""
+
+    async def __call__(self, slot: int) -> Engine:
+        """Start it."""
+        ...
+
+
+class Slot:
+    """The processes that a slot has, one after the other.
+
+    ``start`` counts them, from 0. What the present one has said last is there for as long as it
+    lives.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        spawn: Spawn,
+        clock: Clock,
+        *,
+        hung_after_s: float,
+        changed: Callable[[], None],
+        exited: Callable[[int, int, str, bool], None],
+        say: Callable[[str], None],
+    ) -> None:
+        """Start nothing yet.
+
+        changed: called when it has said something new. exited: called with number and start when a
+        process has ended that was not told to, with how, and whether it had said that it cannot
+        work at all.
+        """
+        self.number = number
+        self.start = 0
+        self.is_alive = False
+        self.report: Report | None = None
+        self.standings: dict[int, TaskHealth] = {}
+        self.queues: tuple[Queue, ...] = ()
+        self._measured = Samples()  # by the present process
+        self._ended = Samples()  # by those before it
+        self._spawn = spawn
+        self._clock = clock
+        self._hung_after_s = hung_after_s
+        self._changed = changed
+        self._exited = exited
+        self._say = say
+        self._engine: Engine | None = None
+        self._pending: dict[str, dict[str, Any]] = {}
+        self._has_pending = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._heard_ns = 0
+        self._pauses = Pauses(clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
+        self._asked: list[asyncio.Future[list[Any]]] = []
+        self._cannot = ""  # why the present process cannot work at all
+        self.greeting: Callable[[], list[dict[str, Any]]] = list
+        """What a new process is told first."""
+
+    @property
+    def samples(self) -> Samples:
+        """What all its processes have measured, one after the other; gauges of the present one."""
+        found = Samples()
+        found.include(self._ended)
+        found.include(self._measured)
+        return found
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Say something to the process, if there is one; only the newest of a kind counts."""
+        self._pending[message["say"]] = message
+        self._has_pending.set()
+
+    async def inspected(self) -> list[Any]:
+        """Ask what the process computes; return (partition, its graph) each, [] if it ends."""
+        if not self.is_alive:
+            return []
+        asked: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self._asked.append(asked)
+        self.send({"say": "inspect"})
+        return await asked
+
+    def _answer(self, inspected: list[Any]) -> None:
+        """Tell whoever has asked and still waits."""
+        asked, self._asked = self._asked, []
+        for one in asked:
+            if not one.done():
+                one.set_result(inspected)
+
+    def stop(self) -> None:
+        """Let the process end in good order; none follows."""
+        self._stopping.set()
+        self.send({"say": "stop"})
+
+    def kill(self) -> None:
+        """End the process at once; none follows."""
+        self._stopping.set()
+        if self._engine is not None:
+            self._engine.kill()
+
+    async def run(self) -> None:
+        """Have a process until told to stop; a killed one is never left alone."""
+        while not self._stopping.is_set():
+            self._pauses.begin()
+            try:
+                how = await self._live()
+            except OSError as error:
+                how = f"it could not be started: {error}"
+            if self._stopping.is_set():
+                return
+            why, self._cannot = self._cannot, ""
+            self._exited(self.number, self.start, why or how, bool(why))
+            self.start += 1
+            self._changed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pauses.next_s()):
+                    await self._stopping.wait()
+
+    async def _live(self) -> str:
+        """Be with one process from its start to its end; return how it ended."""
+        self._engine = engine = await self._spawn(self.number)
+        if self._stopping.is_set():
+            engine.kill()  # whoever said so did not know it
+        self._heard_ns = self._clock.monotonic_ns()
+        self.is_alive = True
+        tasks = [
+            asyncio.ensure_future(work)
+            for work in (self._read(engine), self._write(engine), self._watch(engine))
+        ]
+        try:
+            return await engine.wait()
+        finally:
+            engine.kill()
+            self._engine = None
+            self.is_alive = False
+            self._answer([])
+            self.report, self.standings = None, {}
+            self.queues = ()
+            self._ended.include(self._measured.lasting())
+            self._measured = Samples()
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            engine.pipe.close()
+            self._changed()
+
+    async def _read(self, engine: Engine) -> None:
+        try:
+            while (message := await engine.pipe.read()) is not None:
+                self._heard_ns = self._clock.monotonic_ns()
+                if message["say"] == "cannot":
+                    self._cannot = str(message["why"])
+                if message["say"] == "report":
+                    self.report, self.standings = messages.reported(message)
+                    if any(one.has_state for one in self.standings.values()):
+                        self._pauses.works()
+                    self.queues = messages.queues(message)
+                    self._measured = messages.measured(message) or self._measured
+                    if "inspected" in message:
+                        self._answer(message["inspected"])
+                    self._changed()
+        except Exception as error:
+            self._say(f"process {self.number} is not understood: {error!r}")
+        engine.kill()  # it does not hear any more, or says what nobody understands
+
+    async def _write(self, engine: Engine) -> None:
+        with suppress(ConnectionError):
+            for message in self.greeting():
+                await engine.pipe.write(message)
+            while True:
+                await self._has_pending.wait()
+                self._has_pending.clear()
+                while self._pending:
+                    await engine.pipe.write(self._pending.pop(next(iter(self._pending))))
+
+    async def _watch(self, engine: Engine) -> None:
+        """Kill a process that says nothing for too long, after it has shown where it is."""
+        while True:
+            turn_ns = self._clock.monotonic_ns()
+            await self._clock.sleep(WATCH_S)
+            now_ns = self._clock.monotonic_ns()
+            if now_ns - turn_ns > 2 * WATCH_S * NS:
+                self._heard_ns = now_ns  # we were stopped ourselves, and hear first what it said
+            silent_s = (now_ns - self._heard_ns) / NS
+            patience_s = self._hung_after_s
+            if self.report is None:
+                patience_s = max(patience_s, START_S)
+            if silent_s > patience_s:
+                self._say(
+                    f"process {self.number} has not turned its loop for {silent_s:.0f} s: it shows "
+                    "where it is, unless it is stopped (SIGSTOP), and is killed"
+                )
+                engine.dump()
+                await self._clock.sleep(DUMP_S)
+                engine.kill()
+                return
