@@ -68,4 +68,4 @@ def test_another_name_is_an_attribute_error_and_a_module_is_still_a_module():
         _ = ripple.Pipelin
     from ripple.core import sexp
 
-    assert sexp.__name__ == "ripple.sexp"
+    assert sexp.__name__ == "ripple.core.sexp"
