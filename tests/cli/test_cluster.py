@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from coordinator.decisions.status import Status
 from ripple.cli.cluster.starting.at_work import AtWork, at_work
 from ripple.cli.cluster.status_page import print_status
-from ripple.cli.cluster.up import check_begun
+from ripple.cli.cluster.up import _OF_DASHBOARD, _OF_EXTRAS, check_begun
 from ripple.control.assignment import AssignmentChain, Stage, empty
 from ripple.core.errors import InputError
 from ripple.storage.store import DiskStore
@@ -108,6 +109,11 @@ def test_coordinator_without_what_shows_its_dashboard_ends_in_good_order(tmp_pat
     ended = without("aiohttp", COORDINATOR, given, tmp_path)
     assert ended.code == 1
     assert "pip install 'ripple-stream[dashboard]'" in ended.only_line
+
+
+@pytest.mark.parametrize("module", [*_OF_EXTRAS, _OF_DASHBOARD])
+def test_what_a_cluster_imports_before_it_starts_is_there(module: str) -> None:
+    assert find_spec(module) is not None
 
 
 def test_status_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:

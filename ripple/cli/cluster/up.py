@@ -59,7 +59,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OF_EXTRAS = (
     "ripple.control.telemetry.exposition",
     "ripple.control.telemetry.log",
-    "ripple.rpc",
+    "ripple.control.rpc",
     "ripple.world.live_control",
 )
 _OF_DASHBOARD = "ripple.client.dashboard.web"
