@@ -26,7 +26,7 @@ BATCH_ROWS = (1_000, 16_384)
 def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         topic = Path(folder) / "trades"
-        _ripple("log", "create", topic, "--sync", "0")
+        _ripple("log", "create", "--schema", "trade", topic, "--sync", "0")
         _ripple("log", "append", topic, f"synthetic:{EVENTS}")
         return [row for rows in BATCH_ROWS for row in _rows(Path(folder), topic, rows)]
 

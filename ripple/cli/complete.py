@@ -65,7 +65,8 @@ def _command(words: tuple[str, ...], parser: argparse.ArgumentParser, purpose: s
         if isinstance(action, argparse._SubParsersAction):
             helps = {one.dest: one.help or "" for one in action._choices_actions}
             for name, below in action.choices.items():
-                found.below[name] = _command((*words, name), below, helps.get(name, ""))
+                if name in helps:  # an alias has none
+                    found.below[name] = _command((*words, name), below, helps[name])
         elif action.option_strings:
             for flag in action.option_strings:
                 if flag.startswith("--"):

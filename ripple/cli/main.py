@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 PROGRAM = "ripple"
 
-# Each is a module with ``configure(parser)`` and ``run(options) -> int``, imported only when it is
-# wanted; FOLDERS says where it is.
+# Each is a module with ``configure(parser)`` and ``run(options) -> int``, imported on use;
+# FOLDERS maps its folder.
 SUBCOMMANDS = {
-    "new": "begin a pipeline: one that works, its test and some records",
-    "run": "run a pipeline over a source, here and now",
-    "plan": "show what a pipeline will do",
-    "status": "show how a cluster is",
-    "inspect": "show graphs, schemas, metrics, partitions, edges of a running cluster",
-    "query": "ask live outputs in SQL, at one stated cut",
-    "debug": "tap: watch an output change; wire: its data ports",
-    "top": "watch a cluster",
+    "new": "create a working pipeline with its test and sample records",
+    "run": "run a pipeline over a source in this process",
+    "plan": "show a pipeline's stages, edges and state changes",
+    "status": "show the health, members and moves of a cluster",
+    "inspect": "show graphs, schemas, metrics, partitions, edges of a cluster",
+    "query": "query live outputs in SQL, as of a consistent cut",
+    "debug": "tap: print an output's changes; wire: show data ports",
+    "top": "show workers, queues and rates of a cluster, continuously",
     "move": "move a partition to another worker",
-    "drain": "move all partitions of a worker away",
-    "undrain": "let a worker have partitions again",
-    "cluster": "start a cluster, show how one is, tell it what to do",
+    "drain": "move all partitions off a worker",
+    "undrain": "let a worker own partitions again",
+    "cluster": "start and stop a local cluster; freeze and pin partitions",
     "checkpoint": "list, show, verify, compare and export checkpoints",
     "log": "create, append to, follow and verify event logs",
-    "dead-letter": "list refused records, and retry them",
-    "spark": "replay, backfill and check a pipeline on Spark",
-    "config": "show the settings in force and their origins, name clusters",
-    "connector": "list, describe and check connectors, begin one of your own",
-    "cert": "make the certificates of a cluster for development",
-    "complete": "print what lets a shell complete commands",
+    "dead-letter": "list and retry dead letters",
+    "spark": "replay, backfill and validate a pipeline on Spark",
+    "config": "show settings and their origins; name clusters",
+    "connector": "list, describe, check and create connectors",
+    "cert": "create certificates for a development cluster",
+    "complete": "print a completion script for a shell",
     "info": "show version and build",
 }
 FOLDERS = {
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # Options before the subcommand are ours, everything behind it belongs to the subcommand.
+    # Options before the subcommand are the program's, all later ones the subcommand's.
     name: str = _parser().parse_args(arguments[:1]).subcommand
     module, parser = parser_of(name)
     given, rest = arguments[1:], []
@@ -74,7 +74,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def parser_of(name: str) -> tuple[ModuleType, Parser]:
-    """Return the module of a subcommand, and the parser of what is behind it."""
+    """Return a subcommand's module, and the parser of its arguments."""
     folder = next((f"{folder}." for folder, names in FOLDERS.items() if name in names), "")
     module = import_module(f"ripple.cli.{folder}{name.replace('-', '_')}")
     examples = "\n".join(f"  {one}" for one in getattr(module, "EXAMPLES", ()))
@@ -95,9 +95,9 @@ def _parser() -> Parser:
         usage=f"{PROGRAM} <subcommand> ...",
         description="Keyed views of event streams, kept up to date by recomputing what changed.",
         epilog=(
-            f"subcommands:\n{listed}\n\n{PROGRAM} <subcommand> --help tells more. Exit codes: 0 "
-            "success, 1 wrong arguments\nor a failure, 2 nobody answers at an address, 3 schemas "
-            "do not fit."
+            f"subcommands:\n{listed}\n\n{PROGRAM} <subcommand> --help prints details. Exit "
+            "codes: 0 success, 1 wrong\narguments or a failure, 2 no answer from an address, 3 "
+            "schemas do not match."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.decisions.status import Status
+from ripple.cli.cluster.cluster import ALIASES
 from ripple.cli.cluster.starting.at_work import AtWork, at_work
 from ripple.cli.cluster.status_page import print_status
 from ripple.cli.cluster.up import _OF_DASHBOARD, _OF_EXTRAS, check_begun
@@ -207,3 +208,13 @@ def test_partitions_at_work_are_those_that_a_coordinator_tells(
     assert not AtWork(1, 2).is_all
     assert not AtWork(0, 0).is_all
     assert AtWork(2, 2).is_all
+
+
+def test_commands_of_a_cluster_have_one_name_in_the_help_and_a_working_alias() -> None:
+    text = cluster("--help").out
+    for name in ALIASES:
+        assert f"    {name} " not in text
+        arguments = [*(["3", "w"] if name == "move" else ["w"] if name != "status" else [])]
+        reason = [] if name == "status" else ["--reason", "r"]
+        ended = cluster(name, *arguments, *reason, "--coordinator", "localhost:1")
+        assert (ended.code, ended.only_line.count("no coordinator answers")) == (2, 1)

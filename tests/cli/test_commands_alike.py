@@ -200,7 +200,7 @@ def test_a_plan_and_a_topic_are_told_in_each_form(tmp_path: Path) -> None:
     assert plan["format_version"] == 1
     assert plan["folds"][0]["name"] in plan["stages"][0]["folds"]
     assert ripple("plan", "examples/portfolio.py", "--format", "sexp").out.startswith("((format_")
-    assert ripple("log", "create", tmp_path / "t").code == 0
+    assert ripple("log", "create", "--schema", "trade", tmp_path / "t").code == 0
     info = json.loads(ripple("log", "info", tmp_path / "t", "--format", "json").out)
     assert info["partitions"] == 1
 

@@ -43,7 +43,7 @@ def completed(folder: Path, *words: str) -> list[str]:
         (("ripple", "debug", "tap", "--lim"), ["--limit"]),
         (("ripple", "query", "--format", "j"), ["json"]),
         (("ripple", "inspect", "graph", "--format", "d"), ["dot"]),
-        (("ripple", "cluster", "undr"), ["undrain"]),
+        (("ripple", "undr"), ["undrain"]),
         (("ripple", "config", "show", "coord"), ["coordinator"]),
         (("ripple-cli", "complete", "z"), ["zsh"]),
         (("ripple", "status", "--nothing"), []),

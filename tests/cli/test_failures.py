@@ -90,7 +90,7 @@ def test_reading_and_writing_the_same_file_is_refused(tmp_path):
 
 
 def test_log_that_is_read_is_not_written(tmp_path):
-    assert ripple("log", "create", tmp_path / "t", "--partitions", 2).code == 0
+    assert ripple("log", "create", "--schema", "trade", tmp_path / "t", "--partitions", 2).code == 0
     wanted = [
         "examples/vwap.py",
         "--source",
@@ -166,7 +166,7 @@ def test_run_without_a_name_for_its_state_makes_nothing(tmp_path):
 
 def test_run_goes_on_though_nobody_reads_what_it_says(tmp_path):
     """Not so much as a line fits into the pipe; the statistics at the end wait for a reader."""
-    assert ripple("log", "create", tmp_path / "trades").code == 0
+    assert ripple("log", "create", "--schema", "trade", tmp_path / "trades").code == 0
     assert ripple("log", "append", tmp_path / "trades", "synthetic:100").code == 0
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -50,19 +50,19 @@ STATE = ("--checkpoint-dir", "state")
 # A command with V where the value goes, the values, and how it ends.
 TABLE: list[tuple[str, list[str], str]] = [
     (
-        "log create V",
+        "log create V --schema trade",
         [*NOWHERE[:4], "loop", "file/x", "lg/t", "7", "a/007", "x/../y", "a\nb"],
         FAILED,
     ),
     ("log create new --schema V", [*NO_FILE, "file", "binary", "/dev/null"], FAILED),
-    ("log create new --key V", ["absent", "symbol,absent"], FAILED),
-    ("log create new --time-field V", ["absent", "symbol"], FAILED),
-    ("log create new --compression V", ["", "rar", "NONE "], FAILED),
-    ("log create new --retention-age=V", NO_SPAN, FAILED),
-    ("log create new --partitions=V", [*NO_NUMBER, "0", "10001"], FAILED),
-    ("log create new --sync=V", NO_NUMBER, FAILED),
-    ("log create new --segment-bytes=V", [*NO_NUMBER, "0", "1"], FAILED),
-    ("log create new --retention-bytes=V", NO_NUMBER, FAILED),
+    ("log create new --schema trade --key V", ["absent", "symbol,absent"], FAILED),
+    ("log create new --schema trade --time-field V", ["absent", "symbol"], FAILED),
+    ("log create new --schema trade --compression V", ["", "rar", "NONE "], FAILED),
+    ("log create new --schema trade --retention-age=V", NO_SPAN, FAILED),
+    ("log create new --schema trade --partitions=V", [*NO_NUMBER, "0", "10001"], FAILED),
+    ("log create new --schema trade --sync=V", NO_NUMBER, FAILED),
+    ("log create new --schema trade --segment-bytes=V", [*NO_NUMBER, "0", "1"], FAILED),
+    ("log create new --schema trade --retention-bytes=V", NO_NUMBER, FAILED),
     ("log append V trades.csv", NO_TOPIC, FAILED),
     ("log append V trades.csv", ["lg/t/0"], FAILED),
     ("log append lg/t V", [*NO_FILE, "file", "binary", "log:absent/x"], FAILED),
@@ -135,7 +135,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         Path("trades.csv").write_text("A,1.5,1,1709000000000000000,X\n")
         for arguments in (
-            ("log", "create", "lg/t"),
+            ("log", "create", "--schema", "trade", "lg/t"),
             ("log", "append", "lg/t", place / "trades.csv"),
             ("run", PIPELINE, "--source", "log:lg/t", "--sink", "out=o.csv", *STATE),
         ):
@@ -183,7 +183,7 @@ def test_names_that_are_no_text_do_not_end_a_command(place: Path) -> None:
     """Also where standard output takes nothing else."""
     topic = place / "not\udcfftext" / "t"
     strict = ["env", "PYTHONIOENCODING=utf-8:strict", *RIPPLE]
-    assert run(strict, "log", "create", topic).code == 0
+    assert run(strict, "log", "create", "--schema", "trade", topic).code == 0
     assert run(strict, "log", "append", topic, place / "trades.csv").code == 0
     next((topic / "0").glob("*.log")).unlink()
     verified = run(strict, "log", "verify", topic)

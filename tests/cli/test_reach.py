@@ -17,7 +17,9 @@ TRADES = "".join(f"S{n % 5},1.5,10,{n},X\n" for n in range(40))
 def test_an_output_that_has_everything_is_known(tmp_path: Path, partitions: int) -> None:
     topic, out = tmp_path / "trades", tmp_path / "out"
     (tmp_path / "trades.csv").write_text(TRADES)
-    ripple("log", "create", topic, "--partitions", partitions, "--key", "symbol")
+    ripple(
+        "log", "create", "--schema", "trade", topic, "--partitions", partitions, "--key", "symbol"
+    )
     ripple("log", "append", topic, tmp_path / "trades.csv")
     plan = load_plan("examples/vwap.py")
     reach = Reach(plan, f"log:{topic}", {"output": f"log:{out}"})

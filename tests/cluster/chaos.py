@@ -222,7 +222,9 @@ def append(path: Path, partitions: int, step: int, batches: int, *, is_end: bool
 def job_of(name: str, folder: Path, partitions: int) -> Job:
     """Make the topic."""
     source = folder / "trades"
-    ripple("log", "create", source, "--partitions", partitions, "--key", "symbol")
+    ripple(
+        "log", "create", "--schema", "trade", source, "--partitions", partitions, "--key", "symbol"
+    )
     pipeline = HERE / f"pipeline_{name}.py"
     return Job(pipeline, source, folder / "made", PIPELINES[name], partitions, name in DIVIDED)
 

@@ -46,7 +46,7 @@ def test_nothing_that_is_said_becomes_a_flag() -> None:
 
 def test_a_letter_is_retried_once(tmp_path: Path) -> None:
     write_letters(LiveDisk(tmp_path / "store"), "vwap")
-    assert main(["log", "create", f"{tmp_path}/trades"]) == 0
+    assert main(["log", "create", "--schema", "trade", f"{tmp_path}/trades"]) == 0
     place = {"store": f"{tmp_path}/store", "source": f"log:{tmp_path}/trades"}
 
     def done(**changed: Any) -> str:

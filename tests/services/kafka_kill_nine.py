@@ -29,7 +29,10 @@ def ripple(*words: str) -> list[str]:
 
 def make_log(folder: Path, rows: int) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    for words in (("create", "trades"), ("append", "trades", f"synthetic:{rows}")):
+    for words in (
+        ("create", "trades", "--schema", "trade"),
+        ("append", "trades", f"synthetic:{rows}"),
+    ):
         subprocess.run(
             ripple("log", *words), cwd=folder, env=environment, check=True, capture_output=True
         )

@@ -118,7 +118,7 @@ def test_what_it_begins_for_somebody_works_from_the_wheel_alone(
 def test_compressed_logs_work(commands: Path, folder: Path, compression: str) -> None:
     (folder / "many.csv").write_text(TRADES * 1000)
     for command in (
-        f"ripple log create lg/trades --compression {compression}",
+        f"ripple log create lg/trades --schema trade --compression {compression}",
         "ripple log append lg/trades many.csv",
         "ripple log verify lg/trades",
     ):

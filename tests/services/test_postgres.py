@@ -455,7 +455,7 @@ def offset(server: Postgres) -> int:
 def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
     tmp_path: Path, server: Postgres
 ) -> None:
-    ripple("log", "create", tmp_path / "trades")
+    ripple("log", "create", "--schema", "trade", tmp_path / "trades")
     run, chance, kills, server_kills = Run(tmp_path), random.Random(4), 0, 0
     begun_at = 0
 

@@ -48,7 +48,7 @@ def test_letters_in_s3_are_retried_once_and_by_nobody_beside_a_writer(
     tmp_path: Path, s3_server: ObjectServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(_refuse())
-    assert main(["log", "create", str(tmp_path / "trades")]) == 0
+    assert main(["log", "create", "--schema", "trade", str(tmp_path / "trades")]) == 0
     source = f"log:{tmp_path / 'trades'}"
 
     def retried(asked: Retry) -> str:

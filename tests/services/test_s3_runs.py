@@ -56,7 +56,7 @@ class Run:
 
     def __init__(self, folder: Path, *more: str | Path, sinks: tuple[str, ...] = ()) -> None:
         self.topic, self.out, self.log = folder / "trades", folder / "out.csv", folder / "said"
-        ripple("log", "create", self.topic)
+        ripple("log", "create", "--schema", "trade", self.topic)
         sinks = sinks or (f"out={self.out}", f"total=log:{folder / 'total'}")
         command = [
             *(*RIPPLE, "run", str(PIPELINE), "--source", f"log:{self.topic}", "--follow"),

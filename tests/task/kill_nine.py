@@ -87,7 +87,7 @@ class Place:
 
 def append(topic: Path, trades: int) -> None:
     """Make the log."""
-    _ripple("log", "create", str(topic))
+    _ripple("log", "create", "--schema", "trade", str(topic))
     _ripple("log", "append", str(topic), f"synthetic:{trades}")
 
 

@@ -30,7 +30,7 @@ class Place:
         self.out = folder / "out.csv"
         self.total = folder / "out" / "total"
         self.state = folder / "state"
-        assert ripple("log", "create", self.topic).code == 0
+        assert ripple("log", "create", "--schema", "trade", self.topic).code == 0
 
     def append(self, trades: int) -> None:
         assert ripple("log", "append", self.topic, f"synthetic:{trades}").code == 0
@@ -327,7 +327,7 @@ def test_result_that_cannot_be_computed_stops_no_start_and_comes_back(tmp_path: 
     )
     topic, out, state = tmp_path / "log" / "trades", tmp_path / "out.jsonl", tmp_path / "state"
     lines = tmp_path / "some.csv"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
 
     def run_after(*sizes: int) -> tuple[int, str, list[str]]:
         lines.write_text("".join(f"A,1.5,{size},{size},X\n" for size in sizes))

@@ -52,7 +52,7 @@ def disk(tmp_path) -> LiveDisk:
     """A folder of checkpoints with the letters of one partition, beside an empty topic."""
     disk = LiveDisk(tmp_path)
     write_letters(LiveDisk(tmp_path / "checkpoints"), "vwap")
-    assert main(["log", "create", f"{tmp_path}/trades"]) == 0
+    assert main(["log", "create", "--schema", "trade", f"{tmp_path}/trades"]) == 0
     return disk
 
 

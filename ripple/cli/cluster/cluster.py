@@ -1,4 +1,4 @@
-"""Start a cluster on this machine; ask one how it is, and tell it what to do."""
+"""Start and stop a cluster on this machine; freeze one, and pin its partitions."""
 
 from __future__ import annotations
 
@@ -39,16 +39,18 @@ def _partition(text: str) -> int:
 
 _WORKER = {"worker": {"metavar": "WORKER", "help": "a worker's id"}}
 _PARTITION = {"partition": {"metavar": "PARTITION", "type": _partition, "help": "its number"}}
-# What can be commanded: help, arguments, and what they make.
+# By command: help, arguments, and the message that they make.
 COMMANDS: dict[str, tuple[str, dict[str, Any], Callable[..., Command]]] = {
-    "freeze": ("let no partition move, and nobody join", {}, commands.Freeze),
-    "unfreeze": ("go on", {}, commands.Unfreeze),
-    "pin": ("keep a partition at a worker", _PARTITION | _WORKER, commands.PinTo),
-    "unpin": ("let a partition go where it belongs", _PARTITION, commands.Unpin),
-    "drain": ("move a worker's partitions away", _WORKER, commands.Drain),
-    "undrain": ("let a worker have partitions again", _WORKER, commands.Undrain),
+    "freeze": ("stop all moves and joins", {}, commands.Freeze),
+    "unfreeze": ("allow moves and joins again", {}, commands.Unfreeze),
+    "pin": ("keep a partition on a worker", _PARTITION | _WORKER, commands.PinTo),
+    "unpin": ("let a partition be balanced again", _PARTITION, commands.Unpin),
+    "drain": ("move all partitions off a worker", _WORKER, commands.Drain),
+    "undrain": ("let a worker own partitions again", _WORKER, commands.Undrain),
     "move": ("move a partition to a worker", _PARTITION | _WORKER, commands.Move),
 }
+# ``ripple status``, ``move``, ``drain`` and ``undrain``, by their older names: not in the help.
+ALIASES = ("status", "move", "drain", "undrain")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,13 +61,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     cluster_up.configure(up)
     down = actions.add_parser(
-        "down", help="end one that up runs here", description=cluster_down.__doc__
+        "down", help="stop the cluster that up runs here", description=cluster_down.__doc__
     )
     cluster_down.configure(down)
-    status = actions.add_parser("status", help="who is there, and who owns how much")
-    add_status(status)
     for name, (purpose, _, _) in COMMANDS.items():
-        add_command(actions.add_parser(name, help=purpose), name)
+        if name not in ALIASES:
+            add_command(actions.add_parser(name, help=purpose), name)
+    add_status(actions.add_parser("status"))
+    for name in ALIASES[1:]:
+        add_command(actions.add_parser(name), name)
 
 
 def run(options: argparse.Namespace) -> int:

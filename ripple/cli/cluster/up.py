@@ -160,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
     lock = cluster_down.held(options.dir)
     say(
         f"{PROGRAM}: coordinators: {asked.coordinators}, workers: {asked.workers}; "
-        f"{PROGRAM} cluster status --coordinator {coordinators_of(planned)} shows them"
+        f"{PROGRAM} status --coordinator {coordinators_of(planned)} shows them"
     )
     width = max(len(one.name) for one in planned)
     metrics = addresses_of(planned, "metrics-port")

@@ -84,8 +84,10 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            hint = _meant(str(value), known) or f" (choose from {', '.join(known)})"
+            named = action._choices_actions if isinstance(action, _SubParsers) else ()
+            known = [one.dest for one in named] or [str(choice) for choice in action.choices]
+            every = map(str, action.choices)
+            hint = _meant(str(value), every) or f" (choose from {', '.join(known)})"
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
 

@@ -89,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_create(create: argparse.ArgumentParser) -> None:
     settings = LogSettings()
     create.add_argument(
-        "--schema", type=a_place, default="trade", metavar="SCHEMA", help=SCHEMA_FORMS
+        "--schema", type=a_place, metavar="FILE", help=f"of its records: {SCHEMA_FORMS}"
     )
     create.add_argument("--partitions", type=positive, default=1, metavar="N", help="(1)")
     create.add_argument("--key", default="", metavar="FIELD,...", help="decides the partition")
@@ -135,14 +135,14 @@ def _create(options: argparse.Namespace) -> int:
             f"{options.topic} is partition {place.partition} of {place.topic}: a topic's name is "
             "no number"
         )
-    schema = read_schema(options.schema)
+    schema, time_field = read_schema(options.schema)
     topic = Topic.create(
         LiveDisk(place.folder),
         place.topic,
         schema,
         partitions=options.partitions,
         key=[name for name in options.key.split(",") if name],
-        time_field=options.time_field or ("timestamp_ns" if options.schema == "trade" else None),
+        time_field=options.time_field or time_field,
         settings=LogSettings(
             sync_appends=options.sync,
             segment_bytes_max=options.segment_bytes,
@@ -201,7 +201,12 @@ def _append(options: argparse.Namespace) -> int:
         letters.close()
     say(f"appended {many(seen, 'record')}")
     letters.tell_counts()
-    return EXIT_FAILURE if letters.counts and not seen else 0
+    if letters.counts and not seen:
+        kept = f"they are in {target.name}" if target else "--dead-letter FILE keeps them"
+        raise InputError(
+            f"all {many(letters.total, 'record')} of {options.source} were rejected; {kept}"
+        )
+    return 0
 
 
 def _rows(writers: Sequence[TopicWriter]) -> int:

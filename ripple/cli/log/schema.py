@@ -1,9 +1,10 @@
-"""A topic's schema, from what a user writes after ``--schema``."""
+"""A topic's schema, from the value of ``--schema``."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 
+from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.files.csv.format import TRADE_SCHEMA
 from ripple.core.errors import InputError, SchemaError
 from ripple.model.schema import notation
@@ -13,24 +14,36 @@ from ripple.model.schema.json_schema import from_json_schema
 from ripple.model.schema.types import Schema
 
 SCHEMA_FORMS = (
-    "trade (the default), or a file: .sexp (our notation), .json (JSON Schema), .avsc (Avro)"
+    "a pipeline (FILE.py[:NAME], its source's), or a file: .sexp (our notation), .json (JSON "
+    "Schema), .avsc (Avro); or trade, the demo's"
 )
 
 
-def read_schema(place: str) -> Schema:
-    """Return the schema at ``place``; raises InputError and SchemaError, which name it."""
-    if place == "trade":
-        return TRADE_SCHEMA
+def read_schema(uri: str | None) -> tuple[Schema, str | None]:
+    """Return the schema that ``--schema`` names, and its event-time field where that is known.
+
+    Raises InputError and SchemaError, which name the file.
+    """
+    if uri is None:
+        raise InputError(
+            "name the schema of the topic's records: --schema FILE.py, of a pipeline that reads "
+            "it, or --schema with a .sexp, .json or .avsc file"
+        )
+    if uri == "trade":
+        return TRADE_SCHEMA, "timestamp_ns"
+    if uri.endswith(".py") or ".py:" in uri:
+        source = load_plan(uri).source
+        return source.schema, source.time_field
     try:
-        with open(place, encoding="utf-8") as file:
+        with open(uri, encoding="utf-8") as file:
             text = file.read(DOCUMENT_BYTES_MAX + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {place}: {error}") from error
-    match PurePath(place).suffix:
+        raise InputError(f"cannot read {uri}: {error}") from error
+    match PurePath(uri).suffix:
         case ".sexp":
-            return notation.loads(text)
+            return notation.loads(text), None
         case ".json":
-            return from_json_schema(text)
+            return from_json_schema(text), None
         case ".avsc":
-            return from_avro(text)
-    raise SchemaError(f"cannot tell what schema {place} is: it must be {SCHEMA_FORMS}")
+            return from_avro(text), None
+    raise SchemaError(f"cannot tell what schema {uri} is: it must be {SCHEMA_FORMS}")

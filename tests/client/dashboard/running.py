@@ -86,7 +86,17 @@ class Running:
         outputs: Mapping[str, str] = OUTPUTS,
         symbols: Sequence[str] = SYMBOLS,
     ) -> None:
-        ripple("log", "create", folder / "trades", "--partitions", PARTITIONS, "--key", "symbol")
+        ripple(
+            "log",
+            "create",
+            "--schema",
+            "trade",
+            folder / "trades",
+            "--partitions",
+            PARTITIONS,
+            "--key",
+            "symbol",
+        )
         self._rate = rate
         self._symbols = symbols
         self._trades = folder / "trades"

@@ -34,7 +34,7 @@ def asked(url: str, what: str) -> Any:
 @contextmanager
 def shown(folder: Path) -> Iterator[str]:
     """Start a run over trades that keep coming; yield where its dashboard is."""
-    must("log", "create", folder / "trades")
+    must("log", "create", "--schema", "trade", folder / "trades")
     feed = Feed(folder / "trades", 2000.0)
     feed.start()
     said = folder / "said"
@@ -121,7 +121,7 @@ def test_a_run_that_ends_soon_shows_nothing(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None:
-    must("log", "create", tmp_path / "trades")
+    must("log", "create", "--schema", "trade", tmp_path / "trades")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = ripple(

@@ -201,7 +201,7 @@ def test_routes_by_content(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     rows = ["X,1,1,1,a", "Y,2,2,2,b", "Z,3,3,3,a", "X,4,4,4,b"]
     (tmp_path / "in.csv").write_text("\n".join(rows))
     for name in ("rest", "x", "a"):
-        assert main(["log", "create", f"{tmp_path}/{name}"]) == 0
+        assert main(["log", "create", "--schema", "trade", f"{tmp_path}/{name}"]) == 0
     append = ["log", "append", f"{tmp_path}/rest", f"{tmp_path}/in.csv"]
     routes = ["--route", f"symbol=X:{tmp_path}/x", "--route", f"venue=a:{tmp_path}/a"]
     assert main([*append, *routes]) == 0

@@ -40,7 +40,7 @@ FILTERED = '.filter("large", rp.col("size") >= 10)'
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> Path:
     """A folder in which a first version has run over a first part of the log."""
     monkeypatch.chdir(tmp_path)
-    assert main(["log", "create", "data/trades"]) == 0
+    assert main(["log", "create", "--schema", "trade", "data/trades"]) == 0
     append(FIRST)
     assert run(version("v1")) == 0
     assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"

@@ -29,7 +29,7 @@ def lines(text: str) -> list[dict[str, object]]:
 
 def test_trades_come_back_from_every_kind_of_file(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    made = ripple("log", "create", topic, "--compression", "zstd")
+    made = ripple("log", "create", "--schema", "trade", topic, "--compression", "zstd")
     assert (made.code, made.err) == (0, "")
     (tmp_path / "a.csv").write_text(BOOK_TRADES)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TRADES))
@@ -55,7 +55,12 @@ def test_trades_come_back_from_every_kind_of_file(tmp_path: Path) -> None:
 
 def test_keys_go_to_partitions(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    assert ripple("log", "create", topic, "--partitions", "3", "--key", "symbol").code == 0
+    assert (
+        ripple(
+            "log", "create", "--schema", "trade", topic, "--partitions", "3", "--key", "symbol"
+        ).code
+        == 0
+    )
     assert ripple("log", "append", topic, "-", given=BOOK_TRADES).code == 0
     for partition in range(3):
         rows = lines(ripple("log", "tail", topic, "--partition", partition).out)
@@ -66,7 +71,7 @@ def test_keys_go_to_partitions(tmp_path: Path) -> None:
 
 def test_malformed_records_are_told_and_left_out(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
     given = "\n".join(["{", json.dumps(TRADES[0]), "", '{"symbol": "A"}', json.dumps(TRADES[1])])
     done = ripple("log", "append", topic, "-", "--format", "jsonl", given=given)
     assert done.code == 0
@@ -75,9 +80,37 @@ def test_malformed_records_are_told_and_left_out(tmp_path: Path) -> None:
     assert lines(ripple("log", "tail", topic).out) == TRADES[:2]
 
 
+def test_append_that_rejects_every_record_fails_and_says_where_they_are(tmp_path: Path) -> None:
+    topic, kept = tmp_path / "trades", tmp_path / "kept.jsonl"
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
+    failed = ripple("log", "append", topic, "-", given="A,x,1,1,X\nB,x,1,1,X\n")
+    error = failed.err.splitlines()[-1]
+    assert (failed.code, "all 2 records of - were rejected" in error) == (1, True)
+    assert "--dead-letter FILE keeps them" in error
+    failed = ripple("log", "append", topic, "-", "--dead-letter", kept, given="A,x,1,1,X\n")
+    error = failed.err.splitlines()[-1]
+    assert (failed.code, error) == (
+        1,
+        f"ripple: all 1 record of - were rejected; they are in {kept}",
+    )
+    assert len(kept.read_text().splitlines()) == 1
+    assert ripple("log", "append", topic, "-", given="").code == 0
+
+
+def test_schema_of_a_log_is_named_never_assumed(tmp_path: Path) -> None:
+    topic = tmp_path / "trades"
+    failed = ripple("log", "create", topic)
+    assert (failed.code, "--schema FILE.py" in failed.only_line) == (1, True)
+    assert not topic.exists()
+    for place in ("examples/vwap.py", "examples/vwap.py:pipeline"):
+        assert ripple("log", "create", topic / place[-3:], "--schema", place).code == 0
+    info = json.loads(ripple("log", "info", topic / ".py", "--json").out)
+    assert info["time_field"] == "timestamp_ns"
+
+
 def test_text_that_is_not_utf8_is_left_out_and_the_log_stays_readable(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
     bad = dict(TRADES[1], symbol="B?")
     (tmp_path / "a.jsonl").write_bytes(
         b"\n".join(json.dumps(row).encode().replace(b"?", b"\xff") for row in [TRADES[0], bad])
@@ -98,7 +131,7 @@ def test_text_that_is_not_utf8_is_left_out_and_the_log_stays_readable(tmp_path: 
 
 def test_damage_ends_verify_with_file_and_offset(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
     assert ripple("log", "append", topic, "-", given=BOOK_TRADES).code == 0
     segment = topic / "0" / "00000000000000000000.log"
     data = bytearray(segment.read_bytes())
@@ -119,7 +152,7 @@ def test_damage_ends_verify_with_file_and_offset(tmp_path: Path) -> None:
 
 def test_what_verify_says_of_damage_gets_the_log_going_again(tmp_path: Path) -> None:
     topic = tmp_path / "trades of mine"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
     assert ripple("log", "append", topic, "-", "--batch", "1", given=BOOK_TRADES).code == 0
     segment = topic / "0" / "00000000000000000000.log"
     segment.write_bytes(segment.read_bytes()[:-1])
@@ -142,7 +175,9 @@ def test_what_verify_says_of_damage_gets_the_log_going_again(tmp_path: Path) -> 
 
 def test_log_is_the_same_with_its_prefix_and_without(tmp_path: Path) -> None:
     topic = tmp_path / "data" / "t"
-    assert ripple("log", "create", f"log:{topic}", "--partitions", "2").code == 0
+    assert (
+        ripple("log", "create", "--schema", "trade", f"log:{topic}", "--partitions", "2").code == 0
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
     for place in (f"log:{topic}", topic):
         assert ripple("log", "append", place, "-", given=BOOK_TRADES).code == 0
@@ -160,16 +195,19 @@ def test_log_is_the_same_with_its_prefix_and_without(tmp_path: Path) -> None:
 def test_wrong_use_is_told_in_a_line(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
     assert "create it first" in ripple("log", "append", topic, "-").only_line
-    assert "not 'rar'" in ripple("log", "create", topic, "--compression", "rar").only_line
-    assert ripple("log", "create", topic).code == 0
-    assert "already" in ripple("log", "create", topic).only_line
+    assert (
+        "not 'rar'"
+        in ripple("log", "create", "--schema", "trade", topic, "--compression", "rar").only_line
+    )
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
+    assert "already" in ripple("log", "create", "--schema", "trade", topic).only_line
     assert "neither an offset nor a time" in ripple("log", "tail", topic, "--from", "x").only_line
     assert "offset 9 does not exist" in ripple("log", "tail", topic, "--from", "9").only_line
 
 
 def test_tail_follows_a_writer_in_another_process(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
     with (
         start(RIPPLE, "log", "tail", topic, "-f", "-n", "8") as tail,
         start(RIPPLE, "log", "append", topic, "-") as writer,
@@ -191,7 +229,7 @@ def test_tail_follows_a_writer_in_another_process(tmp_path: Path) -> None:
 
 def test_killed_writer_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
-    assert ripple("log", "create", topic).code == 0
+    assert ripple("log", "create", "--schema", "trade", topic).code == 0
     for _ in range(2):
         writer = start(RIPPLE, "log", "append", topic, "synthetic:100000000", "--batch", "100")
         time.sleep(1.5)

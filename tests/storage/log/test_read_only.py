@@ -28,7 +28,7 @@ def powerless(*arguments: object) -> Ended:
 def kept(tmp_path: Path) -> Iterator[Path]:
     """A folder that is read-only, with a log and the state of a run over it."""
     kept = tmp_path / "kept"
-    assert ripple("log", "create", kept / "trades").code == 0
+    assert ripple("log", "create", "--schema", "trade", kept / "trades").code == 0
     assert ripple("log", "append", kept / "trades", "-", given=BOOK_TRADES).code == 0
     state = ("--checkpoint-dir", kept / "state", "--sink", f"out={tmp_path / 'first.csv'}")
     assert ripple("run", PIPELINE, "--source", f"log:{kept / 'trades'}", *state).code == 0

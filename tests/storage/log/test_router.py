@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.cli.log.log import configure, run
-from ripple.core.errors import LimitError
+from ripple.core.errors import InputError, LimitError
 from ripple.model.schema.types import Field, Schema, String
 from ripple.storage.log import LogSettings, PartitionReader, Topic
 from ripple.storage.log.router import TopicWriter
@@ -41,7 +41,7 @@ def test_append_of_more_than_a_frame_holds_is_several_frames_and_nothing_is_ther
     assert sorted(found) == sorted(texts)
 
 
-def test_append_whose_every_record_is_refused_fails(tmp_path: Path) -> None:
+def test_append_that_rejects_every_record_fails(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     configure(parser)
 
@@ -49,8 +49,9 @@ def test_append_whose_every_record_is_refused_fails(tmp_path: Path) -> None:
         return run(parser.parse_args(list(given)))
 
     where, file = f"{tmp_path}/t", tmp_path / "trades.csv"
-    assert done("create", where) == 0
+    assert done("create", where, "--schema", "trade") == 0
     file.write_text("A,x,1,1,X\n")
-    assert done("append", where, str(file)) == 1
+    with pytest.raises(InputError, match="all 1 record of"):
+        done("append", where, str(file))
     file.write_text("A,x,1,1,X\nA,1.0,1,1,X\n")
     assert done("append", where, str(file)) == 0

@@ -86,7 +86,7 @@ def test_a_key_in_two_partitions_is_told(tmp_path: Path) -> None:
 
 def test_a_run_leaves_the_table_that_it_says(tmp_path: Path) -> None:
     (tmp_path / "trades.csv").write_text(TRADES)
-    assert ripple("log", "create", tmp_path / "trades").code == 0
+    assert ripple("log", "create", "--schema", "trade", tmp_path / "trades").code == 0
     assert ripple("log", "append", tmp_path / "trades", tmp_path / "trades.csv").code == 0
     command = ["run", "examples/vwap.py", "--source", f"log:{tmp_path}/trades"]
     kept = ["--sink", f"log:{tmp_path}/out", "--checkpoint-dir", tmp_path / "state"]
@@ -104,7 +104,7 @@ def test_a_run_leaves_the_table_that_it_says(tmp_path: Path) -> None:
 
 
 def test_other_topics_are_refused(tmp_path: Path) -> None:
-    assert ripple("log", "create", tmp_path / "trades").code == 0
+    assert ripple("log", "create", "--schema", "trade", tmp_path / "trades").code == 0
     refused = ripple("log", "table", tmp_path / "trades")
     assert refused.code == 1
     assert "trades holds records, not the changes of an output" in refused.only_line

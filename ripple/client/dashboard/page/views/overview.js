@@ -27,7 +27,7 @@ export function Overview({ snapshot, history, may, say }) {
       ${snapshot.bottlenecks && html`<${Bottlenecks} found=${snapshot.bottlenecks}></${Bottlenecks}>`}
       <${Timeline} entries=${snapshot.timeline}></${Timeline}>
     </div>
-    <${Elsewhere} json="/api/snapshot" command=${snapshot.kind === "cluster" ? "ripple cluster status --partitions" : null}></${Elsewhere}>`;
+    <${Elsewhere} json="/api/snapshot" command=${snapshot.kind === "cluster" ? "ripple status --partitions" : null}></${Elsewhere}>`;
 }
 
 function Verdict({ snapshot, may, say }) {

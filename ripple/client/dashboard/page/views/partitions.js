@@ -28,7 +28,7 @@ export function Partitions({ snapshot, asked, may, say }) {
     </${Section}>
     ${chosen && html`<${One} one=${chosen} snapshot=${snapshot} may=${may} say=${say}></${One}>`}
     <${Skew} rows=${all}></${Skew}>
-    <${Elsewhere} json="/api/snapshot" command=${snapshot.kind === "cluster" ? "ripple cluster status --partitions --json" : null}></${Elsewhere}>`;
+    <${Elsewhere} json="/api/snapshot" command=${snapshot.kind === "cluster" ? "ripple status --partitions --json" : null}></${Elsewhere}>`;
 }
 
 export function stateOf(one) {
