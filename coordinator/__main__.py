@@ -1,6 +1,6 @@
-"""``ripple-coordinator``.
+"""``ripple-coordinator``: one of the coordinators of a cluster.
 
-One of the coordinators of a cluster. Exit codes: ``ripple.control.daemon``.
+Exit codes: ``ripple.control.daemon``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
-    # gRPC is loaded here: what went wrong before was said sooner.
+    # gRPC is loaded here: errors of settings are reported before.
     from coordinator.process import coordinate  # noqa: PLC0415
     from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415

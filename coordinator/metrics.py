@@ -1,4 +1,4 @@
-"""What a coordinator knows, as numbers for Prometheus. Workers that are gone have none."""
+"""Metrics of a coordinator for Prometheus. Workers that are gone have none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STANDINGS = (HealthState.ACTIVE, HealthState.SUSPECTED, HealthState.DEAD)
 
 
 def samples_of(shell: Shell) -> Samples:
-    """Return the numbers of one coordinator."""
+    """Return the samples of one coordinator."""
     found, status = Samples(), shell.status
     _set(found, "ready", status is not None)
     _set(found, "conversations", len(shell.talks))

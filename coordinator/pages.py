@@ -1,4 +1,4 @@
-"""What a coordinator shows to whoever watches it: /health, /ready, /alerts and /metrics."""
+"""HTTP pages of a coordinator: /health, /ready, /alerts and /metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def probes_of(shell: Shell) -> dict[str, Callable[[], Page]]:
-    """Return the pages of the health port: alive, and whether it knows the chain."""
+    """Return the pages of the health port: alive, and whether it has read the chain."""
 
     def health() -> Page:
         status = shell.status

@@ -1,4 +1,4 @@
-"""A coordinator as a process: it listens, and works until somebody tells it to end."""
+"""A coordinator process: it listens, and works until it is told to end."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def coordinate(
     say: Callable[[str], None],
     ending: asyncio.Event,
 ) -> None:
-    """Be a coordinator until ``ending`` is set. Raises SettingsError for a port that is taken.
+    """Run a coordinator until ``ending`` is set. Raises SettingsError for a port that is taken.
 
-    Pages are shown before the first worker is heard: whoever waits for /ready sees it come.
+    Pages are served before the first worker is heard: a prober of /ready sees it become ready.
     """
     assert world.control is not None
     assert world.network is not None
@@ -84,13 +84,13 @@ async def coordinate(
         try:
             await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await stack.aclose()  # nobody asks any more when the shell ends
+            await stack.aclose()  # the shell ends: there are no viewers left
             waiting.cancel()
             working.cancel()
             await asyncio.wait([working])
     await shell.end()
     if not working.cancelled():
-        working.result()  # what has ended it
+        working.result()  # the error that ended it
 
 
 async def _work(cluster: ClusterIdentity, shell: Shell) -> None:
@@ -108,7 +108,7 @@ async def show(
     *,
     cluster: ClusterIdentity,
 ) -> DashboardServer:
-    """Show the dashboard. Raises SettingsError for a port that is taken."""
+    """Serve the dashboard. Raises SettingsError for a port that is taken."""
     from coordinator.dashboard.server import DashboardServer  # noqa: PLC0415 - of an extra, and slow to import
 
     shown = DashboardServer(world, settings, shell, timeline, say, credential=cluster.credential)

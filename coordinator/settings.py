@@ -1,6 +1,6 @@
-"""The settings of ``ripple-coordinator``: every limit, and what a process needs beside.
+"""The settings of ``ripple-coordinator``: its limits, and what its process needs.
 
-The names of the book are read too: its variables, and its file, which workers read as well.
+The names of Ripple/OCaml (variables and file, which workers read as well) are read too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ripple.world.tls import Tls
 
 SECTION = "coordinator"
 KAFKA = "kafka:"
-# What only workers read of a file that they share with coordinators.
+# Settings of workers, in a file that they share with coordinators.
 OTHERS = (
     "worker",
     "cluster.coordinator.host",
@@ -55,7 +55,7 @@ OTHERS = (
 
 
 def _port(given: Any) -> Any:
-    """Read a port, where Kubernetes may have put the address of a service."""
+    """Read a port; Kubernetes may have put a service's address there."""
     if isinstance(given, str) and given.startswith("tcp://"):
         raise ValueError(
             "Kubernetes sets this variable for a service called ripple-coordinator: give --port, "
@@ -174,7 +174,7 @@ SETTINGS: tuple[Setting, ...] = _PROCESS + tuple(
     for each in fields(Limits)
 )
 
-# What follows from the time after which a worker is dead, unless it is given.
+# Defaults that are derived from dead_after_ms.
 _DERIVED: dict[str, Callable[[int], int]] = {
     "suspected_after_ms": lambda dead_ms: dead_ms // 2,
     "mass_silence_ms": lambda dead_ms: max(Limits().mass_silence_ms, 2 * dead_ms),
@@ -183,7 +183,7 @@ _DERIVED: dict[str, Callable[[int], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a coordinator runs with, and where each value came from."""
+    """The settings of a coordinator, and the origin of each value."""
 
     store: str
     cluster: str
@@ -208,12 +208,12 @@ class Settings:
 
     @property
     def text(self) -> str:
-        """What ``--check-config`` prints: a file that says the same, with origins."""
+        """The output of ``--check-config``: the same settings as a file, with origins."""
         return as_text(SETTINGS, self.origins, SECTION)
 
 
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
-    """Return the settings in force. Raises SettingsError."""
+    """Return the effective settings. Raises SettingsError."""
     check_lateness(file)
     found = in_force(SETTINGS, given, environment, file, section=SECTION, others=OTHERS)
     problems = missing(SETTINGS, found)
@@ -242,7 +242,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
 
 
 def _check_dashboard(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None:
-    """Show nothing to the network without knowing to whom."""
+    """Reject an open dashboard on a network without roles."""
     if not values["dashboard"] or is_loopback(joined(values["host"], 0)):
         return
     if values["roles"] is None:
@@ -253,11 +253,11 @@ def _check_dashboard(values: Mapping[str, Any], found: Mapping[str, InForce]) ->
 
 
 def _check_retry_source(given: InForce) -> None:
-    """Refuse now what a retry would fail with, perhaps weeks later."""
+    """Reject now what a retry would fail with, perhaps weeks later."""
     if not given.value:
         return
     try:
-        if not str(given.value).startswith(KAFKA):  # its command says what is wrong with that
+        if not str(given.value).startswith(KAFKA):  # that command reports it
             LogUri.whole(str(given.value))
     except InputError as error:
         raise SettingsError(

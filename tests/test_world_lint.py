@@ -156,7 +156,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ripple/storage/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
     "ripple/connectors/identity.py": ("real paths tell folders apart", ("os.path.realpath",)),
     "worker/process.py": ("the same of lanes", ("os.path.realpath",)),
-    "worker/places_given.py": (
+    "worker/uris.py": (
         "the same of a cache",
         ("os.path.realpath", "os.path.commonpath"),
     ),

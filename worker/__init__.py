@@ -1,20 +1,11 @@
-"""The worker: it owns partitions, for as long as the assignment says so.
+"""The worker: owns partitions and computes them, as the assignment says.
 
-state            its seven states, and how it goes from one to another
-membership       its part in the cluster: joins, says that it is well, hears of versions, leaves
-coordinator_link the way to one coordinator
-supervisor       a worker as others see it; it never computes
-deaths           which processes have ended unasked, and when that is too much
-slot             one of its processes: started again when it ends, killed when it hangs
-child            an engine process; ``spawning`` starts it, ``pipe`` and ``words`` are between both,
-                 ``serving`` is what it does with them
-runtime          what a process hosts follows from the assignment
-hosted           one partition of any stage in a process: ``input_partition`` reads inputs,
-                 ``stage_partition`` follows others, ``owned`` is what both have in common;
-                 ``hosting`` chooses, ``ends`` is what they read and write
-site             what the partitions of a process have in common; ``turns`` is whose turn it is
-stages           how many partitions each stage of a plan has; ``files``: how many files those need
-exchange         the sockets between processes; ``routes`` says who is where
-pages, settings  probes and metrics; flags, variables and a file
-backpressure     how full its queues are, and what that means for its intake
+process, settings   the worker process; its flags, variables and configuration file
+uris                checks of the URIs in the settings, before anything is opened
+first_version       the first version of a new assignment chain, above all known epochs
+handle, messages    a task as the runtime sees it; messages between supervisor and engine process
+pipe, pages         the pipe that carries them; pages of the health and metrics ports
+backpressure        fill levels of queues, and the intake that follows from them
+supervisor/         membership, coordinator links, process slots, alerts; computes nothing
+engine/             the engine process: runtime, task runners, exchange port
 """

@@ -1,6 +1,6 @@
-"""``ripple-worker``: owns partitions of a pipeline, for as long as the cluster says so.
+"""``ripple-worker``: owns and computes partitions of a pipeline.
 
-Exit codes: ``ripple.control.daemon``. After a second signal others recover what it had.
+Exit codes: ``ripple.control.daemon``. After a second signal other workers recover its partitions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
-    """Load the pipeline, whose code may take its time, and run a loop of its own."""
+    """Load the pipeline, which may be slow, and return the worker's coroutine."""
     from ripple.model.pipeline.file import load_plan  # noqa: PLC0415 - slow
 
     return partial(_work, settings, load_plan(settings.pipeline))
 
 
 async def _work(settings: Settings, plan: Plan, ending: asyncio.Event) -> None:
-    # What went wrong before was said sooner.
+    # Imported here: errors of settings and pipeline are reported before these slow imports.
     from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from worker.process import work  # noqa: PLC0415

@@ -1,14 +1,14 @@
-"""How full a worker's queues are, and what that means for its intake.
+"""Backpressure: fill levels of a worker's queues, and the intake that follows from them.
 
-Every queue has a name and a limit. The fullest counts, from 0 to 1: from 0.6 on the worker warns,
-from 0.8 on it takes in less, at 0.95 nothing. An intake that was paused goes on only below 0.8, so
+Every queue has a name and a limit. The fullest counts, from 0 to 1: the worker warns from 0.6 on,
+reduces its intake from 0.8 on and pauses it at 0.95. A paused intake resumes only below 0.8, so
 that it does not stop and start with every record.
 
-Invariants: a level never falls while a queue fills; what is taken in never grows with it.
+Invariants: a level never falls while a queue fills; the intake never grows with it.
 
-What waits for a slow receiver of a state edge is bounded by its connection's window, and then the
-engine notes what changed: so it takes many slow connections to slow an intake down. Checkpoints are
-no queue: each partition has at most one under way.
+Changes that wait for a slow receiver of a state edge are bounded by its connection's window; beyond
+it, the engine only notes changed keys. So it takes many slow connections to reduce an intake.
+Checkpoints are no queue: each partition has at most one in progress.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     Held = Callable[[], Mapping[str, int]]
 
-LOOK_NS = 20_000_000  # how often it is looked how full queues are
+LOOK_NS = 20_000_000  # period at which fill levels are measured again
 PAUSE_S = 0.02
 WAIT_S_MAX = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """So much of ``limit`` is held, in whatever unit; ``name`` is also its setting's."""
+    """A queue that holds ``held`` of ``limit``, in its own unit; ``name`` is also its setting's."""
 
     name: str
     held: int
@@ -51,7 +51,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """From how full on a worker warns, slows down and pauses."""
+    """Fill levels at which a worker warns, slows down and pauses."""
 
     warn_threshold: float = 0.6
     slow_threshold: float = 0.8
@@ -65,7 +65,7 @@ class Thresholds:
             )
 
     def level_of(self, fill: float, before: Level = Level.NORMAL) -> Level:
-        """Return the level of a queue that is so full, where it was at ``before``."""
+        """Return the level at this fill, given the level before."""
         if fill >= self.pause_threshold:
             return Level.PAUSE
         if fill >= self.slow_threshold:
@@ -73,7 +73,7 @@ class Thresholds:
         return Level.WARN if fill >= self.warn_threshold else Level.NORMAL
 
     def intake_of(self, fill: float, level: Level) -> float:
-        """Return which share of its usual intake a worker takes: less and less while it slows."""
+        """Return the share of the usual intake, 0 to 1; it falls as the queue fills."""
         if level is Level.PAUSE:
             return 0.0
         left = (self.pause_threshold - fill) / (self.pause_threshold - self.slow_threshold)
@@ -85,7 +85,7 @@ DEFAULT = Thresholds()
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """The pressure on a worker: of its fullest queue, whose name is "" where there is none."""
+    """The pressure on a worker: that of its fullest queue, "" if there is none."""
 
     level: Level = Level.NORMAL
     fill: float = 0.0
@@ -93,17 +93,17 @@ class Pressure:
     intake: float = 1.0
 
     def __str__(self) -> str:
-        """Say what it means, for people."""
+        """Describe the pressure in words."""
         does = ("all is taken in", "all is taken in", "less is taken in", "nothing is taken in")
         return f"{self.queue or 'no queue'} is {self.fill:.0%} full: {does[self.level]}"
 
     @property
     def report(self) -> Backpressure:
-        """Return what others are told of it."""
+        """Return the part that heartbeats report."""
         return Backpressure(self.level, self.fill, self.queue)
 
     def after(self, queues: Iterable[Queue], thresholds: Thresholds = DEFAULT) -> Pressure:
-        """Return the pressure that follows from how full the queues are now."""
+        """Return the pressure that follows from the present fill levels."""
         fullest = max(queues, key=lambda queue: (queue.fill, queue.name), default=None)
         if fullest is None:
             return Pressure()
@@ -114,10 +114,10 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of the queues of a process, by name.
+    """Limits of a process's queues, by name.
 
-    outboxes: bytes that wait to be sent to other processes. divided: bytes of records that were
-    divided anew, until they are committed. uncommitted: rows written since commits.
+    outboxes: bytes waiting to be sent to other processes. divided: bytes of repartitioned records
+    that are not committed yet. uncommitted: rows written since the last commits.
     """
 
     outboxes: int = 256 << 20
@@ -126,7 +126,7 @@ class Limits:
 
 
 class Intake:
-    """What a process takes in, by how full its queues are now."""
+    """The intake of one process, as its queues allow it."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Intake:
         thresholds: Thresholds = DEFAULT,
         changed: Callable[[Pressure], None] = lambda _: None,
     ) -> None:
-        """Know of no queue yet. changed: told when the level has changed."""
+        """Start without queues. changed: called with the pressure when its level has changed."""
         self.pressure = Pressure()
         self._clock = clock
         self._limit_of = asdict(limits or Limits())
@@ -146,22 +146,22 @@ class Intake:
         self._looked_ns: int | None = None
 
     def watch(self, held: Held) -> None:
-        """Look at what the whole process holds, by the names of Limits."""
+        """Set the callback that measures the process's own queues, by the names of Limits."""
         self._held[None] = held
 
     def gate(self, held: Held) -> Gate:
-        """Return what a partition asks before it takes in more; ``close`` it at the end."""
+        """Return the intake gate of a partition; ``close`` it when the partition ends."""
         gate = Gate(self, self._clock)
         self._held[gate] = held
         return gate
 
     def leave(self, gate: Gate) -> None:
-        """Forget what a partition holds."""
+        """Remove a partition's gate and what it counts."""
         self._held.pop(gate, None)
 
     @property
     def queues(self) -> tuple[Queue, ...]:
-        """How full each queue is, of all partitions together."""
+        """Fill of each queue, over all partitions."""
         held = dict.fromkeys(self._limit_of, 0)
         for one in self._held.values():
             for name, count in one().items():
@@ -169,7 +169,7 @@ class Intake:
         return tuple([Queue(name, held[name], limit) for name, limit in self._limit_of.items()])
 
     def look(self) -> Pressure:
-        """Return the pressure, which is looked at anew now and then."""
+        """Return the pressure, measured again once the last measurement is older than LOOK_NS."""
         now_ns = self._clock.monotonic_ns()
         if self._looked_ns is None or now_ns - self._looked_ns >= LOOK_NS:
             self._looked_ns, before = now_ns, self.pressure.level
@@ -180,7 +180,7 @@ class Intake:
 
 
 class Gate:
-    """Where one partition asks; see ``ripple.task.loop.IntakeGate``."""
+    """The intake gate of one partition; see ``ripple.task.loop.IntakeGate``."""
 
     def __init__(self, intake: Intake, clock: Clock) -> None:
         self._intake = intake
@@ -188,7 +188,7 @@ class Gate:
         self._began_ns: int | None = None
 
     async def admits(self) -> bool:
-        """Return whether more may be taken in; who slows down rests in proportion to its work."""
+        """Return whether to take in more; at level SLOW, sleep in proportion to the work done."""
         now = self._intake.look()
         if now.level is Level.PAUSE:
             self._began_ns = None
@@ -202,5 +202,5 @@ class Gate:
         return True
 
     def close(self) -> None:
-        """Let the partition hold nothing any more."""
+        """Remove the partition's share of the queues."""
         self._intake.leave(self)

@@ -1,4 +1,4 @@
-"""What a process hosts: partitions of any stage, each with its own tasks, and what they say."""
+"""Tasks as the runtime sees them: health, and the handle that starts, yields and stops one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskHealth:
-    """Where a partition stands in this process.
+    """Health of a partition in this process.
 
-    is_live: it is owned, and has caught up. behind: how many commits a follower lacks; None of who
-    is no follower, or does not know yet. failure: why it does not get on; None if it does. events,
-    rows_out, checkpoints: what its lives in this process have applied, written and stored.
-    is_spent: whether its owner has no epoch left to try with.
+    is_live: owned, and caught up. behind: commits that a standby lacks; None for other roles, or if
+    unknown. failure: the last error; None if it makes progress. events, rows_out, checkpoints:
+    applied, written and stored by its tasks in this process. is_spent: its owner has no epoch left
+    to try.
     """
 
     is_live: bool = False
@@ -33,35 +33,35 @@ class TaskHealth:
 
     @property
     def has_state(self) -> bool:
-        """Whether it is owned or followed, with its state restored."""
+        """Whether it is owned or a standby, with its state restored."""
         return self.is_live or self.behind is not None
 
 
 class TaskHandle(Protocol):
-    """One partition in this process. It does nothing before it is told to follow, or to own.
+    """One partition in this process. It is idle until told to follow or to own.
 
-    Every call returns at once. What was being done ends before what is asked for begins. What
-    fails is tried again after growing pauses; nothing that it does makes a call raise.
+    Every call returns at once; the previous activity ends before the next begins. Failures are
+    retried with growing pauses; no call raises because of them.
     """
 
     @property
     def standing(self) -> TaskHealth:
-        """How it stands now."""
+        """Its present health."""
         ...
 
     def follow(self) -> None:
-        """Get ready to own it, without changing anything: its owner goes on."""
+        """Become a standby, without disturbing the owner."""
         ...
 
     def own(self, since: int, *, is_handed_over: bool = False) -> None:
-        """Own it since this version of the assignment, with all that a follower has got ready.
+        """Own it since this version of the assignment, from a standby's state if there is one.
 
-        is_handed_over: whether the owner before goes on until this one shuts it out.
+        is_handed_over: whether the previous owner continues until this one fences it off.
         """
         ...
 
     def give_way(self) -> None:
-        """Go on as the owner until the next one has shut this one out; told to own, once more."""
+        """Continue as the owner until the next one has fenced it off; ``own`` revokes this."""
         ...
 
     def store(self) -> None:
@@ -69,38 +69,38 @@ class TaskHandle(Protocol):
         ...
 
     def leave(self) -> None:
-        """Complete the batch, commit, store what there is, and end."""
+        """Complete the batch, commit, store a checkpoint, and end."""
         ...
 
     def drop(self) -> None:
-        """End before the next effect: somebody else has it."""
+        """End before the next effect: the partition has another owner."""
         ...
 
     async def ended(self) -> None:
-        """Wait until nothing is done any more."""
+        """Wait until it has stopped."""
         ...
 
 
 class BackgroundJob:
-    """Tasks of which one begins when the one before has ended, however long that takes."""
+    """A sequence of jobs: each starts when the one before has ended."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, work: Work) -> None:
-        """Do this once what was begun before has ended; that is not made to end here.
+        """Start this job once the one before has ended, which is not cancelled.
 
-        What makes a coroutine does so only then: one that was never awaited would complain.
+        Pass a function to create the coroutine only then: one that is never awaited would warn.
         """
         self._task = asyncio.get_running_loop().create_task(_after(self._task, work))
 
     def cancel(self) -> None:
-        """Let what is being done, or waits for that, end at its next wait."""
+        """Cancel the running job, or the one that waits for it."""
         if self._task is not None:
             self._task.cancel()
 
     async def ended(self) -> None:
-        """Wait until nothing is done any more."""
+        """Wait until all jobs have ended."""
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 

@@ -1,4 +1,4 @@
-"""What a supervisor and a child say to each other, as JSON and back."""
+"""Messages between a supervisor and its engine processes, as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STANDING = tuple(one.name for one in fields(TaskHealth))
 
 
 def assign(assignment: Assignment, start: tuple[int, int] | None) -> dict[str, Any]:
-    """Say which version holds, and which run of the process this is; None: of no member."""
+    """Return the message for a version; start: the meant run of the process, None if no member."""
     return {
         "say": "assign",
         "assignment": dict(_CONTENT.to_fields(assignment)),
@@ -39,7 +39,7 @@ def assign(assignment: Assignment, start: tuple[int, int] | None) -> dict[str, A
 
 
 def assigned(message: Mapping[str, Any]) -> tuple[Assignment, tuple[int, int] | None]:
-    """Return what ``assign`` was given. Raises AssignmentError."""
+    """Parse ``assign``. Raises AssignmentError."""
     start = message["start"]
     return _CONTENT.from_fields(message["assignment"]), start and (int(start[0]), int(start[1]))
 
@@ -47,7 +47,7 @@ def assigned(message: Mapping[str, Any]) -> tuple[Assignment, tuple[int, int] | 
 def report(
     said: Report, standings: Mapping[int, TaskHealth], intake: Intake | None = None
 ) -> dict[str, Any]:
-    """Say how a process is: what belongs into a heartbeat, and what people count."""
+    """Return the report of a process: its part of a heartbeat, and its counters."""
     queues, full = () if intake is None else intake.queues, said.backpressure
     return {
         "say": "report",
@@ -68,7 +68,7 @@ def report(
 
 
 def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, TaskHealth]]:
-    """Return what ``report`` was given, but for starts."""
+    """Parse ``report``, without starts."""
     level, fill, queue = message["backpressure"]
     said = Report(
         load=message["load"],
@@ -83,12 +83,12 @@ def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, TaskHealth]]
 
 
 def queues(message: Mapping[str, Any]) -> tuple[Queue, ...]:
-    """Return the queues of which ``report`` was told."""
+    """Return the queues of a ``report``."""
     return tuple(Queue(*one) for one in message["queues"])
 
 
 def measured(message: Mapping[str, Any]) -> Samples | None:
-    """Return what a process has measured, None where it does not say so with each report."""
+    """Return the measured samples, None if this report has none."""
     values = message.get("measures")
     return None if values is None else Samples.from_values(values)
 
@@ -96,7 +96,7 @@ def measured(message: Mapping[str, Any]) -> Samples | None:
 def together(
     reports: Mapping[int, Report], starts: tuple[int, ...], alerts: tuple[Alert, ...] = ()
 ) -> Report:
-    """Return what all processes of a worker say, by slot, as its report. alerts: that fire."""
+    """Merge the reports of all processes, by slot, into the worker's. alerts: those that fire."""
     inputs: dict[str, int] = {}
     for one in reports.values():
         for name, count in one.inputs:

@@ -1,4 +1,4 @@
-"""What a worker shows to whoever watches it: /health, /ready, /alerts, /graph and /metrics."""
+"""HTTP pages of a worker: /health, /ready, /alerts, /graph and /metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def probes_of(
     worker: Supervisor, about: Mapping[str, object] = MappingProxyType({})
 ) -> dict[str, Shows]:
-    """Return the pages of the health port. about: what /graph says of the pipeline."""
+    """Return the pages of the health port. about: the pipeline's description for /graph."""
 
     def health() -> Page:
         status, text = worker.lifecycle.health_answer
@@ -50,9 +50,9 @@ def probes_of(
 def metrics_of(
     worker: Supervisor, own: Callable[[], Samples] = Samples, plan: Plan | None = None
 ) -> dict[str, Callable[[], Page]]:
-    """Return the pages of the metrics port. own: what the supervisor itself has measured.
+    """Return the pages of the metrics port. own: the supervisor's own samples.
 
-    ``/numbers`` is what ``/metrics`` says, for the dashboard, and ``/pipeline`` what is computed.
+    ``/numbers`` is ``/metrics`` as JSON, and ``/pipeline`` the plan, both for the dashboard.
     """
 
     def metrics() -> Page:
@@ -73,7 +73,7 @@ def _json(values: object) -> Page:
 
 
 def samples_of(worker: Supervisor, own: Samples) -> Samples:
-    """Return what the processes have said last. A partition that is gone has no gauges."""
+    """Return the latest samples of the processes. A partition that is gone has no gauges."""
     found, report = Samples(), worker.report()
     found.include(own)
     for one in State:

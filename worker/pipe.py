@@ -1,4 +1,4 @@
-"""Messages between a supervisor and its children: a length and JSON, over a pair of sockets."""
+"""The pipe between a supervisor and its engine processes: length-prefixed JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LENGTH = struct.Struct(">I")
 
 
 class PipeError(RippleError):
-    """The other side says what nobody understands."""
+    """The other side has sent an invalid message."""
 
 
 class Channel(Protocol):
@@ -36,7 +36,7 @@ class Channel(Protocol):
         ...
 
     def close(self) -> None:
-        """Let the other side see an end."""
+        """Close this end; the other side reads an end of stream."""
         ...
 
 
@@ -73,7 +73,7 @@ def _message(body: bytes) -> dict[str, Any]:
 
 
 class Pipe:
-    """One end. One reads and one writes at a time."""
+    """One end of a pipe; one reader and one writer at a time."""
 
     def __init__(self, one: socket.socket) -> None:
         one.setblocking(False)
@@ -99,7 +99,7 @@ class Pipe:
         await loop.sock_sendall(self._socket, _LENGTH.pack(len(body)) + body)
 
     def close(self) -> None:
-        """Let the other side see an end; closing twice is allowed."""
+        """Close this end; closing twice is allowed."""
         self._socket.close()
 
     async def _read(self, length: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""A worker as a process: it shows its pages, has its children, and works until told to stop."""
+"""A worker process: serves its pages, supervises its children, and runs until told to stop."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ripple.task.grouping import commit_interval_ns
 from ripple.world import live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
-from worker.beginning import begin_above
 from worker.engine.endpoints import EndpointUris
 from worker.engine.exchange import become_free
 from worker.engine.identity import about, check_code, code_of, delta_addresses, ends_of
 from worker.engine.lane_home import lane_home
 from worker.engine.stages import has_lanes, has_state_edge
+from worker.first_version import begin_above
 from worker.pages import metrics_of, probes_of, samples_of
 from worker.supervisor.membership import Membership
 from worker.supervisor.spawning import Spawner
@@ -53,15 +53,15 @@ if TYPE_CHECKING:
 
 
 class UnfinishedError(RippleError):
-    """A worker has ended before it had stored what it computed."""
+    """A worker ended before it had stored its results."""
 
 
 async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event) -> None:
-    """Be a worker until ``stopping`` is set, and stop in good order.
+    """Run a worker until ``stopping`` is set, and stop gracefully.
 
-    Raises InputError, OutputError, PlanError and ChangedPlanError for what can never work,
-    SettingsError for a port that is taken, StoreError: before anybody hears of the worker;
-    UnfinishedError where others have to recover what it had.
+    Raises InputError, OutputError, PlanError and ChangedPlanError for a configuration that can
+    never work, SettingsError for a port that is taken, and StoreError, all before the worker joins;
+    UnfinishedError if other workers have to recover its partitions.
     """
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
         await _work(settings, plan, store, log, stopping)
@@ -70,10 +70,10 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
 def _beginning(
     settings: Settings, code: Code, sinks: Mapping[str, str], addresses: Mapping[str, str]
 ) -> Callable[[int], dict[str, Any]]:
-    """Return what tells a process, by its number, what it is to do."""
+    """Return a function that makes the first message of a process, by its number."""
     traces = None
     if settings.trace_endpoint:
-        # So that what is missing is said here, before anybody hears of the worker.
+        # Fail here, before the worker joins, if something is missing.
         from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
 
         traces = {"endpoint": settings.trace_endpoint, "target_per_s": settings.traces_per_s}
@@ -224,7 +224,7 @@ def _lanes_text(plan: Plan, home: LaneHome | None, root: str) -> str:
 
 
 async def _end(worker: Supervisor, settings: Settings, vain: str, log: Log) -> None:
-    """End in good order. vain: why others had better have its partitions, "" if it is told to."""
+    """Stop gracefully. vain: why other workers should take its partitions, "" if told to stop."""
     log.say(f"{vain or 'is told to stop'}: its partitions move away")
     is_complete = await worker.stop(
         move_away_s=settings.move_away_ms / 1000,
@@ -238,7 +238,7 @@ async def _end(worker: Supervisor, settings: Settings, vain: str, log: Log) -> N
 
 
 def _home(settings: Settings, plan: Plan, sinks: Mapping[str, str]) -> LaneHome | None:
-    """Return where lanes between stages are, None for the root's folder."""
+    """Return the home of repartition topics, None for the root's folder."""
     home = lane_home(settings.lanes, [settings.source, *sinks.values()])
     if not settings.root and home is None:
         raise SettingsError(
@@ -249,7 +249,7 @@ def _home(settings: Settings, plan: Plan, sinks: Mapping[str, str]) -> LaneHome 
 
 
 def _lanes(settings: Settings, home: LaneHome | None) -> str:
-    """Return what tells lanes from others, unless they follow from source and outputs."""
+    """Return the identifier of configured lanes, unless it follows from source and outputs."""
     if home is None:
         return os.path.realpath(settings.root or ".")
     return home.name if settings.lanes else ""
@@ -261,7 +261,7 @@ async def _mark_of(store: ObjectStore) -> str:
 
 
 def _measuring(settings: Settings, world: World, samples: Samples) -> Callable[[], Samples]:
-    """Return what measures the supervisor itself."""
+    """Return the supervisor's own measurements."""
     validity = validity_of(settings.tls, world.clock)
 
     def own() -> Samples:
@@ -275,7 +275,7 @@ def _measuring(settings: Settings, world: World, samples: Samples) -> Callable[[
 
 
 async def _become_free(settings: Settings, world: World, addresses: Mapping[str, str]) -> None:
-    """Wait until all processes can listen; none of them could say so to whom it may help."""
+    """Wait until all processes can listen: children could not report this to anyone."""
     assert world.network is not None
     with listening("rpc_port", settings.origins):
         for address in addresses.values():
@@ -285,7 +285,7 @@ async def _become_free(settings: Settings, world: World, addresses: Mapping[str,
 async def _shown(
     settings: Settings, world: World, name: str, pages: Mapping[str, Shows]
 ) -> Listener:
-    """Show pages at the port of a setting."""
+    """Serve pages at the port of a setting."""
     assert world.network is not None
     with listening(name, settings.origins):
         at = joined(settings.host, getattr(settings, name))

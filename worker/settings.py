@@ -1,6 +1,6 @@
-"""The settings of ``ripple-worker``: every limit, and what its processes need beside.
+"""The settings of ``ripple-worker``: its limits, and what its processes need.
 
-The names of the book are read too: its variables, and its file, which coordinators read as well.
+The names of Ripple/OCaml (variables and file, which coordinators read as well) are read too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ripple.storage.store.s3_settings import S3, S3Settings, is_s3
 from ripple.world import addresses
 from ripple.world.tls import Tls
 from worker.backpressure import DEFAULT, Thresholds
-from worker.places_given import check_places
+from worker.uris import check_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 SECTION = "worker"
 PROCESSES_MAX = 1024
 BATCH_ROWS_MAX = 1 << 20  # a batch is in memory as a whole
-# What only coordinators read of a file that they share with workers.
+# Settings of coordinators, in a file that they share with workers.
 OTHERS = (
     "coordinator",
     "cluster.name",
@@ -71,7 +71,7 @@ def _threshold(name: str, help_: str, default: float) -> Setting:
 
 
 def _coordinator(held: Any) -> str:
-    """Read the book's table of host and port, or an address."""
+    """Read Ripple/OCaml's table of host and port, or an address."""
     if isinstance(held, str):
         return held
     if not isinstance(held, Mapping) or not isinstance(held.get("host"), str):
@@ -244,7 +244,7 @@ _MOST = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a worker runs with, and where each value came from."""
+    """The settings of a worker, and the origin of each value."""
 
     pipeline: str
     coordinators: tuple[str, ...]
@@ -284,24 +284,24 @@ class Settings:
 
     @property
     def root(self) -> str:
-        """The folder of what stages hand to each other through logs; "" where there is none."""
+        """The folder of repartition topics that are logs; "" without one."""
         if self.lanes and not self.lanes.startswith("kafka:"):
             return self.lanes
         return "" if is_s3(self.store) else self.store
 
     @property
     def text(self) -> str:
-        """What ``--check-config`` prints: a file that says the same, with origins."""
+        """The output of ``--check-config``: the same settings as a file, with origins."""
         return as_text(SETTINGS, self.origins, SECTION)
 
 
-# Brokers of a place whose topic is still to come, and what may go on with them.
+# Brokers of a URI whose topic is still to come, and the characters that may end it.
 _BROKERS = re.compile(r"(^|=)kafka:[^/]*:[0-9]+$")
 _MORE_BROKERS = re.compile(r"[^=:/]+:[0-9]+(/|$)|\[[^]]*\]:[0-9]+(/|$)")
 
 
 def flags_of(given: Sequence[str]) -> list[str]:
-    """Return arguments as flags: the pipeline stands first, ``--sink`` may come several times."""
+    """Return arguments as flags: the pipeline stands first, ``--sink`` may be repeated."""
     left, sinks, others = list(given), [], []
     if left and not left[0].startswith("-"):
         others += ["--pipeline", left.pop(0)]
@@ -322,7 +322,7 @@ def flags_of(given: Sequence[str]) -> list[str]:
 
 
 def places_listed(text: str) -> tuple[str, ...]:
-    """Read places that are separated by commas, of which one may have commas between brokers."""
+    """Read comma-separated URIs, one of which may have commas between brokers."""
     found: list[str] = []
     for one in listed(text):
         if found and _BROKERS.search(found[-1]) and _MORE_BROKERS.match(one):
@@ -333,7 +333,7 @@ def places_listed(text: str) -> tuple[str, ...]:
 
 
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
-    """Return the settings in force. Raises SettingsError."""
+    """Return the effective settings. Raises SettingsError."""
     check_lateness(file)
     found = in_force(SETTINGS, given, _with_port(environment), file, section=SECTION, others=OTHERS)
     problems = missing(SETTINGS, found)
@@ -381,7 +381,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
 
 
 def _check_worker(found: Mapping[str, InForce]) -> None:
-    """Refuse what no coordinator would take, and shares that none can be."""
+    """Reject ids that no coordinator would accept, and shares outside 0 to 1."""
     try:
         check_id(str(found["worker_id"].value))
     except RippleError as error:
@@ -393,7 +393,7 @@ def _check_worker(found: Mapping[str, InForce]) -> None:
 
 
 def _with_port(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment with the book's host and port of the coordinator as one address."""
+    """Return the environment with Ripple/OCaml's host and port joined as one address."""
     host, port = environment.get(_HOST), environment.get(_PORT, str(_COORDINATOR_PORT))
     if not host or ":" in host:
         return environment

@@ -1,1 +1,8 @@
-"""The dashboard of a cluster."""
+"""The dashboard of a cluster.
+
+server, cluster      the HTTP server; the snapshot that it shows
+words                health of the cluster in sentences; bottlenecks
+graphs, worker_metrics   live graphs and metrics, asked from workers
+commands, letter_retry   commands given from the page; retries of dead letters
+timeline             recent log lines
+"""

@@ -1,4 +1,4 @@
-"""The cluster as the dashboard shows it: one snapshot of what is known and counted."""
+"""The cluster as the dashboard shows it: one snapshot of its state and counters."""
 
 from __future__ import annotations
 
@@ -65,14 +65,12 @@ class ClusterShown:
         retry_source: str = "",
         address: str = "",
     ) -> None:
-        """Show what ``shell`` knows. name: of the cluster; place: of the store, for people.
+        """Show the cluster of ``shell``. name: of the cluster; place: of the store, for people.
 
-        address: where commands ask this replica, "" where they do without being told.
-
-        retry_source: where the records of letters that are retried go, "" for nowhere. credential:
-        returns what lets us follow outputs.
-
-        outputs: makes what follows outputs, which asks where partitions are.
+        address: of this replica for commands, "" where it is their default. retry_source: where
+        records of retried dead letters are appended, "" for nowhere. credential: returns the
+        credential for output subscriptions. outputs: makes the output subscriber, given the
+        locations of partitions.
         """
         self.name = name
         self._shell = shell
@@ -93,7 +91,7 @@ class ClusterShown:
         self._outputs = outputs(self._places)
 
     async def snapshot(self) -> Values:
-        """Return the cluster as it is now."""
+        """Return the present snapshot."""
         status, now_ns = self._shell.status, self._clock.monotonic_ns()
         head = {
             "kind": "cluster",
@@ -185,7 +183,7 @@ class ClusterShown:
             "lag_median_s": middle(lags),
             "commit_age_s": most(one.get("commit_age_s") for one in partitions),
             "checkpoint_age_s": most(one.get("checkpoint_age_s") for one in partitions),
-            # Later stages go over the same events: who has most of them before it counts.
+            # Downstream stages process the same events: only the first stage counts.
             "debt": most(
                 [
                     total(one.get("debt") for one in partitions if one["stage"] == first),
@@ -205,7 +203,7 @@ class ClusterShown:
         return self._rates.rate(name, value, now_ns)
 
     async def _pipeline(self, status: Status, counted: Mapping[str, Samples]) -> Values | None:
-        """Return the plan as a graph, which a worker that answers is asked for once a code."""
+        """Return the plan as a graph, fetched once per code from a worker."""
         now = self._shell.state.now
         code = now.members[0].code.plan_hash if now is not None and now.members else ""
         if self._drawn is not None and self._drawn[0] == code:
@@ -217,10 +215,10 @@ class ClusterShown:
                 break
         return None if self._drawn is None else self._drawn[1]
 
-    # What is asked for by itself.
+    # Requested separately.
 
     async def answer(self, what: str, asked: Mapping[str, str]) -> Values:
-        """Return what there is in the store."""
+        """Return a listing of the store."""
         if what == "checkpoints":
             return await checkpoints_of(self._store, self._clock.now_ns())
         if what == "letters":
@@ -235,17 +233,17 @@ class ClusterShown:
         raise AskedError(f"there is nothing called {what[:40]} to ask for")
 
     async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
-        """Return an output as an Arrow stream, and of which version it is."""
+        """Return an output as an Arrow stream, and its version."""
         with _answering():
             return await self._outputs.stream(asked)
 
     async def query(self, sql: str) -> Values:
-        """Return what a statement says of the outputs that it names."""
+        """Return the result of an SQL statement over the outputs."""
         with _answering():
             return await self._outputs.query(sql)
 
     async def _places(self) -> Endpoints:
-        """Return where partitions are, which a version of the assignment says."""
+        """Return the locations of partitions, by a version of the assignment."""
         now = self._shell.state.now
         if now is None:
             raise ConnectionError("the store has not been read yet")
@@ -257,17 +255,17 @@ class ClusterShown:
         return replace(self._places_as_of[1], credential=self._credential())
 
     async def close(self) -> None:
-        """Follow no outputs any more."""
+        """Unsubscribe from all outputs."""
         await self._outputs.close()
 
     def needs(self, command: Mapping[str, Any]) -> Right:
-        """Return what a command takes."""
+        """Return the role that a command takes."""
         if command.get("command") == "retry":
             return Right.OPERATE
         return right_of(command_of(command, ""))
 
     async def command(self, command: Mapping[str, Any], who: str) -> Values:
-        """Do it, in the name of somebody, and wait until a version says so."""
+        """Run a command on behalf of a user, and wait until a version contains it."""
         if command.get("command") == "retry":
             return await self._retrying.do(Retry.of(command, who))
         made = command_of(command, who)
@@ -280,7 +278,7 @@ class ClusterShown:
 
 @contextmanager
 def _answering() -> Iterator[None]:
-    """Say that workers do not answer as what it is: nothing of ours is wrong."""
+    """Report a worker that does not answer as such, and not as an error of ours."""
     try:
         yield
     except (ConnectionError, TimeoutError) as error:
@@ -288,7 +286,7 @@ def _answering() -> Iterator[None]:
 
 
 def _asked(status: Status, page: str = "metrics") -> list[tuple[str, str]]:
-    """Return whom to ask, and where: members that may still answer."""
+    """Return the names and addresses of members that may still answer."""
     return [
         (one.id, address)
         for one in status.members

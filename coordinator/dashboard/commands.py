@@ -1,4 +1,4 @@
-"""What may be commanded from the dashboard, as it is said."""
+"""Commands of the dashboard, parsed from JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator.decisions import commands
 from ripple.client.dashboard.contract import AskedError
 from ripple.control.assignment.version import PARTITIONS_MAX
 
-# What can be commanded, with its arguments.
+# The commands, with their arguments.
 _COMMANDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "freeze": (commands.Freeze, ()),
     "unfreeze": (commands.Unfreeze, ()),
@@ -22,7 +22,7 @@ _COMMANDS: dict[str, tuple[type, tuple[str, ...]]] = {
 
 
 def command_of(said: Mapping[str, Any], who: str) -> commands.Command:
-    """Return a command that changes the assignment. Raises AskedError for one that there is not."""
+    """Return a command that changes the assignment. Raises AskedError for an unknown one."""
     found = _COMMANDS.get(str(said.get("command")))
     if found is None:
         raise AskedError(f"there is no such command: there are {', '.join(_COMMANDS)}")

@@ -1,6 +1,6 @@
-"""What each node of the plan does, in all partitions together: asked while the graph is looked at.
+"""Live graph: counters of each node of the plan over all partitions, while the graph is viewed.
 
-Asked once for all who look, and never more often than each ``EVERY_NS``.
+Workers are asked once for all viewers, and at most every ``EVERY_NS``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVERY_NS = 900_000_000
 RANKED_MAX = 8
-# Less than this share of all is no place to look at first.
+# A smaller share of the total is no hot spot.
 SHARE_MIN = 0.1
 _COUNTERS = {
     "rows_in": "rate",
@@ -34,7 +34,7 @@ class Graphs:
     """The live graphs of workers, added up by node."""
 
     def __init__(self, numbers: WorkerMetrics, clock: Clock) -> None:
-        """Ask nothing yet."""
+        """Start without data."""
         self._numbers = numbers
         self._clock = clock
         self._rates = Rates()
@@ -43,7 +43,7 @@ class Graphs:
         self._asking = asyncio.Lock()
 
     async def of(self, workers: Iterable[tuple[str, str]]) -> Values:
-        """Return nodes and where the work is; given: names and addresses of workers."""
+        """Return the nodes and the hot spots; given: names and addresses of workers."""
         async with self._asking:
             now_ns = self._clock.monotonic_ns()
             if self._at_ns is None or now_ns - self._at_ns >= EVERY_NS:
@@ -59,15 +59,15 @@ class Graphs:
 
 
 def _parts(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what a worker says of its partitions; nothing of another release's."""
+    """Return a worker's partitions; nothing from another release."""
     parts = page.get("partitions")
     return [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
 
 
 def added(parts: Iterable[Mapping[str, Any]], rates: Rates, now_ns: int) -> dict[str, Values]:
-    """Return what all partitions say together, by a node's id in the drawing of the plan.
+    """Return the sums over all partitions, by a node's id in the drawing of the plan.
 
-    Each partition's counters begin anew where it is restored: rates are of each, and then added.
+    A partition's counters restart when it is restored: rates are taken for each, and then added.
     """
     said: dict[str, list[Values]] = {}
     for part in parts:
@@ -93,7 +93,7 @@ def _id(node: Mapping[str, Any]) -> str:
 
 
 def ranked(nodes: Mapping[str, Values]) -> list[Values]:
-    """Return where most is computed, and where most of it for nothing; most first."""
+    """Return the nodes with the most work, and with the most wasted work; most first."""
     again = total(one["recomputed_rate"] for one in nodes.values()) or 0.0
     found: list[Values] = []
     for name, one in nodes.items():

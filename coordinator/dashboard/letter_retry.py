@@ -1,6 +1,7 @@
-"""Dead letters given back to where their records came from, by the command that people use for it.
+"""Retries of dead letters from the dashboard, by the same command that people use.
 
-It runs as a process of its own: it locks, appends and syncs, and nothing here waits for a disk.
+It runs as its own process, since it locks, appends and syncs: the coordinator never waits for a
+disk.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 WITHIN_S = 60.0
 SAID_BYTES_MAX = 1 << 20
-ASKED_MAX = 4  # at once: one that is done, and those that wait for their turn
+ASKED_MAX = 4  # at once: the running one, and those that wait
 
 
 class Retry(NamedTuple):
-    """What is to be retried: one letter, or all of one cause in a partition."""
+    """A requested retry: one dead letter, or all of one cause in a partition."""
 
     pipeline: str
     partition: int
@@ -35,14 +36,14 @@ class Retry(NamedTuple):
 
     @classmethod
     def of(cls, said: Mapping[str, Any], who: str) -> Retry:
-        """Return what somebody says. Raises AskedError."""
+        """Parse a request. Raises AskedError."""
         partition, offset, cause = said.get("partition"), said.get("offset"), said.get("cause")
         texts = [said.get(name) for name in ("pipeline", "input", "reason")]
         if not (type(partition) is int and 0 <= partition < PARTITIONS_MAX):
             raise AskedError("partition is no number from 0 on")
         if not all(isinstance(one, str) and one.strip() for one in texts):
             raise AskedError("a retry needs pipeline, input and reason")
-        # As text, since it may be more than a browser's numbers hold.
+        # As text: it may exceed the numbers of a browser.
         if isinstance(offset, str) and offset.isascii() and offset.isdigit() and len(offset) < 20:
             cause = None
         elif offset is not None or not (isinstance(cause, str) and cause):
@@ -55,16 +56,16 @@ class Retry(NamedTuple):
 
     @property
     def flags(self) -> list[str]:
-        """As the command takes it."""
+        """The flags of the command."""
         chosen = f"--reason={self.cause}" if self.offset is None else f"--offset={self.offset}"
         where = [f"--pipeline={self.pipeline}", f"--partition={self.partition}"]
         return [*where, f"--input={self.input}", chosen]
 
 
 class Retrying:
-    """Retries one after the other, since each is a process of its own.
+    """Runs retries one after the other, each as its own process.
 
-    store: where letters are. source: where records are appended, "" where nobody has said it.
+    store: of dead letters. source: where records are appended, "" if it is not configured.
     """
 
     def __init__(self, store: str, source: str) -> None:
@@ -72,7 +73,7 @@ class Retrying:
         self._turn, self._asked = asyncio.Lock(), 0
 
     async def do(self, asked: Retry) -> Values:
-        """Do it in its turn; return what was done. Raises AskedError, also where too many wait."""
+        """Run a retry in its turn; return its result. Raises AskedError, also if too many wait."""
         if self._asked >= ASKED_MAX:
             raise AskedError(f"{self._asked} retries are not done yet: retry once they are")
         self._asked += 1
@@ -84,9 +85,9 @@ class Retrying:
 
 
 async def retry(asked: Retry, *, store: str, source: str) -> Values:
-    """Append the records again, each once; return what was done. Raises AskedError.
+    """Append the records again, each once; return the result. Raises AskedError.
 
-    store: where letters are. source: where records are appended, "" where nobody has said it.
+    store: of dead letters. source: where records are appended, "" if it is not configured.
     """
     if not source:
         raise AskedError(
@@ -101,7 +102,7 @@ async def retry(asked: Retry, *, store: str, source: str) -> Values:
         async with asyncio.timeout(WITHIN_S):
             said, problem = await process.communicate()
     except TimeoutError:
-        # What it has noted and not done is done first by whoever retries next.
+        # The next retry completes what this one has noted and not done.
         raise AskedError(f"not done within {WITHIN_S:g} s: retry again") from None
     finally:
         await subprocesses.end(process)

@@ -1,4 +1,4 @@
-"""The dashboard of a coordinator: what it shows, who is let in, and where."""
+"""The dashboard's server: its pages, its access rights, its address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import World
 
 
-DEFAULT = "127.0.0.1:9200"  # whom commands ask that name nobody
+DEFAULT = "127.0.0.1:9200"  # the default address of commands
 
 
 class DashboardServer:
@@ -36,7 +36,7 @@ class DashboardServer:
         *,
         credential: Callable[[], str],
     ) -> None:
-        """Show nothing yet. credential: returns what lets it follow outputs."""
+        """Do not listen yet. credential: returns the credential for output subscriptions."""
         assert world.store is not None
         assert world.network is not None
         self._at = joined(settings.host, settings.dashboard_port)
@@ -63,7 +63,7 @@ class DashboardServer:
 
     @property
     def address(self) -> str:
-        """Where it is, as a browser takes it."""
+        """Its URL."""
         return self._dashboard.address
 
     async def start(self) -> None:
@@ -71,6 +71,6 @@ class DashboardServer:
         await self._dashboard.start(self._at)
 
     async def close(self) -> None:
-        """Show nothing any more."""
+        """Stop listening."""
         await self._dashboard.close()
         await self._shown.close()

@@ -1,4 +1,4 @@
-"""What a coordinator has said lately, for the dashboard."""
+"""Recent log lines of a coordinator, for the dashboard."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ KEPT = 200
 
 
 class Timeline:
-    """What the coordinator has said lately, with times: kept always, since nobody can ask later."""
+    """Recent log lines with times, always recorded: nothing else keeps them for a later viewer."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._said: deque[tuple[int, str]] = deque(maxlen=KEPT)
 
     def note(self, line: str) -> None:
-        """Take a line."""
+        """Record a line."""
         self._said.append((self._clock.now_ns() // 1_000_000, line))
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        """The newest first."""
+        """The entries, newest first."""
         return [{"time_ms": ms, "what": line} for ms, line in reversed(self._said)]

@@ -1,4 +1,4 @@
-"""What the dashboard says of a cluster in words: how it is, what waits for what, what is slow."""
+"""The health of a cluster in sentences: its state, waiting partitions, bottlenecks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ripple.client.dashboard.contract import Values
 
 BOTTLENECKS_MAX = 8
-# Below this a queue is no bottleneck: it is emptied as it fills.
+# A queue below this level is no bottleneck: it drains as it fills.
 FILL_MIN = 0.2
 LOAD_MIN = 0.8
 OLD_S = 20.0
@@ -26,7 +26,7 @@ _CAUSES = {
 
 
 def verdict(status: Status, partitions: Sequence[Values], totals: Values) -> dict[str, str]:
-    """Return how the cluster is, in one sentence, with its cause: the worst that is so."""
+    """Return the state of the cluster in one sentence, with its cause: the worst that applies."""
     for level, text, cause in _verdicts(status, partitions, totals):
         return {"level": level, "text": text, "cause": cause}
     workers, count = len(status.members), status.partitions
@@ -95,7 +95,7 @@ def _of_partitions(status: Status, partitions: Sequence[Values]) -> Iterator[_Ve
 
 
 def waiting_for(row: Values, move: MoveStatus | None, standing: HealthState | None) -> str:
-    """Return what a partition waits for, in words; "" where it waits for nothing."""
+    """Return what a partition waits for, in words; "" if it does not wait."""
     if row["owner"] is None:
         return "an owner"
     if standing is HealthState.DEAD or standing is HealthState.SUSPECTED:
@@ -115,7 +115,7 @@ def waiting_for(row: Values, move: MoveStatus | None, standing: HealthState | No
 def bottlenecks(
     workers: Sequence[Values], partitions: Sequence[Values], since: dict[str, int], now_ns: int
 ) -> list[Values]:
-    """Return what is slow, worst first. since: when each was seen first; kept from tick to tick."""
+    """Return bottlenecks, worst first. since: when each was first seen; kept from tick to tick."""
     found: list[Values] = []
     for one in workers:
         if one["fill"] is not None and one["fill"] >= FILL_MIN:

@@ -1,6 +1,6 @@
-"""What workers say of themselves on their pages, asked by the dashboard once a tick.
+"""Metrics of workers, fetched from their pages by the dashboard once a tick.
 
-A worker that does not answer in time is shown without numbers; nobody waits for it.
+A worker that does not answer in time is shown without numbers, and delays nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ANSWER_S = 0.8
 
 
 class WorkerMetrics:
-    """Asks workers at their addresses."""
+    """Fetches metrics from workers."""
 
     def __init__(self, network: Network) -> None:
-        """Ask nothing yet."""
+        """Fetch nothing yet."""
         self._network = network
 
     async def of(self, workers: Iterable[tuple[str, str]]) -> dict[str, Samples]:
-        """Return by worker what each counts, of those that answer; given: names and addresses."""
+        """Return the metrics of each worker that answers; given: names and addresses."""
         workers = list(workers)
         found = await asyncio.gather(*(self.page(address, "numbers") for _, address in workers))
         return {
@@ -38,7 +38,7 @@ class WorkerMetrics:
         }
 
     async def page(self, address: str, name: str) -> Any:
-        """Return what a page says; None where nobody answers, or what is no JSON."""
+        """Return a page's JSON; None without an answer, or if it is no JSON."""
         try:
             return json.loads(await page_of(self._network, address, f"/{name}", ANSWER_S))
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""When workers are told to store checkpoints: each by itself, every interval, nobody waits."""
+"""Checkpoint triggers: each worker is told to store at its own times, every interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointTriggers:
-    """When each member was told last, or has stored; of the replica called ``replica``."""
+    """When each member was last told, or has stored; of the replica called ``replica``."""
 
     def __init__(self, replica: str, limits: Limits) -> None:
         self._replica = replica
@@ -22,22 +22,22 @@ class CheckpointTriggers:
         self._last_ns: dict[Who, int] = {}
 
     def members_are(self, members: Iterable[Who], now_ns: int) -> None:
-        """Go on with these members; those who are new do not all store at the same moment."""
+        """Set the members; new ones are spread over the interval."""
         before = self._last_ns
         self._last_ns = {
             who: before.get(who, now_ns - point_of(who[0]) % self._interval_ns) for who in members
         }
 
     def stored(self, who: Who, now_ns: int) -> None:
-        """Note that a member has stored its checkpoints, whoever told it to."""
+        """Note that a member has stored its checkpoints, whichever replica told it to."""
         if who in self._last_ns:
             self._last_ns[who] = now_ns
 
     def due(self, active: Iterable[Who], others: Iterable[str], now_ns: int) -> list[Who]:
-        """Return who of the active is to store now, by this replica's word.
+        """Return the active members that this replica tells to store now.
 
-        others: the replicas that this one hears of. Of all of them, one speaks to each worker;
-        where they disagree, two may, which does no harm.
+        others: the replicas with fresh views. One of all replicas triggers each worker; where they
+        disagree, two may, which does no harm.
         """
         replicas = [self._replica, *others]
         found = []

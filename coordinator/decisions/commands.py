@@ -1,7 +1,7 @@
-"""What people may tell the cluster: freeze, pin, drain, move, each with a reason.
+"""Commands of operators to the cluster: freeze, pin, drain, move, each with a reason.
 
-A command is done when a version of the assignment says so. Until then it is part of whatever its
-coordinator proposes; given twice, it changes nothing more.
+A command is done once a version of the assignment contains it. Until then it is part of every
+proposal of its coordinator; giving it twice changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REASON_LENGTH_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """Let nothing move: nobody joins, is evicted or gets a partition."""
+    """Freeze the assignment: no joins, evictions or moves."""
 
     reason: str
 
@@ -30,7 +30,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Unfreeze:
-    """Go on."""
+    """End a freeze."""
 
     reason: str
 
@@ -40,7 +40,7 @@ class Unfreeze:
 
 @dataclass(frozen=True, slots=True)
 class PinTo:
-    """Let a worker have a partition for as long as it is there."""
+    """Pin a partition to a worker for as long as that is a member."""
 
     partition: int
     worker: str
@@ -52,7 +52,7 @@ class PinTo:
 
 @dataclass(frozen=True, slots=True)
 class Unpin:
-    """Let a partition go where it belongs."""
+    """Remove a pin."""
 
     partition: int
     reason: str
@@ -63,7 +63,7 @@ class Unpin:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Move a worker's partitions away and give it no more. A worker that is to stop asks so too."""
+    """Move a worker's partitions away and assign it no more. Workers that stop ask for it too."""
 
     worker: str
     reason: str
@@ -74,7 +74,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Undrain:
-    """Let a worker have partitions again."""
+    """Allow assignments to a drained worker again."""
 
     worker: str
     reason: str
@@ -99,7 +99,7 @@ Command: TypeAlias = "Freeze | Unfreeze | PinTo | Unpin | Drain | Undrain | Move
 
 
 def right_of(command: Command) -> Right:
-    """Return what a command takes: to stop and start all of it is more than to move a part."""
+    """Return the role that a command takes: a freeze of everything takes more than a move."""
     is_of_all = isinstance(command, (Freeze, Unfreeze))
     return Right.ADMINISTER if is_of_all else Right.OPERATE
 
@@ -135,7 +135,7 @@ def _no_move(command: Move, now: Assignment) -> str | None:
 
 
 def is_done(command: Command, now: Assignment) -> bool:
-    """Return whether a version says what the command asks for."""
+    """Return whether a version contains the command."""
     match command:
         case Freeze(reason):
             return now.frozen == reason
@@ -155,7 +155,7 @@ def is_done(command: Command, now: Assignment) -> bool:
 
 
 def obeyed(now: Assignment, command: Command) -> Assignment:
-    """Return ``now`` with a command obeyed, but for moves, which take several versions."""
+    """Return ``now`` with a command applied, except moves, which take several versions."""
     match command:
         case Freeze(reason):
             return replace(now, frozen=reason)
@@ -181,7 +181,7 @@ def obeyed(now: Assignment, command: Command) -> Assignment:
 
 
 def movable(now: Assignment, command: Move) -> bool:
-    """Return whether a move can begin: the partition is not on its way already."""
+    """Return whether a move can begin: the partition is not moving already."""
     share = now.shares[command.partition]
     return share.phase is Phase.OWNED and share.owner is not None
 

@@ -1,4 +1,4 @@
-"""Whether a worker fits the cluster: it must compute the same from the same, in the same words."""
+"""Compatibility of workers: all members must compute the same, with the same protocol."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ INPUTS_MAX = 1024
 
 
 def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -> str | None:
-    """Return what differs between a candidate and a cluster that runs ``code``; None if it fits.
+    """Return how a candidate differs from a cluster that runs ``code``; None if it fits.
 
-    store: what tells the coordinators' store from others, where it is known.
+    store: the identity of the coordinators' store, if known.
     """
     found = store_differences(candidate.store, store)
     found += code_differences(candidate.code, code) + stage_differences(candidate.code, now)
@@ -28,7 +28,7 @@ def misfit(candidate: Candidate, code: Code, now: Assignment, store: str = "") -
 
 
 def code_differences(theirs: Code, ours: Code) -> list[str]:
-    """Return what differs, each named with both, and who tells what that means."""
+    """Return the differences, each with both values, and where to find their meaning."""
     found = [
         f"its {name} is {one}, the cluster's is {other}"
         for name, one, other in (
@@ -46,7 +46,7 @@ def code_differences(theirs: Code, ours: Code) -> list[str]:
         )
     named = [{f"schema of {name}": one for name, one in code.schemas} for code in (theirs, ours)]
     found += differences(*named)
-    if theirs.ends and ours.ends:  # versions before did not say
+    if theirs.ends and ours.ends:  # absent in earlier versions
         found += differences(dict(theirs.ends), dict(ours.ends))
     return found
 
@@ -56,7 +56,7 @@ def _is_other_code(theirs: Code, ours: Code) -> bool:
 
 
 def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
-    """Return what differs in what is said by name, each named with both."""
+    """Return the differences of named values, each with both values."""
     return [
         f"its {name} is {theirs.get(name, 'absent')}, the cluster's is {ours.get(name, 'absent')}"
         for name in sorted(theirs.keys() | ours.keys())
@@ -65,7 +65,7 @@ def differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]
 
 
 def store_differences(theirs: str, ours: str) -> list[str]:
-    """Return that a worker's store is another one than the coordinators', if it is."""
+    """Return a message if a worker's store is not the coordinators'."""
     if not (theirs and ours) or theirs == ours:
         return []
     return [
@@ -75,12 +75,12 @@ def store_differences(theirs: str, ours: str) -> list[str]:
 
 
 def stages_of(code: Code, partitions: int) -> tuple[Stage, ...]:
-    """Return the stages of a code, those that leave it open with so many partitions."""
+    """Return the stages of a code; those without a number get so many partitions."""
     return tuple(Stage(name, count or partitions) for name, count in code.stages)
 
 
 def stage_differences(code: Code, now: Assignment) -> list[str]:
-    """Return what differs in the stages, which stay what they were in the first version."""
+    """Return differences of stages, which are fixed by the first version."""
     theirs = stages_of(code, now.stages[0].partitions)
     names, counts = {stage.name for stage in theirs}, [stage.partitions for stage in theirs]
     if len(names) < len(theirs) or not 0 < min(counts, default=0) <= sum(counts) <= PARTITIONS_MAX:
@@ -97,10 +97,10 @@ def _shown(stages: tuple[Stage, ...]) -> str:
 
 
 def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
-    """Return why inputs of so many partitions cannot be read.
+    """Return why inputs with so many partitions cannot be read.
 
-    Partition i of an input belongs to i mod P, P those of the first stage. P has to divide the
-    number that an input has and every number that it grows to: then no key ever moves.
+    Partition i of an input belongs to i mod P, with P partitions in the first stage. P has to
+    divide the number that an input has and every number that it grows to: then no key ever moves.
     """
     found = []
     ours = now.stages[0].partitions
@@ -117,7 +117,7 @@ def input_problems(counts: Mapping[str, int], now: Assignment) -> list[str]:
 
 
 def undivided_by(name: str, count: int, ours: int) -> str | None:
-    """Return why ``ours`` partitions cannot share an input of ``count``; None where they can."""
+    """Return why ``ours`` partitions cannot share an input of ``count``; None if they can."""
     if count > 0 and count % ours == 0:
         return None
     fitting = ", ".join(str(ours * times) for times in (1, 2, 3))
@@ -128,9 +128,9 @@ def undivided_by(name: str, count: int, ours: int) -> str | None:
 
 
 def _divisor(count: int, asked: int) -> int:
-    """Return the number of partitions that fits and is nearest to what was asked for.
+    """Return the fitting number of partitions that is nearest to the wanted one.
 
-    Of two the larger one: one that is too small cannot be made larger later.
+    Of two, the larger one: a number that is too small cannot grow later.
     """
     fitting = [n for n in range(1, count + 1) if count % n == 0]
     return min(fitting, key=lambda n: (abs(n - asked), -n), default=1)

@@ -1,4 +1,4 @@
-"""What a coordinator is told. Each may come twice, late, or not at all."""
+"""Events that a coordinator handles. Each may come twice, late, or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A worker asks to join, and asks again every heartbeat until it has joined."""
+    """A worker asks to join, and repeats this every heartbeat until it has joined."""
 
     candidate: Candidate
 
@@ -29,7 +29,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A member is well, and says how."""
+    """A member's heartbeat, with its report."""
 
     who: Who
     report: Report = field(default_factory=Report)
@@ -37,7 +37,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessExited:
-    """A member's process, in its ``start``-th start from 0, has ended; another one begins."""
+    """A member's process, in its ``start``-th start from 0, has ended; it is being restarted."""
 
     who: Who
     slot: int
@@ -53,7 +53,7 @@ class StreamEnded:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A member has stopped in good order, and has nothing any more."""
+    """A member has stopped gracefully, and owns nothing any more."""
 
     who: Who
 
@@ -86,14 +86,14 @@ class ViewsRead:
 
 @dataclass(frozen=True, slots=True)
 class ViewWritten:
-    """The store has taken this replica's view."""
+    """The store has accepted this replica's view."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRead:
-    """The chain was read. assignment: its newest version that can be read, None if there is none.
+    """The chain was read. assignment: its newest readable version, None if there is none.
 
-    newest_number: of its newest version, readable or not; 0 where there is none.
+    newest_number: of its newest version, readable or not; 0 if there is none.
     """
 
     assignment: Assignment | None
@@ -102,12 +102,12 @@ class ChainRead:
 
 @dataclass(frozen=True, slots=True)
 class ProposalEnded:
-    """A proposal is over, won or not, and the chain was read since if it could be."""
+    """A proposal has ended, won or not, and the chain was read afterwards if possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commanded:
-    """Somebody commands; ``request`` is theirs, to be answered."""
+    """An operator's command; ``request`` identifies it in the answer."""
 
     request: str
     command: Command

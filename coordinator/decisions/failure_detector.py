@@ -1,8 +1,8 @@
-"""What one replica has heard: its own view, the views of others, and whether it may trust itself.
+"""The failure detector of one replica: its own view, the views of others, and its trust in itself.
 
-It is memory: a replica that starts has none, and observes for as long as it takes a worker to die
-before it evicts anybody. So does one that was stopped or late, since what was sent to it may wait
-unread.
+It is memory only: a replica that starts has none, and observes for as long as a silent worker takes
+to die before it evicts any. So does a replica that was suspended or late, since messages to it may
+wait unread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Heard:
-    """What was heard of one worker."""
+    """Observations of one worker."""
 
     at_ns: int
     was_heard: bool
@@ -37,7 +37,7 @@ class _Heard:
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """The newest view of another replica, and when it came; None: nobody knows how old it is."""
+    """The newest view of another replica, and when it came; None: its age is unknown."""
 
     view: View
     at_ns: int | None
@@ -56,7 +56,7 @@ class FailureDetector:
         self._limits = limits
         self._guards = guards
         self._observing_since_ns = now_ns
-        self._late_ns = now_ns  # when it was late last, or began
+        self._late_ns = now_ns  # when it was last late, or started
         self._heard: dict[Who, _Heard] = {}
         self._others: dict[str, _Other] = {}
         self._looked_ns: int | None = None
@@ -64,20 +64,20 @@ class FailureDetector:
         self._number = 0
 
     def members_are(self, members: Iterable[Who], now_ns: int) -> None:
-        """Go on with these members; who is new has not been heard yet."""
+        """Set the members; a new one has not been heard yet."""
         before = self._heard
         self._heard = {who: before.get(who) or _Heard(now_ns, was_heard=False) for who in members}
 
     def heard(self, who: Who, now_ns: int) -> None:
-        """Note that a worker has said something."""
+        """Note a message of a worker."""
         if who in self._heard:
             self._heard[who] = _Heard(now_ns, was_heard=True)
 
     def ended(self, who: Who, now_ns: int) -> None:
         """Note that a worker's stream has ended.
 
-        It is dead a while after that, but no later than it would be of its silence alone: a frozen
-        worker's stream ends when somebody finds out.
+        It is dead a while later, but no later than by its silence alone: a frozen worker's stream
+        ends only when a peer notices.
         """
         known = self._heard.get(who)
         if known is not None and not known.has_ended:
@@ -86,20 +86,20 @@ class FailureDetector:
             self._heard[who] = _Heard(at_ns, was_heard=True, has_ended=True)
 
     def late(self, now_ns: int) -> None:
-        """Note that this replica was late: it observes anew."""
+        """Note that this replica was late: its observation starts anew."""
         self._late_ns = now_ns
         if self._guards("observe_anew"):
             self._observing_since_ns = now_ns
 
     def other(self, view: View, now_ns: int) -> None:
-        """Take another replica's view, by message; an old one is nothing new."""
+        """Take another replica's view from a message; an old one is ignored."""
         self._take(view, now_ns)
 
     def found(self, view: View, now_ns: int) -> None:
         """Take another replica's view from the store.
 
-        The first that is found while this replica judges nobody yet may be of one that died before
-        it began: one that lives writes another.
+        The first one found while this replica cannot judge yet may be of a replica that died before
+        it started: a live replica keeps publishing views.
         """
         is_first = view.replica not in self._others and not self.has_observed(now_ns)
         self._take(view, None if is_first else now_ns)
@@ -114,19 +114,19 @@ class FailureDetector:
             del self._others[oldest]
 
     def has_observed(self, now_ns: int) -> bool:
-        """Return whether it has listened for as long as it takes a worker to die."""
+        """Return whether it has observed for as long as a silent worker takes to die."""
         return now_ns - self._observing_since_ns >= self._limits.dead_after_ms * MS
 
     def looked(self, now_ns: int) -> None:
-        """Note that the views in the store were all read."""
+        """Note that all views in the store were read."""
         self._looked_ns = now_ns
 
     def wrote(self, now_ns: int) -> None:
-        """Note that the store has taken a write."""
+        """Note that the store has accepted a write."""
         self._wrote_ns = now_ns
 
     def view(self, now_ns: int) -> View:
-        """Return the own view, with the next number."""
+        """Return its own view, with the next number."""
         self._number += 1
         return View(self.replica, self._number, tuple(sorted(self._sightings(now_ns).items())))
 
@@ -141,14 +141,14 @@ class FailureDetector:
         ]
 
     def verdicts(self, now_ns: int) -> dict[Who, WorkerHealth]:
-        """Return what all fresh views say of each member."""
+        """Return the health of each member, from all fresh views."""
         others = (dict(view.sightings) for view in self.fresh(now_ns))
         return merged(self._sightings(now_ns), others, self._limits)
 
     def doomed(
         self, verdicts: dict[Who, WorkerHealth], now_ns: int, returned: Container[str] = ()
     ) -> list[Who]:
-        """Return who may be evicted now. returned: workers of which a new run asks to join."""
+        """Return the members to be evicted. returned: workers of which a new run asks to join."""
         dead = [who for who, verdict in verdicts.items() if verdict.standing is HealthState.DEAD]
         if not dead or not self._may_judge(now_ns):
             return []
@@ -159,7 +159,7 @@ class FailureDetector:
         return dead
 
     def _outlasts(self, verdict: WorkerHealth, now_ns: int) -> bool:
-        """Return whether it is silent for longer than any trouble of this replica may last."""
+        """Return whether a silence is longer than any trouble of this replica may last."""
         long_ns = self._limits.mass_silence_ms * MS
         is_sound = now_ns - self._late_ns >= long_ns and self._is_recent(self._wrote_ns, now_ns)
         return is_sound and verdict.silent_ns >= long_ns

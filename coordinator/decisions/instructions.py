@@ -1,4 +1,4 @@
-"""What a coordinator wants done. Any may fail, or be done twice."""
+"""Instructions of a coordinator's decisions. Any may fail, or be done twice."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """Add a version to the chain, read the chain, and say that the proposal has ended."""
+    """Add a version to the chain, read the chain, and report the end of the proposal."""
 
     assignment: Assignment
 
 
 @dataclass(frozen=True, slots=True)
 class ReadChain:
-    """Read the chain: somebody knows a newer version."""
+    """Read the chain: a newer version is known elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tell every worker of a version; they obey the chain, not the message."""
+    """Announce a version to every worker; they obey the chain, not the message."""
 
     assignment: Assignment
 
@@ -56,7 +56,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class TriggerCheckpoint:
-    """Tell a worker to store checkpoints; nobody waits for it."""
+    """Tell a worker to store checkpoints, without waiting."""
 
     who: Who
 
@@ -68,14 +68,14 @@ class ReadViews:
 
 @dataclass(frozen=True, slots=True)
 class WriteView:
-    """Put this view into the store, under its replica and number; the ones before may go."""
+    """Put this view into the store, under its replica and number; earlier ones may be deleted."""
 
     view: View
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer a command: it is done as of a version, or refused."""
+    """Answer a command: done as of a version, or refused."""
 
     request: str
     version: int | None

@@ -1,6 +1,6 @@
-"""Those who ask to join: collected, so that they join together, and kept waiting while they flap.
+"""The queue of workers that ask to join: batched, to join together, and delayed if they flap.
 
-Memory of one replica. What it forgets when it is started again, is that somebody has flapped.
+Memory of one replica. A restart loses the history of flapping.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A worker that does not fit, why, since when it has asked, and when last."""
+    """A worker that does not fit: why, since when it has asked, and when last."""
 
     reason: str
     since_ns: int
@@ -53,7 +53,7 @@ class JoinQueue:
         self._refused: dict[str, _Refused] = {}
 
     def refuse(self, candidate: Candidate, reason: str, now_ns: int) -> None:
-        """Forget a candidate that does not fit, but not that it asks."""
+        """Move a candidate that does not fit from the queue to the refused ones."""
         self.gone(candidate.nonce)
         known = self._refused.pop(candidate.id, None)
         if len(self._refused) < self._limits.candidates_max:
@@ -62,7 +62,7 @@ class JoinQueue:
 
     @property
     def refused(self) -> dict[str, tuple[str, float]]:
-        """Those who ask and do not fit, by id: why, and for how many seconds they have asked."""
+        """Refused candidates by id: why, and for how many seconds they have asked."""
         return {
             worker: (one.reason, (one.heard_ns - one.since_ns) / (1000 * MS))
             for worker, one in self._refused.items()
@@ -70,12 +70,12 @@ class JoinQueue:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """Those who wait, first come first."""
+        """The waiting candidates, first come first."""
         return tuple(one.candidate for one in self._waiting.values())
 
     @property
     def ids(self) -> frozenset[str]:
-        """What those who wait are called."""
+        """The ids of waiting candidates."""
         return frozenset(one.candidate.id for one in self._waiting.values())
 
     def asks(self, candidate: Candidate, now_ns: int) -> str | None:
@@ -98,11 +98,11 @@ class JoinQueue:
         return 0 if known is None else now_ns - known.since_ns
 
     def gone(self, nonce: str) -> None:
-        """Forget a candidate: it has joined, was refused or does not ask any more."""
+        """Forget a candidate: it has joined, was refused or no longer asks."""
         self._waiting.pop(nonce, None)
 
     def forget_silent(self, now_ns: int) -> None:
-        """Forget those who do not ask any more."""
+        """Forget candidates that no longer ask."""
         for nonce, one in list(self._waiting.items()):
             if now_ns - one.heard_ns >= self._limits.dead_after_ms * MS:
                 del self._waiting[nonce]
@@ -120,7 +120,7 @@ class JoinQueue:
                 del self._flaps[other]
 
     def wait_ms(self, worker: str, now_ns: int) -> int:
-        """Return for how long a worker has to wait because it flaps; 0 for not at all."""
+        """Return for how long a flapping worker has to wait; 0 for not at all."""
         flaps = self._flaps.get(worker)
         if flaps is None:
             return 0
@@ -128,9 +128,9 @@ class JoinQueue:
         return max(0, -(-(flaps.at_ns - now_ns) // MS) + wait_ms)
 
     def due(self, taken: Collection[str], now_ns: int) -> tuple[Candidate, ...]:
-        """Return who may join now: all that can, once the first of them has waited for long enough.
+        """Return the candidates that may join now, once the first has waited for long enough.
 
-        taken: ids that members have.
+        taken: ids of members.
         """
         able = [
             one

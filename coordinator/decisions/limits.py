@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from ripple.control.assignment.version import PARTITIONS_MAX
 from ripple.core.errors import LimitError
 
-# A process has as many points on the ring, which is made anew with each version.
+# Points of a process on the ring, which is built anew with each version.
 VIRTUAL_NODES_MAX = 4_096
 MS = 1_000_000  # nanoseconds in a millisecond
 
@@ -21,27 +21,23 @@ _MOST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a coordinator goes by; all replicas of a cluster should have the same.
+    """Limits of a coordinator; all replicas of a cluster should have the same.
 
-    suspected_after_ms < dead_after_ms: for how long nobody heard from a worker.
-    ended_after_ms: the same for one whose stream has ended.
-    view_fresh_ms: a replica's view that has not advanced for longer does not count.
-    view_interval_ms: views go to the store so often, while no other replica answers.
-    mass_silence_members: where as many, and more than a third, are silent together, nobody is
-        evicted before mass_silence_ms, but who asks to join anew.
-    loop_late_max_ms: a replica that was later than this begins to observe anew.
-    join_collect_ms: those who ask to join within it join together.
-    version_interval_ms: between two versions that nobody commanded. jitter_ms: before each.
-    moves_per_target, moves_min, moves_percent: of planned moves under way at once; the larger of
-        the last two, the percentage is of all partitions.
-    moves_away_per_target: the same of moves away from who is leaving, which has half a minute; in
-        all they are not limited.
-    move_retry_ms: after a failed move, before the same is tried again.
-    command_wait_ms: a command that could not be done for so long is given up.
-    standbys: how many processes follow each partition all the time, ready to have it: 0 or 1.
-    alert_silent_ms: a member that nobody heard for longer is an alert.
-    rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much longer
-        each time before it may join; who lived as long as the maximum has a clean slate.
+    suspected_after_ms < dead_after_ms: silence of a worker in all fresh views. ended_after_ms: the
+    same for a worker whose stream has ended. view_fresh_ms: a replica's view that has not advanced
+    for longer does not count. view_interval_ms: between writes of views to the store, while no
+    other replica answers. mass_silence_members: if as many, and more than a third, are silent
+    together, none is evicted before mass_silence_ms, except those that ask to join anew.
+    loop_late_max_ms: a replica that was later than this observes anew. join_collect_ms: workers
+    that ask to join within it join together. version_interval_ms: between two versions without a
+    command. jitter_ms: before each. moves_per_target, moves_min, moves_percent: planned moves in
+    progress at once; the larger of the last two, the percentage is of all partitions.
+    moves_away_per_target: the same for moves away from a leaving worker, which has half a minute;
+    their total is not limited. move_retry_ms: after a failed move, before the same is tried again.
+    command_wait_ms: after so long, a command that could not be done is given up. standbys: hot
+    standbys of each partition: 0 or 1. alert_silent_ms: a member that is silent for longer is an
+    alert. rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much
+    longer each time before it may join; a membership as long as the maximum clears its record.
     """
 
     partitions: int = 128
@@ -97,5 +93,5 @@ class Limits:
                 )
 
     def moves_of(self, partitions: int) -> int:
-        """How many planned moves may be under way, of so many partitions."""
+        """Return how many planned moves may be in progress, of so many partitions."""
         return max(self.moves_min, partitions * self.moves_percent // 100)

@@ -1,4 +1,4 @@
-"""The commands that people wait for, until a version says what they ask for."""
+"""Pending commands: wait until a version contains them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class PendingCommands:
     """Commands by request.
 
-    Invariants: each is answered once; none is done after it was answered that it was not, but by
-    a version that was on its way then.
+    Invariants: each is answered once; a command that was answered as not done is not done later,
+    except by a version that was being written then.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -25,18 +25,18 @@ class PendingCommands:
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """What is to be done."""
+        """The commands to be done."""
         return tuple(command for command, _ in self._asked.values())
 
     def add(self, request: str, command: Command, now_ns: int) -> list[Answer]:
-        """Take a command."""
+        """Add a command."""
         if len(self._asked) >= self._limits.commands_max:
             return [Answer(request, None, "too many commands wait (commands_max): try again")]
         self._asked[request] = (command, now_ns)
         return []
 
     def answers(self, now: Assignment) -> list[Answer]:
-        """Answer those that a version has done, or cannot be done."""
+        """Answer the commands that a version has done, or that cannot be done."""
         found = []
         for request, (command, _) in list(self._asked.items()):
             refused = refusal(command, now)
@@ -46,7 +46,7 @@ class PendingCommands:
         return found
 
     def given_up(self, now_ns: int) -> list[Answer]:
-        """Answer those that could not be done for so long that nobody waits for them."""
+        """Answer the commands that could not be done in time."""
         wait_ms = self._limits.command_wait_ms
         why = (
             f"not done within {wait_ms} ms (command_wait_ms): the store does not answer, or moves "
@@ -58,7 +58,7 @@ class PendingCommands:
         return [Answer(request, None, why) for request in late]
 
     def is_answered_by(self, after: Assignment, before: Assignment) -> bool:
-        """Return whether a version does what somebody waits for."""
+        """Return whether a version does what a pending command asks for."""
         return any(
             is_done(command, after) and not is_done(command, before) for command in self.commands
         )

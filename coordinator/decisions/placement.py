@@ -1,16 +1,16 @@
-"""Who owns which partition, as it follows from who owned them and who is there.
+"""Placement: the owner of each partition, from the owners before and the present members.
 
 Every coordinator computes the same from the same version of the assignment, so none has to lead.
 
-Promises, whatever came before:
+Guarantees, whatever came before:
 
 - every partition has an owner among the members, as soon as there is one;
 - pinned partitions are where they are pinned, if that member is there;
 - members own the same number of partitions, or differ by one, as far as pins allow;
-- no placement that keeps the promises above moves fewer partitions.
+- no placement with these guarantees moves fewer partitions.
 
-The ring says where those go that must move, so that a member which left and came back finds most
-of its partitions, and what it has of them on its disk, again.
+The ring chooses the targets of partitions that must move, so that a member which left and came back
+gets most of its partitions again, with the state on its disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coordinator.decisions.ring import VIRTUAL_NODES, Ring, partition_point, poi
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-Owners: TypeAlias = "tuple[str | None, ...]"  # by partition; None where nobody is there to own it
+Owners: TypeAlias = "tuple[str | None, ...]"  # by partition; None without a member
 
 NO_PINS: Mapping[int, str] = MappingProxyType({})
 
@@ -35,10 +35,10 @@ def place(
     pinned: Mapping[int, str] = NO_PINS,
     virtual_nodes: int = VIRTUAL_NODES,
 ) -> Owners:
-    """Return the owner of each partition after ``before``, when these ``members`` are there.
+    """Return the owner of each partition after ``before``, given the present ``members``.
 
-    before: by partition; None, and who is no member any more, own nothing. A partition that is on
-    its way counts for where it goes. pinned: members by partition.
+    before: by partition; None, and former members, own nothing. A moving partition counts for its
+    target. pinned: members by partition.
     """
     ring = ring_of(tuple(sorted(set(members))), virtual_nodes)
     if not ring.members:
@@ -68,9 +68,9 @@ def place(
 
 
 def _quotas(held: dict[str, list[int]], stay: dict[str, int], partitions: int) -> dict[str, int]:
-    """Return how many each member gets; one more goes to those who hold most: they move nothing.
+    """Return how many each member gets; a remainder goes to those that hold most already.
 
-    Who has more by pins than all others would have, gets those and no more.
+    A member with more pins than the others' share gets those and no more.
     """
     quotas = {}
     members = sorted(held, key=lambda member: (-stay[member], member))

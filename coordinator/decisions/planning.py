@@ -1,14 +1,13 @@
-"""The version that follows, from the one before and what is known beside it.
+"""Planning: the next version of the assignment, from the present one and the reported facts.
 
     obey -> members -> mend -> settle -> exchange -> give -> switch -> begin -> stand by
 
-A function of its arguments, so that two coordinators who know the same propose the same; and of
-the present alone: a proposal that lost is made again from whatever won.
+A function of its arguments, so that two coordinators with the same facts propose the same; and of
+the present alone: a proposal that lost is made again from the one that won.
 
-Invariants: what it returns may follow (``ripple.control.assignment.rules``); every partition has an
-owner
-if anybody may have one; who is leaving gets nothing; planned moves under way stay within their
-limits, and what fails in one leaves the owner that was, or falls to whoever may have it now.
+Invariants: the returned version may follow (``ripple.control.assignment.rules``); every partition
+has an owner if any member may have one; a leaving worker gets nothing; planned moves in progress
+stay within their limits, and a failed one leaves the present owner, or falls to an eligible one.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ NAMES_MAX = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a coordinator knows beside the chain, and holds for due.
+    """Facts of a coordinator beside the chain, and its decisions that are due.
 
-    gone: workers that are to be removed, and why. joining: those that may join. starts: how often
+    gone: workers to be removed, and why. joining: candidates that may join. starts: how often
     members' processes were started. live: (partition, since) that its owner has reported to be
-    live. warm: (partition, process) where a follower has caught up. failed: the same, where a move
-    has failed, and why. blocked: where none is to be tried now.
+    live. warm: (partition, process) where a standby has caught up. failed: the same, where a move
+    has failed, and why. blocked: where no move is to be tried now.
     """
 
     gone: Mapping[str, str] = field(default_factory=dict)
@@ -72,13 +71,13 @@ def next_version(
     is_readable: bool = True,
     guards: Guards = all_guards,
 ) -> Assignment | None:
-    """Return the version after ``newest_number``, None where nothing is to change.
+    """Return the version after ``newest_number``, None if nothing is to change.
 
-    before: the newest version that is known. Where that is not ``newest_number``, or others cannot
-    read it any more, not everybody knows what was said last, and everything is given anew.
+    before: the newest known version. If that is not ``newest_number``, or others cannot read it any
+    more, members may know different versions, and everything is assigned anew.
     """
     if before.version == 0:
-        # The first version says what the stages are, for ever, and only a worker knows that.
+        # The first version fixes the stages, which only a worker knows.
         if not facts.joining:
             return None
         first = min(facts.joining, key=lambda one: one.id)
@@ -109,7 +108,7 @@ class _Draft:
         self._guards = guards
 
     def version(self) -> Assignment | None:
-        """Return what has been made, None if it says the same as the version before."""
+        """Return the finished version, None if it equals the one before."""
         shown = self.causes[:CAUSES_MAX]
         if len(self.causes) > CAUSES_MAX:
             shown.append(f"and {len(self.causes) - CAUSES_MAX} more")
@@ -119,7 +118,7 @@ class _Draft:
         return replace(after, cause="; ".join(shown))
 
     def give_anew(self) -> None:
-        """Give everything anew: members are new incarnations, owners own since this version."""
+        """Assign everything anew: members are new incarnations, owners own since this version."""
         version = self.now.version
         if self.before.version:
             why = f"version {version - 1} cannot be read"
@@ -136,7 +135,7 @@ class _Draft:
         ]
 
     def obey(self, commands: Iterable[Command]) -> None:
-        """Obey commands that can be followed, but for moves."""
+        """Apply commands that can be followed, except moves."""
         for command in commands:
             if refusal(command, self.now) is None and not is_done(command, self.now):
                 after = obeyed(self.now, command)
@@ -145,7 +144,7 @@ class _Draft:
                     self.causes.append(str(command))
 
     def change_members(self, facts: Facts) -> None:
-        """Remove who is gone, count processes that were started again, let in who joins."""
+        """Remove members that are gone, count restarted processes, and let candidates join."""
         members = {member.id: member for member in self.now.members}
         for worker in sorted(facts.gone.keys() & members.keys()):
             del members[worker]
@@ -187,9 +186,10 @@ class _Draft:
         self.now = replace(self.now, inputs=tuple(sorted(known.items())))
 
     def mend(self) -> None:
-        """Give what the processes had that are gone, or begin anew, to whoever may have it now.
+        """Reassign the partitions of processes that are gone or restarted (failover).
 
-        Who follows it is next: to move there, or standing by; then the owner before.
+        First choice is the process that follows it: the target of a move, or the standby; then the
+        former owner.
         """
         lost = {
             process
@@ -208,13 +208,13 @@ class _Draft:
                 self.shares[partition] = replace(share, next=following, former=former)
 
     def _give(self, partition: int, owner: str | None) -> None:
-        """Give it to a process, which is following it perhaps."""
+        """Assign a partition to a process, which may be following it."""
         standby = self.shares[partition].standby
         since = 0 if owner is None else self.now.version
         self.shares[partition] = Share(owner, since, standby=standby if standby != owner else None)
 
     def settle(self, facts: Facts) -> None:
-        """End the moves that are complete, and those that have failed."""
+        """Complete the moves that are done, and end those that have failed."""
         done = 0
         for partition, share in enumerate(self.shares):
             if share.phase is Phase.SWITCHING:
@@ -234,7 +234,7 @@ class _Draft:
         self.causes.append(f"the move of partition {partition} has failed: {why}")
 
     def exchange(self, commands: Iterable[Command]) -> None:
-        """Begin the moves that were commanded, with one back where balance asks for it."""
+        """Begin commanded moves, with one back where balance asks for it."""
         for command in commands:
             if not isinstance(command, Move) or refusal(command, self.now) is not None:
                 continue
@@ -257,7 +257,7 @@ class _Draft:
                 self.causes.append(str(command))
 
     def _best_back(self, holder: str, receiver: str, but: int) -> int | None:
-        """Return which partition of a process its receiver prefers most, if one can move."""
+        """Return the movable partition of a process that its receiver prefers most, if any."""
         ring = ring_of(tuple(sorted({holder, receiver})), self._limits.virtual_nodes)
         pinned = {pin.partition for pin in self.now.pins}
         found = [
@@ -269,7 +269,7 @@ class _Draft:
         return min(found)[-1] if found else None
 
     def give(self, facts: Facts) -> None:
-        """Give away what nobody owns; take planned moves on to where all is placed best."""
+        """Assign partitions without an owner; continue planned moves towards the best placement."""
         eligible = self._eligible()
         if not eligible:
             return
@@ -298,7 +298,7 @@ class _Draft:
         self._begin(wanted, facts)
 
     def _switch(self, facts: Facts) -> None:
-        """Let warm followers take over."""
+        """Hand over to standbys that have caught up."""
         switched = 0
         for partition, share in enumerate(self.shares):
             if share.next is not None and (partition, share.next) in facts.warm:
@@ -309,7 +309,7 @@ class _Draft:
             self.causes.append(f"{_counted(switched, 'partition')} handed to the next owners")
 
     def _begin(self, wanted: dict[int, str], facts: Facts) -> None:
-        """Begin moves, first away from who is leaving, as many as may be under way."""
+        """Begin moves, first away from leaving workers, as many as may be in progress."""
         eligible = set(self._eligible())
         begun = 0
         for partition in sorted(
@@ -325,7 +325,7 @@ class _Draft:
             self.causes.append(f"{_counted(begun, 'move')} begun")
 
     def stand_by(self) -> None:
-        """Let somebody follow each partition, as is asked for."""
+        """Assign the configured standbys."""
         members = self._eligible() if self._limits.standbys else ()
         found = standbys(self.shares, members, virtual_nodes=self._limits.virtual_nodes)
         changed = 0
@@ -336,14 +336,14 @@ class _Draft:
             self.causes.append(f"{changed} partitions have new standbys")
 
     def _may_go_to(self, target: str) -> bool:
-        """Return whether one more partition of who is leaving may be on its way to a process."""
+        """Return whether one more partition of a leaving worker may move to a process."""
         if not self._guards("move_limits"):
             return True
         under_way = sum(s.phase is not Phase.OWNED and s.target == target for s in self.shares)
         return under_way < self._limits.moves_away_per_target
 
     def _has_room(self, moves: Mapping[int, str]) -> bool:
-        """Return whether these moves may be under way beside those that are."""
+        """Return whether these moves may be in progress beside the present ones."""
         if not self._guards("move_limits"):
             return True
         targets = [share.target for share in self.shares if share.phase is not Phase.OWNED]
@@ -355,7 +355,7 @@ class _Draft:
         )
 
     def _eligible(self) -> tuple[str, ...]:
-        """Return who may get partitions."""
+        """Return the processes that may get partitions."""
         return tuple(
             process
             for member in self.now.members

@@ -1,4 +1,4 @@
-"""What members have reported of themselves: their processes, and how their moves get on."""
+"""Progress of members: their processes and their moves, as they report them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 CAUGHT_UP_BEHIND = 1
 CAUGHT_UP_TIMES = 2
 
-Moving = tuple[int, str]  # a partition, and the process that it moves to
+Moving = tuple[int, str]  # a partition, and the target of its move
 
 
 class Progress:
-    """The newest report of each member, and what several of them say together.
+    """The newest report of each member, and their merged facts.
 
-    Invariant: nothing of who is no member, and of moves that are not under way, is kept; but for
-    how long a failed move is not tried again.
+    Invariant: it holds members and present moves only; and, for a while, moves that have failed.
     """
 
     def __init__(self, limits: Limits, *, guards: Guards = all_guards) -> None:
@@ -49,7 +48,7 @@ class Progress:
             self._fail(failure, beat.who, now, now_ns)
 
     def exited(self, event: ProcessExited, now: Assignment) -> None:
-        """Take it that a process of a member begins anew."""
+        """Note that a process of a member is being restarted."""
         known = now.by_id[event.who[0]].starts
         if 0 <= event.slot < len(known):
             starts = list(known)
@@ -57,7 +56,7 @@ class Progress:
             self._started(event.who, tuple(starts), now)
 
     def changed(self, before: Assignment, now: Assignment) -> None:
-        """Go on from another version."""
+        """Continue with another version."""
         members = {(member.id, member.incarnation) for member in now.members}
         self.reports = {who: said for who, said in self.reports.items() if who in members}
         self._starts = {who: starts for who, starts in self._starts.items() if who in members}
@@ -68,25 +67,25 @@ class Progress:
                 del self.caught_up[moving]
 
     def retry(self, partition: int) -> None:
-        """Let a partition move again, where that has failed lately."""
+        """Allow a partition to move again after a recent failure."""
         self._failed = {
             moving: why for moving, why in self._failed.items() if moving[0] != partition
         }
 
     def forget_old(self, now_ns: int) -> None:
-        """Let moves be tried again that have failed for long enough."""
+        """Allow moves again that have failed for long enough."""
         for moving, (_, at_ns) in list(self._failed.items()):
             if now_ns - at_ns >= self._limits.move_retry_ms * MS:
                 del self._failed[moving]
 
     @property
     def starts(self) -> dict[str, tuple[int, ...]]:
-        """How often processes were started again, by worker."""
+        """How often processes were restarted, by worker."""
         return {worker: starts for (worker, _), starts in self._starts.items()}
 
     @property
     def inputs(self) -> dict[str, int]:
-        """How many partitions inputs have: the most that anybody has seen."""
+        """Partitions of inputs: the highest number that any member reports."""
         found: dict[str, int] = {}
         for report in self.reports.values():
             for name, count in report.inputs:
@@ -95,7 +94,7 @@ class Progress:
 
     @property
     def warm(self) -> frozenset[Moving]:
-        """The followers that were near enough, often enough in a row."""
+        """The standbys that were near enough, often enough in a row."""
         times = CAUGHT_UP_TIMES if self._guards("caught_up_twice") else 0
         return frozenset(moving for moving, count in self.caught_up.items() if count >= times)
 
@@ -120,13 +119,13 @@ class Progress:
         return share.owner is not None and (worker_of(share.owner), share.since) == (worker, since)
 
     def _started(self, who: Who, starts: tuple[int, ...], now: Assignment) -> None:
-        """Note starts; a report that crossed another, and says fewer, is an old one."""
+        """Note starts; a lower count is from a report that was overtaken."""
         known = self._starts.get(who, now.by_id[who[0]].starts)
         if len(starts) == len(known):
             self._starts[who] = tuple(map(max, known, starts))
 
     def _is_on_its_way(self, moving: Moving, who: Who, now: Assignment) -> Phase | None:
-        """Return in which phase a process of ``who`` is about to get a partition, None in none."""
+        """Return the phase in which a process of ``who`` is to get a partition, None if none."""
         partition, process = moving
         if worker_of(process) != who[0] or not 0 <= partition < len(now.shares):
             return None

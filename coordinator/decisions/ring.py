@@ -1,4 +1,4 @@
-"""A consistent hash ring: each partition prefers the members in an order of its own.
+"""A consistent hash ring: each partition prefers the members in its own order.
 
 Karger et al., Consistent Hashing and Random Trees (STOC 1997), with several points per member
 (virtual nodes). Points are BLAKE2b digests, the same in every process and on every machine.
@@ -20,20 +20,20 @@ POINT_BYTES = 8
 
 
 def point_of(name: str) -> int:
-    """Return where a name stands on the ring, from 0 to 2^64 - 1."""
+    """Return the position of a name on the ring, from 0 to 2^64 - 1."""
     return int.from_bytes(blake2b(name.encode(), digest_size=POINT_BYTES).digest(), "big")
 
 
 @lru_cache(maxsize=1 << 14)
 def partition_point(partition: int) -> int:
-    """Return where a partition stands."""
+    """Return the position of a partition."""
     return point_of(f"partition-{partition}")
 
 
 class Ring:
     """Members on a ring.
 
-    Invariant: the order of members in which they were given changes nothing.
+    Invariant: the order in which members are given does not matter.
     """
 
     def __init__(self, members: Iterable[str], *, virtual_nodes: int = VIRTUAL_NODES) -> None:
@@ -47,7 +47,7 @@ class Ring:
         self._owners = [member for _, member in points]
 
     def walk(self, partition: int) -> Iterator[str]:
-        """Yield every member once, clockwise from where the partition stands."""
+        """Yield every member once, clockwise from the partition's position."""
         start = bisect_left(self._points, partition_point(partition))
         met = set()
         for step in range(len(self._owners)):
@@ -61,5 +61,5 @@ class Ring:
 
 @lru_cache(maxsize=64)
 def ring_of(members: tuple[str, ...], virtual_nodes: int) -> Ring:
-    """Return the ring of these members; those asked for lately are kept."""
+    """Return the ring of these members; recent ones are cached."""
     return Ring(members, virtual_nodes=virtual_nodes)

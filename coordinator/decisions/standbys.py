@@ -1,11 +1,11 @@
-"""Who follows each partition all the time, ready to have it as soon as its owner is gone.
+"""Hot standbys of partitions.
 
-Promises, whatever came before:
+Guarantees, whatever came before:
 
 - a standby is another process than the owner, of another worker wherever there is one;
 - no single change would make the numbers of partitions that processes stand by for more equal;
-- one that may stay stays, but for such a change;
-- what it returns, given to it again, comes back unchanged.
+- a standby that may stay stays, but for such a change;
+- its result, given to it again, comes back unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def standbys(
     shares: Sequence[Share], members: Collection[str], *, virtual_nodes: int = VIRTUAL_NODES
 ) -> tuple[str | None, ...]:
-    """Return the standby of each partition, None where nobody can be one. members: processes."""
+    """Return the standby of each partition, None if no process can be one. members: processes."""
     ring = ring_of(tuple(sorted(set(members))), virtual_nodes)
     able = [_able(share.owner, ring.members) for share in shares]
     found = [
@@ -49,7 +49,7 @@ def standbys(
 
 
 def _able(owner: str | None, members: Collection[str]) -> frozenset[str]:
-    """Return who may stand by for an owner."""
+    """Return the processes that may be standbys for an owner's partitions."""
     if owner is None:
         return frozenset()
     others = frozenset(one for one in members if worker_of(one) != worker_of(owner))

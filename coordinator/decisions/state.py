@@ -1,13 +1,14 @@
-"""What one coordinator decides: events in, instructions out; no clock, no chance, no I/O.
+"""The decisions of one coordinator: events in, instructions out; no clock, no chance, no I/O.
 
     step: take the event -> decide what the next version would be -> propose it when it is due
 
-Its memory is a cache of the chain and of what it has heard, and may be lost at any moment. What is
-to be done is computed from it anew after each event, so nothing is lost with a proposal that lost.
+Its memory is a cache of the chain and of received messages, and may be lost at any moment. Pending
+work is computed from it anew after each event, so a proposal that lost takes nothing with it.
 
-Invariants: it proposes one version at a time, the one after the newest that it knows; versions that
-nobody commanded are an interval apart; it evicts nobody whom a fresh view hears, and nobody before
-it has observed for as long as it takes to die; what a removed incarnation says changes nothing.
+Invariants: it proposes one version at a time, the one after the newest that it knows; versions
+without a command are an interval apart; it evicts no worker that a fresh view hears, and none
+before it has observed for as long as a silent worker takes to die; messages of a removed
+incarnation change nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Coordinator:
         self.replica = replica
         self.limits = limits or Limits()
         self._guards = guards
-        self.store = ""  # what tells it from others, once that is known
+        self.store = ""  # identity of the cluster's store, once known
         self.now: Assignment | None = None
         self.newest_number = 0
         self._is_readable = True
@@ -81,22 +82,22 @@ class Coordinator:
         self._wanted_ns: int | None = None
         self._planned: tuple[tuple[int, bool, Facts], Assignment | None] | None = None
         self._proposed: int | None = None
-        self._failed_ns: int | None = None  # when nothing has come of a proposal
+        self._failed_ns: int | None = None  # when a proposal has failed
         self._ticked_ns = now_ns
         self._answered_ns: int | None = None
         self._wrote_ns: int | None = None
         self._looked_ns: int | None = None
 
     def step(self, event: ev.Event, now_ns: int) -> list[Instruction]:
-        """Take an event; return what is to be done, in order."""
+        """Take an event; return the instructions that follow, in order."""
         done = self._take(event, now_ns)
-        # What heartbeats and views change, the next tick is soon enough for.
+        # Changes by heartbeats and views can wait for the next tick.
         if isinstance(event, _DECISIVE):
             done += self._decide(now_ns)
         return done
 
     def verdicts(self, now_ns: int) -> dict[Who, WorkerHealth]:
-        """Return how each member is seen."""
+        """Return the health of each member."""
         return self.hearing.verdicts(now_ns)
 
     def _take(self, event: ev.Event, now_ns: int) -> list[Instruction]:
@@ -132,7 +133,7 @@ class Coordinator:
                 self.hearing.wrote(now_ns)
 
     def _on_proposal_ended(self, now_ns: int) -> list[Instruction]:
-        """Go on; where nothing has come of a proposal, the store is left alone for a while."""
+        """Continue; after a failed proposal, leave the store alone for a while."""
         is_unread = self._proposed is not None and self.newest_number < self._proposed
         self._proposed = None
         if not is_unread:
@@ -145,7 +146,7 @@ class Coordinator:
         event: ev.Heartbeat | ev.ProcessExited | ev.StreamEnded | ev.Left | ev.Checkpointed,
         now_ns: int,
     ) -> list[Instruction]:
-        """Take what a member says; one that is removed is told so and changes nothing."""
+        """Handle a member's message; a removed one is told so and changes nothing."""
         who, now = event.who, self.now
         if now is None:
             return []
@@ -173,7 +174,7 @@ class Coordinator:
     def _on_chain(
         self, assignment: Assignment | None, newest_number: int, now_ns: int
     ) -> list[Instruction]:
-        """Go on from what the chain says; what was read before something newer, is old."""
+        """Continue with the chain as read; a reading older than a known version is ignored."""
         read = assignment or empty([Stage("main", self.limits.partitions)])
         if self.now is not None and newest_number < self.newest_number:
             return []
@@ -181,7 +182,7 @@ class Coordinator:
         if self.now is not None and newest_number == self.newest_number:
             return [*self.asked.answers(self.now)]
         before = self.now or empty(read.stages)
-        # What could be read once is known, even if it cannot be read any more.
+        # A version that was readable once stays known, even if it cannot be read any more.
         self.now = read if self.now is None or read.version > before.version else before
         self.newest_number = newest_number
         self._version_ns, self._wanted_ns = now_ns, None
@@ -201,7 +202,8 @@ class Coordinator:
                 continue
             is_orderly = who in self._left or before.by_id[who[0]].is_leaving
             lived_ns = now_ns - self._since_ns.pop(who, now_ns)
-            # One that asks again already was started anew: no flap, if it lived for a while.
+            # One that already asks again was restarted: no flap, if its membership lasted for a
+            # while.
             is_anew = who[0] in self.waiting.ids and lived_ns >= self.limits.rejoin_step_ms * MS
             if not (is_orderly or is_anew):
                 self.waiting.evicted(who[0], lived_ns, now_ns)
@@ -233,9 +235,10 @@ class Coordinator:
         return []
 
     def _why_taken(self, candidate: Candidate, now_ns: int) -> str | None:
-        """Return why an id will not be free soon: a member that is well has it.
+        """Return why an id will not be free soon: a healthy member has it.
 
-        Who has gone has it, too, until that is found; so whoever asks has waited for a while.
+        A member that has gone has it too, until that is detected; so a candidate must have waited a
+        while.
         """
         assert self.now is not None
         member = self.now.by_id.get(candidate.id)
@@ -267,7 +270,7 @@ class Coordinator:
             return [Answer(request, None, "the store has not been read yet: try again")]
         if isinstance(command, Move):
             self.progress.retry(command.partition)
-        # What is known may be old: whether it is done, or cannot be, is told from what is read now.
+        # The known version may be old: the command is judged by the next reading.
         return [*self.asked.add(request, command, now_ns), ReadChain()]
 
     def _on_tick(self, now_ns: int) -> list[Instruction]:
@@ -279,8 +282,8 @@ class Coordinator:
         verdicts = self.verdicts(now_ns)
         is_somebody_silent = any(v.standing is not HealthState.ACTIVE for v in verdicts.values())
         done: list[Instruction] = [*self.asked.given_up(now_ns)]
-        # While it judges nobody yet it looks, too: views of those that died before it began are
-        # old then, and vouch for nobody later.
+        # While it cannot judge yet it reads views, too: those of replicas that died before it
+        # started are old by then, and vouch for no worker later.
         looks = is_somebody_silent or not self.hearing.has_observed(now_ns)
         if looks and self._is_due(self._looked_ns, self.limits.heartbeat_interval_ms, now_ns):
             self._looked_ns = now_ns
@@ -300,7 +303,7 @@ class Coordinator:
         return at_ns is None or now_ns - at_ns >= interval_ms * MS
 
     def _decide(self, now_ns: int) -> list[Instruction]:
-        """Propose what is to change, once it is due."""
+        """Propose changes once they are due."""
         if self.now is None or self._proposed is not None:
             return []
         after = self._next_version(self.now, self._facts(now_ns))
@@ -318,7 +321,7 @@ class Coordinator:
         return [Propose(after)]
 
     def _next_version(self, now: Assignment, facts: Facts) -> Assignment | None:
-        """Return the version that follows; while nothing is new, it is the same."""
+        """Return the next version; while nothing is new, it is the same."""
         known = (self.newest_number, self._is_readable, facts)
         if self._planned is None or self._planned[0] != known:
             after = next_version(
@@ -333,7 +336,7 @@ class Coordinator:
         return self._planned[1]
 
     def _facts(self, now_ns: int) -> Facts:
-        """Return what is known and due."""
+        """Return the known facts and due decisions."""
         now = self.now
         assert now is not None
         verdicts = self.verdicts(now_ns)
@@ -355,9 +358,9 @@ class Coordinator:
         )
 
     def _due_ns(self, wanted_ns: int) -> int:
-        """Return when a version may come that nobody commanded.
+        """Return when a version without a command may come.
 
-        Replicas want the same at the same moment; each waits a little, differently each time.
+        Replicas want the same at the same moment; each adds its own jitter.
         """
         if not self._guards("version_interval"):
             return wanted_ns

@@ -1,4 +1,4 @@
-"""What a coordinator knows of the cluster, as a value: for pages, commands and metrics."""
+"""The status of the cluster as one replica knows it: for pages, commands and metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAILING_SHOWN = 8
 class MemberStatus:
     """One member, as all fresh views see it.
 
-    load, 0 to 1, and backpressure are as it said last; None: not yet.
+    load, 0 to 1, and backpressure are as last reported; None: not yet.
     """
 
     id: str
@@ -40,7 +40,7 @@ class MemberStatus:
 
 @dataclass(frozen=True, slots=True)
 class AlertStatus:
-    """What fires: as a worker says of itself, or as a coordinator sees it."""
+    """An alert that fires: reported by a worker, or raised by a coordinator."""
 
     worker: str
     alert: Alert
@@ -48,7 +48,7 @@ class AlertStatus:
 
 @dataclass(frozen=True, slots=True)
 class MoveStatus:
-    """A planned move under way. times_near: how often in a row its follower was near enough."""
+    """A planned move in progress. times_near: how often in a row its standby was near enough."""
 
     partition: int
     source: str
@@ -59,7 +59,7 @@ class MoveStatus:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """Whose a partition is. stage, number: where it is; owner, standby: processes, or nobody."""
+    """A partition and its owner. stage, number: position in the plan; owner, standby: processes."""
 
     stage: str
     number: int
@@ -73,8 +73,8 @@ class Status:
     """The cluster, as one replica knows it.
 
     version, cause: of the newest version of the assignment, and why it came. replicas: the others
-    whose views are fresh. waiting: who asks to join, and why not yet. problems: what somebody
-    should look at. owners: by partition. alerts: what fires, by worker and name.
+    with fresh views. waiting: candidates, and why they wait. problems: for an operator to look at.
+    owners: by partition. alerts: those that fire, by worker and name.
     """
 
     replica: str
@@ -100,7 +100,7 @@ class Status:
 
 
 def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
-    """Return what a coordinator knows; None before it has read the chain."""
+    """Return the status; None before the chain was read."""
     now = coordinator.now
     if now is None:
         return None
@@ -141,7 +141,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
 
 
 def _alerts(coordinator: Coordinator, verdicts: dict[Who, WorkerHealth]) -> tuple[AlertStatus, ...]:
-    """Return what workers say, and what they cannot say themselves: two of the seven rules."""
+    """Return the alerts that workers report, and the two of the seven rules that they cannot."""
     found = [
         AlertStatus(worker, alert)
         for (worker, _), report in coordinator.progress.reports.items()
@@ -229,7 +229,7 @@ def _problems(
 
 
 def _failing(coordinator: Coordinator, now: Assignment) -> list[str]:
-    """Return which partitions their owners try in vain, and why; of many the first few."""
+    """Return the partitions whose owners fail again and again, and why; of many the first few."""
     found = [
         f"partition {failure.partition} has failed at {failure.process}, {FAILED}{failure.reason}"
         for report in coordinator.progress.reports.values()
@@ -243,7 +243,7 @@ def _failing(coordinator: Coordinator, now: Assignment) -> list[str]:
 
 
 def _partition_problems(now: Assignment, asked: int) -> list[str]:
-    """Return what to tell whoever asks for other partitions than there are."""
+    """Return a problem if the configured number of partitions differs from the cluster's."""
     ours = now.stages[0].partitions
     stages = now.members[0].code.stages if now.members else ()
     is_asked = now.version > 0 and stages[:1] == ((now.stages[0].name, 0),)

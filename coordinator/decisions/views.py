@@ -1,13 +1,14 @@
-"""Who is heard: views of replicas, merged.
+"""Views of replicas, merged into the health of each worker.
 
     ACTIVE -> SUSPECTED -> DEAD -> REMOVED
 
-A worker is as silent as the view says that heard it last. One that any view hears is alive: who is
-cut off from one replica only works on. Of another replica silence is evidence only where its view
-is fresh, and it has heard the worker, or observed for as long as it takes to die.
+A worker is as silent as the view that heard it last. One that any view hears is alive: a worker
+that is cut off from one replica only continues. Silence in another replica's view is evidence only
+if the view is fresh, and has heard the worker, or observed for as long as a silent worker takes to
+die.
 
-Invariants: a pure function of its arguments, in any order of views; hearing more makes nobody more
-dead; REMOVED is what the chain says, and final.
+Invariants: a pure function of its arguments, in any order of views; hearing more makes no worker
+more dead; REMOVED is what the chain says, and final.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
 
 
 class HealthState(Enum):
-    """How a coordinator sees a worker."""
+    """Health of a worker, as a coordinator sees it."""
 
     ACTIVE = "active"
     SUSPECTED = "suspected"
@@ -35,8 +36,8 @@ class HealthState(Enum):
     REMOVED = "removed"
 
 
-# DEAD is a verdict, which a version of the assignment carries out. Who is heard before that version
-# is there, is alive; who was removed stays so.
+# DEAD is a verdict, which a version of the assignment carries out. A worker that is heard before
+# that version is there, is alive; a removed one stays so.
 TRANSITIONS: dict[HealthState, frozenset[HealthState]] = {
     HealthState.ACTIVE: frozenset({HealthState.SUSPECTED, HealthState.DEAD, HealthState.REMOVED}),
     HealthState.SUSPECTED: frozenset({HealthState.ACTIVE, HealthState.DEAD, HealthState.REMOVED}),
@@ -47,9 +48,9 @@ TRANSITIONS: dict[HealthState, frozenset[HealthState]] = {
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one view says of one worker.
+    """One view's observation of one worker.
 
-    silent_ns: since it was heard, or since the view began to look. was_heard: which of both.
+    silent_ns: since it was heard, or since the view began to observe. was_heard: which of both.
     has_ended: its stream to this replica has ended, and no other has come.
     """
 
@@ -60,7 +61,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a replica sees; ``number`` counts its views. replica: a nonce of its process."""
+    """The observations of a replica; ``number`` counts them. replica: a nonce of its process."""
 
     replica: str
     number: int
@@ -69,9 +70,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class WorkerHealth:
-    """What all views say of one worker. silent_ns: in the view that heard it last.
+    """Health of one worker over all views. silent_ns: in the view that heard it last.
 
-    is_heard: some view has heard it lately; who was not looked at for long enough may be ACTIVE
+    is_heard: some view has heard it lately; one that was not observed for long enough may be ACTIVE
     without. has_ended: all its streams have ended; silent_ns is about since then.
     """
 
@@ -82,7 +83,7 @@ class WorkerHealth:
 
     @property
     def why(self) -> str:
-        """What is the matter with it, for people."""
+        """The cause of its state, in words."""
         seconds = self.silent_ns // (1000 * MS)
         if self.has_ended:
             return f"its connections have ended, and it has not come back for {seconds} s"
@@ -92,7 +93,7 @@ class WorkerHealth:
 def merged(
     own: Mapping[Who, Observation], others: Iterable[Mapping[Who, Observation]], limits: Limits
 ) -> dict[Who, WorkerHealth]:
-    """Return a verdict on everybody in the own view. others: the fresh views of other replicas."""
+    """Return the health of each worker in the own view. others: fresh views of other replicas."""
     others = list(others)
     return {
         who: _verdict(sighting, [view[who] for view in others if who in view], limits)
@@ -128,9 +129,9 @@ def is_mass_silence(
 ) -> bool:
     """Return whether so many are silent together that the observers are the suspects.
 
-    Whoever is not heard counts, dead or not: silence that begins at once does not end at once.
-    returned: workers of which a new run asks to join. They are heard well, so that the silence of
-    their former run says nothing of the observers.
+    Every silent worker counts, dead or not: silence that begins at once does not end at once.
+    returned: workers of which a new run asks to join. They are heard well, so the silence of their
+    former run says nothing about the observers.
     """
     silent = sum(not one.is_heard and who[0] not in returned for who, one in verdicts.items())
     return silent >= limits.mass_silence_members and 3 * silent > len(verdicts)

@@ -1,1 +1,9 @@
-"""The shell around the decisions: calls, sessions with workers, the store, other replicas."""
+"""The shell around the decisions: calls, sessions with workers, the store, other replicas.
+
+shell                runs the decisions: events in, instructions out
+archive              reads and writes the store
+handlers, sessions   methods of the control channel; conversations with workers
+peers                the other replicas
+cluster_identity     the cluster of the store
+messages, status_messages   messages of operators and replicas, and the status, as bytes
+"""

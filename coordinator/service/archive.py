@@ -1,7 +1,7 @@
-"""What a coordinator keeps in the store: the chain of assignments, which is the truth, and views.
+"""The coordinator's objects in the store: the assignment chain, which is the truth, and views.
 
-Views are objects ``views/<replica>-<number>.view``. A replica that ends in good order removes its
-own; those of others that are gone are removed once they have not advanced for long.
+Views are objects ``views/<replica>-<number>.view``. A replica that ends gracefully removes its own;
+those of other replicas are removed once they have not advanced for long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAME = re.compile(r"views/([A-Za-z0-9_]+)-(\d{16})\.view")
 
 
 class Archive:
-    """The store as one replica uses it. Every method may raise RippleError, as StoreError is."""
+    """The store as one replica uses it. Every method may raise RippleError, like StoreError."""
 
     def __init__(
         self, store: ObjectStore, clock: Clock, replica: str, *, guards: Guards = all_guards
@@ -51,18 +51,18 @@ class Archive:
         return _read(await self._chain.newest())
 
     async def propose(self, version: Assignment) -> bool:
-        """Add a version where it is the next one; return whether it is there, and the newest."""
+        """Add a version if it is the next one; return whether it is there, and the newest."""
         reading = await self._chain.newest()
         if version.version != reading.newest_number + 1:
             return False
         if not await self._chain.propose(reading, version):
             return False
-        with suppress(StoreError):  # what is left over costs room
+        with suppress(StoreError):  # leftovers only take room
             await self._chain.forget(await self._chain.newest())
         return True
 
     async def write_view(self, view: View) -> None:
-        """Put a view into the store; the ones before it go."""
+        """Put a view into the store, and delete earlier ones."""
         name, data = _name_of(view.replica, view.number), view_to_bytes(view)
         if len(data) > VIEW_BYTES_MAX:
             raise LimitError(
@@ -73,13 +73,13 @@ class Archive:
         await self._remove(view.replica, before=name)
 
     async def remove_views(self) -> None:
-        """Remove the own views: nobody sees anything here any more."""
+        """Remove the own views: this replica no longer observes."""
         await self._remove(self._replica)
 
     async def read_views(self) -> tuple[View, ...]:
         """Return the newest views of the other replicas that have not been read yet.
 
-        One that cannot be read is an error until it is old: it may say that somebody is well.
+        One that cannot be read is an error until it is old: it may vouch for a worker.
         """
         numbers: dict[str, int] = {}
         for name in await self._store.list(VIEWS):
@@ -119,7 +119,7 @@ class Archive:
             await self._tidy(replica)
 
     async def _tidy(self, replica: str) -> None:
-        """Remove another's views; what the store does not delete keeps nobody from reading."""
+        """Remove another replica's views; a failed deletion does not prevent reading."""
         with suppress(StoreError):
             await self._remove(replica)
 

@@ -1,4 +1,4 @@
-"""The cluster that a coordinator is one of, as its store says it."""
+"""The cluster that a coordinator belongs to, by its store."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
     from ripple.world.ports import World
 
-PAUSE_S = 5.0  # after the attempts of a store that is tried again, with growing pauses
+PAUSE_S = 5.0  # after the store's own retries, with growing pauses
 
 
 class ClusterIdentity:
-    """Finds the store's cluster, or founds it; nothing is proposed to another one's."""
+    """Finds the store's cluster, or founds it; nothing is proposed to another cluster's store."""
 
     def __init__(self, world: World, name: str, say: Callable[[str], None]) -> None:
-        """Know nothing yet. name: that the cluster should have."""
+        """Read nothing yet. name: that the cluster should have."""
         self._world = world
         self._name = name
         self._say = say
         self._credentials: Credentials | None = None
-        self.mark = ""  # what tells it from others, once the store was read
+        self.mark = ""  # its public identity, once the store was read
 
     def credential(self) -> str:
-        """Return what lets somebody follow outputs, "" before the store was read."""
+        """Return the credential for output subscriptions, "" before the store was read."""
         if self._credentials is None:
             return ""
         return self._credentials.of_reader(self._world.clock.now_ns() // 1_000_000_000)
 
     async def begin(self) -> None:
-        """Wait until the store tells. Raises AssignmentError where its cluster is another one."""
+        """Wait until the store is read. Raises AssignmentError if its cluster is another one."""
         assert self._world.store is not None
         clock = self._world.clock
         store = RetryingStore(self._world.store, clock, self._world.random)

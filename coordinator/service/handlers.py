@@ -1,4 +1,4 @@
-"""What a coordinator does for workers, people and other coordinators: its methods."""
+"""The methods of a coordinator, for workers, operators and other coordinators."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ripple.core.access import Access, Caller
     from ripple.world.control import Conversation
 
-# A worker says something every heartbeat: who is silent for so long is not there any more.
+# A worker sends a message every heartbeat: one that is silent for so long is gone.
 SILENT_S = 60.0
-# What a method takes; a command, what it says.
+# The role that a method takes; a command declares its own.
 _NEEDED = {
     methods.STATUS: Right.READ,
     methods.VIEW: Right.TAKE_PART,
@@ -41,7 +41,7 @@ _NEEDED = {
 
 
 class Handlers:
-    """Answers calls and holds conversations for one coordinator."""
+    """Handles calls and conversations of one coordinator."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Handlers:
         access: Access | None = None,
         credential: Callable[[], str] = lambda: "",
     ) -> None:
-        """Answer whoever ``access`` lets, or everybody. credential: lets one follow outputs."""
+        """Answer the callers that ``access`` admits, or all. credential: for subscriptions."""
         self._shell = shell
         self._access = access
         self._credential = credential
@@ -68,7 +68,7 @@ class Handlers:
         )
 
     def _refusal(self, method: str, caller: Caller, request: bytes) -> str | None:
-        """Return why somebody may not do something."""
+        """Return why a caller may not use a method."""
         assert self._access is not None
         known = self._access.known(caller)
         needed = _NEEDED.get(method) or _needed_by(request)
@@ -102,7 +102,7 @@ class Handlers:
         try:
             await self._listen(talk)
         except TimeoutError:
-            pass  # what ends it is that this returns
+            pass  # the conversation ends when this returns
         finally:
             sending.cancel()
             self._ended(talk)
@@ -142,7 +142,7 @@ class Handlers:
                 pass
 
     def _drain(self, who: words.Who, reason: str) -> None:
-        """Let a member be drained that asks for it, again and again until it is."""
+        """Drain a member that asks for it, again and again until it is drained."""
         now = self._shell.state.now
         if now is None or not now.has(*who) or now.by_id[who[0]].is_leaving:
             return
@@ -161,4 +161,4 @@ def _needed_by(request: bytes) -> Right:
     try:
         return right_of(command_from_bytes(request))
     except RpcError:
-        return Right.OPERATE  # to be told what is wrong with it
+        return Right.OPERATE  # it is told what is wrong with it

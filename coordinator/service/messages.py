@@ -1,4 +1,4 @@
-"""What people and other replicas ask of a coordinator, as bytes, and back."""
+"""Messages of operators and other replicas to a coordinator, as bytes."""
 
 from __future__ import annotations
 
@@ -152,10 +152,10 @@ def _named(value: str) -> str:
 
 
 def done_to_bytes(version: int) -> bytes:
-    """Return as bytes as of which version a command is done."""
+    """Return the version as of which a command is done, as bytes."""
     return bytes(pb.CommandAnswer(version=version).SerializeToString())
 
 
 def done_from_bytes(data: bytes) -> int:
-    """Return as of which version a command is done. Raises RpcError."""
+    """Parse the version as of which a command is done. Raises RpcError."""
     return number(parsed(pb.CommandAnswer, data).version, "version")

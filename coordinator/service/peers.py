@@ -1,4 +1,4 @@
-"""The other replicas: each is asked what it sees, as often as workers say that they are well."""
+"""The other replicas: each is polled for its view, once a heartbeat interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Asker(Protocol):
-    """Who wants to know what others see."""
+    """Receives what other replicas answer."""
 
     replica: str
     limits: Limits
@@ -27,11 +27,11 @@ class Asker(Protocol):
         ...
 
     def known_elsewhere(self, version: int) -> None:
-        """Take it that somebody knows a version."""
+        """Note that a newer version is known elsewhere."""
         ...
 
     def trouble(self, what: str, problem: str | None) -> None:
-        """Take it that something fails, or works."""
+        """Note that a task fails, or works again."""
         ...
 
 
@@ -46,7 +46,7 @@ class Peer:
         self._asker = asker
 
     async def ask(self) -> None:
-        """Ask for ever."""
+        """Poll for ever."""
         limits, name = self._asker.limits, f"coordinator {self._address}"
         while True:
             try:
@@ -58,13 +58,13 @@ class Peer:
                 self._asker.trouble(name, str(error))
             else:
                 self._asker.trouble(name, None)
-                # All of them may be told the same list, or one name for all. Who listened to itself
-                # only would believe that it is not alone.
+                # All replicas may be given the same list, or one name for all. A replica must not
+                # count itself as another one.
                 if answer.view.replica != self._asker.replica:
                     self._asker.tell(ViewHeard(answer.view))
                     self._asker.known_elsewhere(answer.version)
             await self._clock.sleep(limits.heartbeat_interval_ms / 1000)
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         await self._channel.close()

@@ -1,4 +1,4 @@
-"""The conversations with workers: what each is still to be told, and who speaks in which."""
+"""Sessions with workers: pending messages, and the session of each worker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class WorkerSession:
-    """One conversation. nonce, who: as whom the worker has spoken in it last, if at all.
+    """One session. nonce, who: of the worker that last spoke in it, if any.
 
-    Of each kind of word, the newest is kept until it is sent: the bound of what waits.
+    Of each kind of message, the newest is kept until it is sent, which bounds the queue.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -30,22 +30,22 @@ class WorkerSession:
         self._wake = asyncio.Event()
 
     def tell(self, told: Told) -> None:
-        """Let the worker be told something."""
+        """Queue a message."""
         self._waiting[type(told)] = told
         self._wake.set()
 
     def announce(self, version: int) -> None:
-        """Let it be told of a version, unless it was."""
+        """Announce a version, unless it was announced already."""
         if version > self._version:
             self.answer(version)
 
     def answer(self, version: int) -> None:
-        """Let it be told of a version, so that it hears something."""
+        """Answer with a version, so that the worker hears something."""
         self._version = version
         self.tell(Announced(version))
 
     async def send_all(self) -> None:
-        """Send what is to be told until the conversation breaks, which who listens hears too."""
+        """Send queued messages until the conversation breaks."""
         with suppress(ControlError):
             while True:
                 await self._wake.wait()
@@ -56,7 +56,7 @@ class WorkerSession:
 
 
 class WorkerSessions:
-    """All conversations, and in which of them whoever is meant spoke last."""
+    """All sessions, by the worker that last spoke in each."""
 
     def __init__(self) -> None:
         self._all: dict[int, WorkerSession] = {}
@@ -67,11 +67,11 @@ class WorkerSessions:
         return len(self._all)
 
     def begin(self, talk: WorkerSession) -> None:
-        """Take a conversation that has begun."""
+        """Add a session."""
         self._all[id(talk)] = talk
 
     def asks(self, talk: WorkerSession, nonce: str) -> None:
-        """Note that who asks to join under a nonce speaks here."""
+        """Note that the candidate with a nonce speaks here."""
         self._forget_nonce(talk, nonce)
         talk.nonce = nonce
         self._by_nonce[nonce] = talk
@@ -85,7 +85,7 @@ class WorkerSessions:
         self._by_who[who] = talk
 
     def end(self, talk: WorkerSession) -> tuple[str | None, Who | None]:
-        """Forget a conversation; return who can be told nothing any more: a nonce, a member."""
+        """Remove a session; return the nonce and member that cannot be reached any more."""
         self._all.pop(id(talk), None)
         nonce = talk.nonce if self._by_nonce.get(talk.nonce or "") is talk else None
         who = talk.who if talk.who is not None and self._by_who.get(talk.who) is talk else None
@@ -96,17 +96,17 @@ class WorkerSessions:
         return nonce, who
 
     def announce(self, version: int) -> None:
-        """Tell everybody of a version."""
+        """Announce a version to all workers."""
         for talk in self._all.values():
             talk.announce(version)
 
     def tell_candidate(self, nonce: str, told: Told) -> None:
-        """Tell who asks to join under a nonce, if it is there."""
+        """Send to the candidate with a nonce, if it is there."""
         if nonce in self._by_nonce:
             self._by_nonce[nonce].tell(told)
 
     def tell_member(self, who: Who, told: Told) -> None:
-        """Tell a member, if it is there."""
+        """Send to a member, if it is there."""
         if who in self._by_who:
             self._by_who[who].tell(told)
 

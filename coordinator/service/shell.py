@@ -1,9 +1,9 @@
-"""Runs the decisions of one coordinator: events in, and what is decided is done.
+"""Runs the decisions of one coordinator: events in, instructions carried out.
 
     tick, conversations, calls, other replicas, the store -> step -> store, conversations, answers
 
 Nothing here decides. The store is used by one task for the chain and one for each direction of
-views, so that nobody waits behind them; what is wanted meanwhile is wanted once.
+views, so that none delays another; repeated requests are merged.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 TICK_S = 0.25
 END_S = 2.0
-# Who proposes elsewhere tells nobody here: so often is looked, if no replica has said it.
+# Proposals by other replicas are not announced here: the chain is read so often without a hint.
 READ_S = 5.0
-# Two attempts: a third would only be older. Whatever fails is wanted again.
+# Two attempts: a third would only be older. Failed requests are made again.
 STORE = RetrySettings(attempts_max=2, attempt_s=5.0, deadline_s=12.0)
 
 _PROPOSING = "next version"
@@ -48,7 +48,7 @@ _OBJECT_NUMBERS = re.compile(r"\d{9,}")
 
 
 class Shell:
-    """One coordinator. ``say`` is told in lines what people may want to know."""
+    """One coordinator. ``say`` logs lines for people."""
 
     def __init__(
         self,
@@ -74,19 +74,19 @@ class Shell:
         self._answers: dict[str, asyncio.Future[int]] = {}
         self._wanted = _Wanted()
         self._problems: dict[str, str] = {}
-        self._failing: dict[str, str] = {}  # what is done in the store, and why it fails
+        self._failing: dict[str, str] = {}  # operations on the store, and why they fail
         self._version_said = 0
-        self._refused: set[str] = set()  # for what, since the newest version
+        self._refused: set[str] = set()  # refusals since the newest version
 
-    # What comes in.
+    # Incoming.
 
     def tell(self, event: ev.Event) -> None:
-        """Take an event, and do or begin what is decided."""
+        """Take an event, and carry out or begin the instructions."""
         for told in self.state.step(event, self._clock.monotonic_ns()):
             self._do(told)
 
     async def command(self, command: Command) -> int:
-        """Return as of which version a command is done. Raises RefusedError."""
+        """Return the version as of which a command is done. Raises RefusedError."""
         request = self._random.bytes(8).hex()
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._answers[request] = answer
@@ -97,13 +97,13 @@ class Shell:
             del self._answers[request]
 
     def known_elsewhere(self, version: int) -> None:
-        """Take it that somebody knows a version."""
+        """Note that a newer version is known elsewhere."""
         if version > self.state.newest_number:
             self._wanted.read_chain()
 
     @property
     def view(self) -> View:
-        """What this replica sees, for others."""
+        """The own view, for others."""
         return self.state.hearing.view(self._clock.monotonic_ns())
 
     @property
@@ -112,7 +112,7 @@ class Shell:
         return self.state.now is not None
 
     def concern(self, what: str, why: str) -> None:
-        """Let people know what is the matter here, "" for nothing any more."""
+        """Show a problem of this process to people, "" once it is over."""
         if why:
             self._failing[what] = why
         else:
@@ -120,7 +120,7 @@ class Shell:
 
     @property
     def status(self) -> Status | None:
-        """What it knows; None before it has read the chain."""
+        """Its status; None before it has read the chain."""
         status = status_of(self.state, self._clock.monotonic_ns())
         if status is None or not self._failing:
             return status
@@ -142,7 +142,7 @@ class Shell:
                 await peer.close()
 
     async def end(self) -> None:
-        """Leave nothing behind, if the store answers soon; after ``run``."""
+        """Remove its traces, if the store answers soon; after ``run``."""
         with suppress(TimeoutError, RippleError):
             async with asyncio.timeout(END_S):
                 await self._archive.remove_views()
@@ -152,7 +152,7 @@ class Shell:
             self.tell(ev.Ticked())
             await self._clock.sleep(TICK_S)
 
-    # What is decided.
+    # Instructions.
 
     def _do(self, told: ins.Instruction) -> None:
         match told:
@@ -190,22 +190,22 @@ class Shell:
     def _answer(self, request: str, version: int | None, refusal: str | None) -> None:
         waiting = self._answers.get(request)
         if waiting is None or waiting.done():
-            return  # who has asked waits no longer
+            return  # its caller no longer waits
         if version is None:
             waiting.set_exception(RefusedError(refusal or "refused"))
         else:
             waiting.set_result(version)
 
-    # What is done in the store.
+    # Work on the store.
 
     async def _keep_chain(self) -> None:
-        """Read the chain at first, when somebody asks for it, now and then; propose."""
+        """Read the chain at first, on request, and now and then; propose."""
         while True:
             version = self._wanted.take()
             if version is not None:
                 await self._try(_PROPOSING, self._propose(version))
             elif self._failing.pop(_PROPOSING, None):
-                self._problems.pop(_PROPOSING, None)  # nobody wants one any more
+                self._problems.pop(_PROPOSING, None)  # no proposal is wanted any more
             await self._try("store", self._read())
             if version is not None:
                 self.tell(ev.ProposalEnded())
@@ -240,7 +240,7 @@ class Shell:
         self.tell(ev.ViewWritten())
 
     async def _try(self, what: str, doing: Awaitable[None]) -> bool:
-        """Do something that may fail, and is tried again then; return whether it was done."""
+        """Do something that may fail and is then tried again; return whether it was done."""
         try:
             await doing
         except RippleError as error:
@@ -251,12 +251,12 @@ class Shell:
         self.trouble(what, None)
         return True
 
-    # What people are told.
+    # Log.
 
     def trouble(self, what: str, problem: str | None) -> None:
-        """Say it when something begins to fail, fails otherwise, or no longer.
+        """Log when something begins to fail, fails otherwise, or works again.
 
-        The same of another object is not said anew: their names are numbered.
+        The same failure of another object is not logged anew: their names are numbered.
         """
         before = self._problems.pop(what, None)
         if problem is not None:
@@ -267,20 +267,20 @@ class Shell:
             self._say(f"{what}: works again")
 
     def _say_refused(self, reason: str) -> None:
-        """Say it once a version: who is refused asks again and again, and so do others beside."""
+        """Log a refusal once a version: a refused worker asks again and again."""
         if reason not in self._refused and len(self._refused) < self.limits.candidates_max:
             self._refused.add(reason)
             self._say(f"refused: {reason}")
 
     def _say_version(self, version: Assignment) -> None:
-        """Say it once: whoever has read it first may hear of it again."""
+        """Log a version once: it may be announced here again."""
         if version.version > self._version_said:
             self._version_said = version.version
             self._say(f"version {version.version}: {version.cause}")
 
 
 class _Wanted:
-    """What is to be done in the store."""
+    """Requests for work on the store."""
 
     def __init__(self) -> None:
         self._version: Assignment | None = None
@@ -297,13 +297,13 @@ class _Wanted:
         self._chain.set()
 
     def take(self) -> Assignment | None:
-        """Return the version that is to be proposed, if any; whatever is wanted is begun."""
+        """Return the version to be proposed, if any, and mark all requests as begun."""
         version, self._version = self._version, None
         self._chain.clear()
         return version
 
     async def something(self, seconds: float) -> None:
-        """Wait until something is wanted, or for so long."""
+        """Wait until something is requested, or for so long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._chain.wait()

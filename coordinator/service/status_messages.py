@@ -1,4 +1,4 @@
-"""What a coordinator knows, for those who ask how it is, as bytes and back."""
+"""The status of a cluster as bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ripple.control.rpc.reading import RpcError, parsed, texts
 
 
 def status_to_bytes(status: Status, credential: str = "") -> bytes:
-    """Return what a coordinator knows as bytes, and what lets who asks follow outputs."""
+    """Return a status as bytes, with the credential for output subscriptions."""
     message = pb.StatusAnswer(
         replica=status.replica,
         version=status.version,
@@ -83,7 +83,7 @@ def status_to_bytes(status: Status, credential: str = "") -> bytes:
 
 
 def status_from_bytes(data: bytes) -> Status:
-    """Return what a coordinator knows. Raises RpcError."""
+    """Parse a status. Raises RpcError."""
     message = parsed(pb.StatusAnswer, data)
     return Status(
         replica=message.replica,

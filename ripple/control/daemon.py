@@ -1,8 +1,8 @@
-"""A process that works until it is told to end: settings, signals, exit codes.
+"""A daemon: a process that works until it is told to end. Settings, signals, exit codes.
 
-Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work, or not complete what it had;
+Exit codes: 0 ended by SIGTERM; 1 wrong settings, or it could not work, or not complete its work;
 3 a schema does not fit; 130 ended by Ctrl+C. A second signal ends it at once. With
-``--end-with-stdin`` it ends, too, with who has started it.
+``--end-with-stdin`` it also ends together with the process that started it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Settings(Protocol):
-    """What a process runs with."""
+    """The settings of a process."""
 
     @property
     def end_with_stdin(self) -> bool:
-        """Whether to end in good order once nobody holds the other end of standard input."""
+        """Whether to stop gracefully when the other end of standard input is closed."""
 
     @property
     def origins(self) -> Mapping[str, InForce]:
-        """Where each value came from."""
+        """The origin of each value."""
 
     @property
     def text(self) -> str:
-        """What ``--check-config`` prints."""
+        """The output of ``--check-config``."""
 
 
 S = TypeVar("S", bound=Settings)
@@ -58,8 +58,9 @@ S = TypeVar("S", bound=Settings)
 class Daemon(Generic[S]):
     """A kind of process.
 
-    ready: what it does before it has an event loop, such as to load a user's code; returns what
-    runs until the event is set, and ends in good order. flags: of the arguments as given.
+    ready: runs before there is an event loop, for example to load user code; returns the coroutine
+    function that runs until the event is set, and stops gracefully. flags: of the arguments as
+    given.
     """
 
     program: str
@@ -75,11 +76,11 @@ class Daemon(Generic[S]):
             return self._main(given)
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        except OSError as error:  # some of ours are such, too: a lock that is held
+        except OSError as error:  # some are RippleErrors, too: a lock that is held
             named = f"{error.filename}: " if error.filename is not None else ""
             process.write(without_secrets(f"{self.program}: {named}{error.strerror or error}\n"))
             return 1
-        except (RippleError, ModuleNotFoundError) as error:  # of an extra, which says what to do
+        except (RippleError, ModuleNotFoundError) as error:  # of a missing extra: names it
             process.write(without_secrets(f"{self.program}: {error}\n"))
             return EXIT_SCHEMA if isinstance(error, SchemaError) else 1
         finally:
@@ -130,7 +131,7 @@ class Daemon(Generic[S]):
 
 
 def _is_of_nohup(number: signal.Signals) -> bool:
-    """Return whether who has started the process lets it outlast its terminal."""
+    """Return whether the process shall outlast its terminal (nohup)."""
     return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
 
 
@@ -162,5 +163,5 @@ def _file(path: str | None) -> Mapping[str, object]:
 
 
 def is_terminal() -> bool:
-    """Return whether people read what is said."""
+    """Return whether standard error is read by people."""
     return os.isatty(2)

@@ -1,4 +1,4 @@
-"""The event loop of processes that work for long: uvloop's where it is installed."""
+"""The event loop of long-running processes: uvloop's where it is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 try:
     import uvloop
-except ModuleNotFoundError:  # it is not made for every system, and nothing depends on it
+except ModuleNotFoundError:  # not available everywhere, and nothing depends on it
     _new: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 else:
     _new = uvloop.new_event_loop
@@ -19,6 +19,6 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[object, object, T]) -> T:
-    """Run to its end what a process is for, as ``asyncio.run`` does."""
+    """Run a coroutine to its end, like ``asyncio.run``."""
     with asyncio.Runner(loop_factory=_new) as runner:
         return runner.run(work)

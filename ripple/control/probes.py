@@ -1,6 +1,7 @@
-"""Pages for whoever watches a process: HTTP, one request a connection, over the network port.
+"""Pages of a process for probes and scrapers: HTTP over the network port.
 
-Enough of HTTP/1.1 for kubelets, Prometheus and curl, and nothing else: GET and HEAD of a few pages.
+One request a connection. Enough of HTTP/1.1 for kubelets, Prometheus and curl: GET and HEAD of a
+few pages.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown. status: of HTTP."""
+    """A response. status: of HTTP."""
 
     body: str
     status: int = 200
@@ -44,10 +45,10 @@ Shows: TypeAlias = "Callable[[], Page | Awaitable[Page]]"
 
 
 async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]) -> Listener:
-    """Show pages by path at an address. Raises OSError.
+    """Serve pages by path at an address. Raises OSError.
 
-    Who asks too slowly or for too long is hung up on; of more than ``REQUESTS_MAX`` at once, those
-    who have said nothing for longest.
+    Clients that are too slow are disconnected; of more than ``REQUESTS_MAX`` at once, those that
+    have been silent for longest.
     """
 
     async def serve(stream: Stream) -> None:
@@ -59,7 +60,7 @@ async def serve_pages(network: Network, address: str, pages: Mapping[str, Shows]
                     await stream.write(await _answer(head, pages))
                     stream.finish()
         except TimeoutError:
-            pass  # who asks so slowly, or reads so slowly, does not wait for an answer
+            pass  # a client that is too slow gets no answer
 
     return await network.listen(address, serve, bounds=BOUNDS)
 
@@ -71,7 +72,7 @@ async def page_of(
     within_s: float,
     bytes_max: int = ANSWER_BYTES_MAX,
 ) -> bytes:
-    """Return what such a page says. Raises OSError, also where nothing good comes in time."""
+    """Return the body of a page. Raises OSError, also for a bad answer, or none in time."""
     async with asyncio.timeout(within_s):
         stream = await network.connect(address)
         try:
@@ -93,7 +94,7 @@ async def page_of(
 
 
 async def _head(stream: Stream) -> bytes:
-    """Return the head of a request, nothing if none comes."""
+    """Return the head of a request, empty if none comes."""
     head = b""
     while b"\r\n\r\n" not in head and b"\n\n" not in head:
         more = await stream.read(4096)

@@ -1,4 +1,4 @@
-"""What every process of ours has in common: how it begins, what it says meanwhile, how it ends."""
+"""Common to all our processes: standard streams, limits of open files, output, exit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from collections import deque
 from contextlib import suppress
 from typing import NoReturn
 
-# As many as a system lets one process have by default, where it lets it have any number.
+# The usual limit of systems, where the hard limit is infinite.
 FILES_MAX = 1 << 20
-# Of lines that nobody has read yet.
+# Of lines that were not read yet.
 WAITING_BYTES_MAX = 1 << 20
 FLUSH_S = 1.0
 _PIECE_BYTES = 4096
 
 
 def begin() -> None:
-    """Hold the standard streams, and be allowed as many files as the system permits."""
+    """Hold the standard streams, and raise the limit of open files."""
     hold_standard_streams()
     raise_limits()
 
@@ -29,7 +29,7 @@ def hold_standard_streams() -> None:
     """Occupy descriptors 0 to 2 where the caller closed them.
 
     Otherwise the next file to be opened becomes standard input, output or error, of this process or
-    of one that it starts. What is put there fails on use, as a closed stream should.
+    of a child. Such a stream fails on use, as a closed one should.
     """
     for number in range(3):
         try:
@@ -57,7 +57,7 @@ def raise_limits() -> None:
 
 
 def files() -> tuple[int, int] | None:
-    """Return how many files are open and how many may be, None where the system does not tell."""
+    """Return the number of open files and their limit, None where the system does not tell."""
     try:
         import resource  # noqa: PLC0415 - not of every system
 
@@ -67,9 +67,9 @@ def files() -> tuple[int, int] | None:
 
 
 class Lines:
-    """Texts to a descriptor that perhaps nobody reads: they wait, and who writes never does.
+    """Lines to a descriptor that may not be read: they are queued, and the writer never blocks.
 
-    Invariant: at most ``bytes_max`` wait. What is more is left out, and that is said once there is
+    Invariant: at most ``bytes_max`` wait. Further lines are left out, which is noted once there is
     room again.
     """
 
@@ -83,7 +83,7 @@ class Lines:
         self._writer: threading.Thread | None = None
 
     def write(self, text: str) -> None:
-        """Take a text; that nobody can read it is no reason to fail."""
+        """Queue a text; a reader that is gone is no error."""
         data = text.encode(errors="backslashreplace")
         with self._changed:
             if self._bytes + len(data) > self._bytes_max:
@@ -97,7 +97,7 @@ class Lines:
             self._waiting.append(data)
             self._bytes += len(data)
             if self._writer is None:
-                # Of the process: one that is stuck must not hold up its end.
+                # A daemon thread: one that is stuck must not hold up the end of the process.
                 self._writer = threading.Thread(target=self._write, name="lines", daemon=True)
                 self._writer.start()
             self._changed.notify_all()
@@ -124,7 +124,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
     while rest:
         try:
             rest = rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
-        except BlockingIOError:  # another process that has the descriptor has made it so
+        except BlockingIOError:  # another process with the descriptor has made it non-blocking
             select.select((), (descriptor,), ())
 
 
@@ -132,12 +132,12 @@ standard_error = Lines(2)
 
 
 def write(text: str) -> None:
-    """Write to standard error, without waiting for who reads it."""
+    """Write to standard error, without waiting for its reader."""
     standard_error.write(text)
 
 
 def leave(code: int) -> NoReturn:
-    """End the process: threads that a user's code has left behind must not hold it up."""
+    """End the process at once: threads of user code must not hold it up."""
     standard_error.flush()
     with suppress(Exception):
         atexit._run_exitfuncs()

@@ -1,4 +1,4 @@
-"""The settings that all processes of a cluster have, under our names and under the book's."""
+"""Settings that all processes of a cluster share, under our names and Ripple/OCaml's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ripple.world.errors import TlsError
 from ripple.world.tls import Tls
 
 PORT_MAX = 65_535
-# The data ports of a worker's processes, from the first one on: those beside it are the worker's
+# The data ports of a worker's processes, from the first one on: ports between them are the worker's
 # own, and its neighbours'.
 PROCESS_PORTS_APART = 500
 
@@ -39,10 +39,10 @@ def store(help_text: str) -> Setting:
 
 
 def check_store(found: Mapping[str, InForce]) -> None:
-    """Refuse a place where no store can be. Raises SettingsError."""
+    """Reject an invalid store. Raises SettingsError."""
     given = found["store"]
     place = str(given.value)
-    if "@" in place.partition("://")[2].partition("/")[0]:  # not shown: a secret may stand there
+    if "@" in place.partition("://")[2].partition("/")[0]:  # not shown: it may contain a secret
         raise SettingsError(
             f"store (from {given.origin}) holds a user: give s3://bucket/prefix, and credentials "
             "by the AWS chain"
@@ -68,7 +68,7 @@ TLS = (
     ),
 )
 
-# How pages are shown, which kubelets and Prometheus ask for without a certificate.
+# Pages without TLS: kubelets and Prometheus ask for them without a certificate.
 PAGES_WITHOUT_TLS = Setting(
     name="pages_without_tls",
     help="show /health, /ready and /metrics to everybody who gets to host, unencrypted: needed "
@@ -122,7 +122,7 @@ _OF_LOG = {
 
 
 def check_lateness(file: Mapping[str, Any]) -> None:
-    """Refuse a lateness of the cluster: it would change results. Raises SettingsError."""
+    """Reject an allowed lateness in the file: it would change results. Raises SettingsError."""
     held: Any = file
     for part in ("cluster", "defaults", "allowed_lateness_sec"):
         held = held.get(part) if isinstance(held, Mapping) else None
@@ -135,7 +135,7 @@ def check_lateness(file: Mapping[str, Any]) -> None:
 
 
 def check_log(found: Mapping[str, InForce]) -> None:
-    """Refuse a form or a level of the log that there is not. Raises SettingsError."""
+    """Reject an unknown format or level of the log. Raises SettingsError."""
     for name, choices in _OF_LOG.items():
         given = found[name]
         if given.value not in choices:
@@ -146,9 +146,9 @@ def check_log(found: Mapping[str, InForce]) -> None:
 
 @contextmanager
 def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
-    """Name the setting of a port that cannot be had. Raises SettingsError for any OSError.
+    """Name the setting of a port that cannot be used. Raises SettingsError for any OSError.
 
-    But a certificate that does not fit is told as it is: another port would not help.
+    A certificate that does not fit keeps its own error: another port would not help.
     """
     try:
         yield
@@ -164,7 +164,7 @@ def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
 
 
 def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
-    """Take what says whom to believe out of the values. Plain bytes stay on this machine.
+    """Take the TLS settings out of the values. Without TLS, connections stay on this machine.
 
     Raises SettingsError.
     """
@@ -187,28 +187,28 @@ def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
 
 
 def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> FileOfRoles | None:
-    """Return what the file of roles says, None where none is given. Raises SettingsError."""
+    """Return the file of roles, None if none is given. Raises SettingsError."""
     path = values["roles"]
     return FileOfRoles(path, found["roles"].origin) if path else None
 
 
 class FileOfRoles(Access):
-    """Roles as a file has them now. warn: is told of a file that does not fit any more."""
+    """Roles by their file, reread when it changes. warn: called if a changed file is invalid."""
 
     def __init__(self, path: str, origin: str) -> None:
         """Read the file. Raises SettingsError."""
         self._said = Reread(path, lambda path: _roles_in(path, origin))
 
     def known(self, caller: Caller) -> Known:
-        """Return who somebody is now."""
+        """Return the identity of a peer, by the present file."""
         return self._said().known(caller)
 
     def of(self, given: bytes) -> Known:
-        """Return who has a token now."""
+        """Return the identity of a token, by the present file."""
         return self._said().of(given)
 
     def tell(self, warn: Callable[[str], None]) -> None:
-        """Let somebody know of a file that does not fit any more."""
+        """Warn about a changed file that is invalid."""
         self._said.warn = warn
 
 
@@ -231,7 +231,7 @@ def _roles_in(path: str, origin: str) -> Access:
 
 
 def token_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Callable[[], str]:
-    """Return what tells the token that a file holds now, "" where none is named.
+    """Return a function that reads the token from its file, "" if none is configured.
 
     Raises SettingsError.
     """
@@ -250,7 +250,7 @@ def _token_in(path: str, origin: str) -> str:
 
 
 def check_pages(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None:
-    """Refuse pages that would be shown to the network unasked. Raises SettingsError."""
+    """Reject pages on the network without consent. Raises SettingsError."""
     if values["pages_without_tls"] or is_loopback(joined(values["host"], 0)):
         return
     raise SettingsError(
@@ -261,7 +261,7 @@ def check_pages(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None
 
 
 def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:
-    """Refuse ports that are none, or are the same; 0 is any that is free. Raises SettingsError."""
+    """Reject ports that are invalid or used twice; 0 is any free one. Raises SettingsError."""
     taken: dict[Any, str] = {}
     for name in names:
         port, origin = found[name].value, found[name].origin
@@ -273,12 +273,12 @@ def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Read what is separated by commas."""
+    """Parse a comma-separated list."""
     return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[str, ...]:
-    """Read the addresses of other processes, each named once. Raises SettingsError."""
+    """Parse the addresses of other processes, each named once. Raises SettingsError."""
     addresses, origin = listed(str(found[name].value)), found[name].origin
     for address in addresses:
         try:
@@ -293,7 +293,7 @@ def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[st
 
 
 def milliseconds(seconds: Any) -> int:
-    """Read seconds, as the book has them. Raises ValueError."""
+    """Read seconds, as Ripple/OCaml has them. Raises ValueError."""
     if isinstance(seconds, bool):
         raise ValueError("not a number of seconds")
     value = float(seconds) * 1000
@@ -303,14 +303,14 @@ def milliseconds(seconds: Any) -> int:
 
 
 def _bucket(name: Any) -> str:
-    """Read the name of a bucket as the store in it."""
+    """Read the name of a bucket as a store."""
     if not isinstance(name, str) or not name:
         raise ValueError("not the name of a bucket")
     return name if "://" in name else f"s3://{name}"
 
 
 def _store(held: Any) -> str:
-    """Read the book's ``checkpoint_store``: a backend and where it is."""
+    """Read Ripple/OCaml's ``checkpoint_store``: a backend and its location."""
     if not isinstance(held, Mapping):
         raise ValueError("not a table with a backend")
     needed = {"s3": "bucket", "disk": "path", "local": "path"}.get(str(held.get("backend")).lower())

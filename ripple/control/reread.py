@@ -1,4 +1,4 @@
-"""Files that may be replaced while a process runs: read again when they have changed."""
+"""Files that may be replaced while a process runs: reread when they have changed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Reread(Generic[T]):
-    """What a file says now, or said last: what does not fit is told, and changes nothing."""
+    """The content of a file. An invalid change is reported, and the last valid content stays."""
 
     def __init__(self, path: str, read: Callable[[str], T]) -> None:
-        """Read it. read: returns what a file says; raises RippleError, as this does then."""
+        """Read the file. read: parses it; raises RippleError, as this call then does."""
         self.warn: Callable[[str], None] = lambda _: None
         self._path = path
         self._read = read
@@ -25,7 +25,7 @@ class Reread(Generic[T]):
         self._value = read(path)
 
     def __call__(self) -> T:
-        """Return what it says."""
+        """Return the present content."""
         state = _state(self._path)
         if state != self._seen:
             self._seen = state

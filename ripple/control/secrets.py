@@ -1,4 +1,4 @@
-"""What no line of ours may hold: the secrets of the environment, and passwords in addresses."""
+"""Secrets that logs must not show: those of the environment, and passwords in addresses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 HIDDEN = "***"
-LENGTH_MIN = 6  # a shorter one would hide words that mean something
+LENGTH_MIN = 6  # a shorter one would hide ordinary words
 _NAMES = re.compile(
     r"SECRET|PASSWORD|PASSPHRASE|PASSWD|TOKEN|CREDENTIAL|API_?KEY|AUTHORIZATION|HEADERS"
     r"|(ACCOUNT|STORAGE|SAS)_KEY"
 )
-_NO_SECRET = re.compile(r"_(FILE|DIR|PATH)$")  # where one is
+_NO_SECRET = re.compile(r"_(FILE|DIR|PATH)$")  # possible positions
 _IN_ADDRESSES = (
     re.compile(r"(://[^/@\s:]*:)[^/@\s]+(?=@)"),
     re.compile(r"([^/@\s:'\"]+:)[^/@\s:'\"]+(?=@[^/@\s:'\"]+:\d)"),  # of a broker
@@ -29,7 +29,7 @@ _IN_ADDRESSES = (
 
 
 def without_secrets(text: str) -> str:
-    """Return what may be shown of a text, of which users have written a part."""
+    """Return a text, partly written by users, without its secrets."""
     return _of_process()(text)
 
 
@@ -39,7 +39,7 @@ def _of_process() -> Callable[[str], str]:
 
 
 def hider(environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Return what takes the secrets of an environment out of a text."""
+    """Return a function that removes an environment's secrets from texts."""
     values = {
         value
         for name, value in environment.items()

@@ -1,4 +1,4 @@
-"""For how long a process's certificate is still believed."""
+"""Remaining validity of a process's certificate."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ LOOK_S = 60.0
 
 
 class Validity:
-    """Of a certificate in a file, which may be replaced."""
+    """Validity of a certificate in a file, which may be replaced."""
 
     def __init__(self, tls: Tls, now_s: Callable[[], int]) -> None:
-        """Look at the file. Raises TlsError for one that is none."""
+        """Read the file. Raises TlsError for an invalid one."""
         self._now_s = now_s
         self._path = tls.certificate
         self._ends_s = Reread(tls.certificate, _ends_s)
 
     @property
     def left_s(self) -> int:
-        """How many seconds are left, below 0 if it is over."""
+        """Seconds until it expires, below 0 afterwards."""
         return self._ends_s() - self._now_s()
 
     @property
     def concern(self) -> str:
-        """What somebody has to do about it, "" for nothing yet."""
+        """What an operator has to do about it, "" for nothing yet."""
         left_s = self.left_s
         if left_s >= SOON_S:
             return ""
@@ -43,7 +43,7 @@ class Validity:
 
 
 def validity_of(tls: Tls | None, clock: Clock) -> Validity | None:
-    """Return that of a process's certificate, None without one."""
+    """Return the validity of a process's certificate, None without one."""
     return None if tls is None else Validity(tls, lambda: clock.now_ns() // 1_000_000_000)
 
 
@@ -53,7 +53,7 @@ async def watch(
     clock: Clock,
     show: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Say each day that a certificate runs out. show: takes the concern of now, "" for none."""
+    """Log daily that a certificate expires soon. show: takes the present concern, "" for none."""
     said = ""
     while validity is not None:
         concern = validity.concern

@@ -1,7 +1,7 @@
-"""One engine process of a worker: a loop, its partitions, and a pipe to the supervisor.
+"""One engine process of a worker: an event loop, its partitions, and a pipe to the supervisor.
 
-It computes; whatever takes long here makes nobody look dead, for the supervisor is another process.
-It ends when it is told to, or when the supervisor is gone, whose partitions others are given.
+It computes. Slow work here does not delay heartbeats, which another process (the supervisor) sends.
+It ends when it is told to, or when the supervisor is gone, whose partitions then move elsewhere.
 """
 
 from __future__ import annotations
@@ -61,19 +61,20 @@ if TYPE_CHECKING:
     from ripple.core.events import Event
     from ripple.model.pipeline.plan import Plan
 
-# How long a thread that stores a checkpoint may compute while the loop waits for its turn: a tenth
-# of what Python lets it. So the loop turns ten times as soon, and the threads are as fast.
+# Interpreter switch interval: a thread that stores a checkpoint may compute so long while the loop
+# waits. A tenth of Python's default: the loop is scheduled ten times as soon, and threads are as
+# fast.
 SWITCH_S = 0.0005
 
 
 def main(given: list[str]) -> None:
-    """Be a child of the supervisor at the other end of a socket, whose number is given."""
+    """Run as the supervisor's child; the argument is the number of a connected socket."""
     process.begin()
     _heed_no_signal()
     faulthandler.enable()
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
     sys.setswitchinterval(SWITCH_S)
-    # pyarrow loads pandas for its first array, where there is one: a spare has the time for that.
+    # pyarrow loads pandas, if installed, for its first array: a spare process has time for that.
     pa.array([0])
     end = socket.socket(fileno=int(given[0]))
     begin = first_message(end)
@@ -82,23 +83,23 @@ def main(given: list[str]) -> None:
 
 def _heed_no_signal() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the supervisor says when to end
+        signal.signal(number, signal.SIG_IGN)  # the supervisor decides when to end
 
 
 def _work(pipe: Pipe, begin: Mapping[str, Any]) -> int:
     name = str(begin["process"])
     log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(name), process=name)
     try:
-        plan = load_plan(begin["pipeline"])  # before there is a loop: its code may run one
+        plan = load_plan(begin["pipeline"])  # before there is a loop: user code may run one
         _check_same(plan, begin)
     except (RippleError, OSError) as error:
         return event_loop.run(_end_unable(pipe, log, str(error)))
-    _heed_no_signal()  # whatever that code has made of them
+    _heed_no_signal()  # user code may have changed signal handlers
     return event_loop.run(_serve(pipe, begin, plan, log))
 
 
 def _check_same(plan: Plan, begin: Mapping[str, Any]) -> None:
-    """Raise ChangedPlanError where the file is another one than the supervisor has loaded."""
+    """Raise ChangedPlanError if the pipeline file has changed since the supervisor loaded it."""
     code = code_of(plan)
     if [code.plan_hash, code.topology_hash] != begin["code"]:
         raise ChangedPlanError(
@@ -129,7 +130,8 @@ async def _host(
     except (RippleError, OSError, ValueError) as error:
         log.say(f"cannot work: {error}", Level.ERROR)
         return 1
-    # What was loaded stays for as long as the process: to look through it would hold up partitions.
+    # Loaded modules live as long as the process: exclude them from garbage collection, whose passes
+    # would pause partitions.
     gc.collect()
     gc.freeze()
     speaking = asyncio.ensure_future(port.run())
@@ -151,7 +153,7 @@ async def _host(
 
 
 async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
-    """Let others follow what is here; ``must``: partitions of a next stage will."""
+    """Open the output port. must: downstream stages need it, so failure is an error."""
     try:
         await port.open()
     except OSError as error:
@@ -164,7 +166,7 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
 
 
 def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log) -> _Parts:
-    """Return what hosts partitions, what counts and traces, and the way to others."""
+    """Return the runtime, the measures, the tracer and the exchange."""
     name = str(begin["process"])
     settings = Settings(**begin["settings"])
     world = live_world(begin["root"], store=store)
@@ -261,7 +263,7 @@ def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log)
 
 
 class _Parts(NamedTuple):
-    """What a process is made of. is_followed: whether a next stage follows what is here."""
+    """The parts of a process. is_followed: downstream stages subscribe to its partitions."""
 
     runtime: Runtime
     port: ExchangePort
@@ -271,7 +273,7 @@ class _Parts(NamedTuple):
 
 
 class _Load:
-    """How much of a processor this process has used since it was asked last."""
+    """CPU share that this process has used since it was last asked."""
 
     def __init__(self) -> None:
         self._last = (time.monotonic(), time.process_time())

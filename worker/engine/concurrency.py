@@ -1,4 +1,4 @@
-"""Whose turn it is in a process: partitions that get ready give way to those that are live."""
+"""Limits on concurrent work in a process: standbys that catch up yield to live partitions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HAND_OVERS_AT_ONCE = 2  # one computes while the other waits for the disk
 
 
 class ConcurrencyLimit:
-    """The turns of one process.
+    """Semaphores of one process.
 
-    followers: held by one that restores or applies anything; of many that move here together two
-    compute at once, while all of them wait for stores and inputs.
-    hand_overs: held from before the owner before is stopped until the next one goes on, so that a
-    partition's pause is its own, and not that of all that move here.
+    followers: held while a standby restores or applies anything: of many that move here at once,
+    two compute, while all of them may wait for stores and inputs. hand_overs: held from before the
+    previous owner stops until the next one resumes, so that a partition's pause does not grow with
+    the number of partitions that move here.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ConcurrencyLimit:
         self.hand_overs = asyncio.Semaphore(HAND_OVERS_AT_ONCE)
 
     def beside(self, executor: Executor) -> Executor:
-        """Return an executor for followers, each of whose works has its turn."""
+        """Return an executor for standbys, each of whose jobs takes the semaphore."""
         return _InTurn(executor, self.followers)
 
 

@@ -1,4 +1,4 @@
-"""What the partitions of one process have in common."""
+"""What the partitions of one process share."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _untold(_partition: int, _event: Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What the partitions of one process have in common. partitions: of the first stage.
+    """What the partitions of one process share. partitions: number of those of the first stage.
 
-    store: of checkpoints, letters and notes; it should repeat what fails (RetryingStore). tell:
-    takes what happens, and to which partition. exchange: with the partitions of later stages;
-    None where one engine computes all stages. intake: how much is taken in; None for all.
-    tracer: None where nobody follows events. home: of lanes between stages; None where they are
-    logs on the world's disk. turns: of those that get ready.
+    store: of checkpoints, dead letters and hints; it should retry failures (RetryingStore). tell:
+    listener of each partition's events. exchange: with the partitions of downstream stages; None if
+    one engine computes all stages. intake: backpressure; None takes everything in. tracer: None
+    without tracing. home: of repartition topics; None if they are logs on the world's disk. turns:
+    concurrency limits.
     """
 
     world: World

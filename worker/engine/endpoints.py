@@ -1,4 +1,4 @@
-"""What the partitions of a worker read and write: places of the registry, divided among them."""
+"""Inputs and outputs of a worker's partitions: URIs that the registry resolves and divides."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Endpoints(Protocol):
-    """Where a pipeline begins and ends."""
+    """The inputs and outputs of a pipeline."""
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """Return how many partitions each input has, by name; raises InputError and OSError."""
         ...
 
     def inputs(self, part: Part) -> Inputs:
-        """Return what a partition reads, waiting for more at its end. Raises InputError."""
+        """Return a partition's inputs, which wait for more at their ends. Raises InputError."""
         ...
 
     def outputs(
@@ -46,20 +46,20 @@ class Endpoints(Protocol):
         carried: Carried | None = None,
         reads: bool = True,
     ) -> ReadableGroup:
-        """Return what a partition of a stage writes, for its owner of an epoch.
+        """Return the outputs of a stage's partition, for its owner of an epoch.
 
-        stage: None of who divides the source's records anew. carried: lanes that are committed with
-        the outputs. reads: whether the offsets of its cut may be noted as what was read.
+        stage: None for the tasks that repartition the source. carried: repartition topics that are
+        committed together with the outputs. reads: whether offsets of its cut may be noted as read.
         """
         ...
 
     def reached(self, part: Part) -> Look | None:
-        """Return what tells what a partition's outputs have committed; None if nothing does."""
+        """Return a reader of the cut that a partition's outputs have committed, if any."""
         ...
 
 
 class EndpointUris:
-    """Ends in places as people write them."""
+    """Endpoints given as URIs."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class EndpointUris:
         batch_rows: int,
         executor: Executor,
     ) -> None:
-        """Take the place of the input, and that of each output that is wanted.
+        """Take the URIs of the input and of each wanted output.
 
         Raises OutputError for a sink that cannot be sealed, InputError for a source that cannot be
-        read again, and as opening them does where that tells at once.
+        read again, and the errors of opening them where those show at once.
         """
         self._plan = plan
         self._source = source
@@ -91,9 +91,9 @@ class EndpointUris:
 
     @property
     def divides(self) -> bool:
-        """Whether records are divided anew, by what the pipeline and the input say of them.
+        """Return whether the source is repartitioned, by the keys of pipeline and input.
 
-        Raises InputError where both contradict each other.
+        Raises InputError if both contradict each other.
         """
         inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
         found = keyed_by(inputs)
@@ -108,7 +108,7 @@ class EndpointUris:
         return divided_why(self._plan, found) is not None
 
     def inputs(self, part: Part) -> Inputs:
-        """Return what a partition reads."""
+        """Return a partition's inputs."""
         inputs = open_inputs(
             self._source,
             self._plan,
@@ -128,7 +128,7 @@ class EndpointUris:
         carried: Carried | None = None,
         reads: bool = True,
     ) -> ReadableGroup:
-        """Return what a partition of a stage writes."""
+        """Return the outputs of a stage's partition."""
         return group_at(
             {} if stage is None else self._sinks_of(stage),
             self._plan,
@@ -141,7 +141,7 @@ class EndpointUris:
         )
 
     def reached(self, part: Part) -> Look | None:
-        """Return what tells what a partition's outputs have committed; None if nothing does."""
+        """Return a reader of the cut that a partition's outputs have committed, if any."""
         asked = {
             name: reached_at(place, self._plan, name, part)
             for name, place in self._sinks_of(0).items()
@@ -153,8 +153,8 @@ class EndpointUris:
         def look() -> Mapping[str, Commit | None]:
             return {name: ask() for name, ask in known.items()}
 
-        # Brokers may take seconds to answer. Several may look at once: nothing is kept but what
-        # connections are there, which has a lock, and what their one thread has seen.
+        # Brokers may take seconds to answer. Several threads may ask at once: the only shared state
+        # is the connections, which have a lock, and what their one thread has seen.
         return lambda: asyncio.to_thread(look)
 
     def _sinks_of(self, stage: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The sockets of a process's exchange: one connection with each process that it has to do with."""
+"""The exchange port of a process: one connection with each process that it exchanges data with."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 PAUSE_S = 0.1
-PAUSE_MAX_S = 1.0  # most are away because they are started again, which takes a second or two
+PAUSE_MAX_S = 1.0  # most absent peers are restarting, which takes a second or two
 STEADY_S = 1.0
-UNTOLD_S = 3.0  # a process that begins listens when it has loaded all
+UNTOLD_S = 3.0  # a process that starts listens once it has loaded everything
 TOLD_AGAIN_S = 30.0
-WHY_LENGTH_MAX = 300  # of what a stranger makes us say
-FREE_S = 5.0  # for which a port may be another's before that is an error
-LOOK_S = 1.0  # how often it is looked who is wanted, where nobody says that it has changed
+WHY_LENGTH_MAX = 300  # between log entries about unknown peers
+FREE_S = 5.0  # a port may be in use by a process that ends for so long
+LOOK_S = 1.0  # period at which routes are checked if no change was notified
 
 
 class ExchangePort:
     """Connects the partitions of a process with those of others.
 
-    Of two processes the one with the lesser name connects, as long as one of its partitions has to
-    do with one of the other's. ``exchange`` is where partitions are added; ``refresh`` says that
-    others have moved.
+    Of two processes, the one with the lesser name connects, as long as one of its partitions has an
+    edge with one of the other's. Partitions are added to ``exchange``; ``refresh`` notifies that
+    partitions have moved.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class ExchangePort:
     ) -> None:
         """Speak for ``process`` and listen at ``address``; routes, senders: as of Exchange.
 
-        key: returns the cluster's, by which its processes know each other; RippleError where nobody
-        knows it yet. insecure: whether plain bytes may leave the machine. Raises ValueError for an
-        address that is none, or that is not on this machine, without TLS.
+        key: returns the cluster's key, by which its processes authenticate; raises RippleError
+        while it is unknown. insecure: whether plain bytes may leave the machine. Raises ValueError
+        for an invalid address, or a remote one without TLS.
         """
         addresses.check_secured(address, tls, insecure=insecure)
         assert world.network is not None
@@ -84,7 +84,7 @@ class ExchangePort:
 
     @property
     def address(self) -> str:
-        """Where it listens: a port 0 was replaced by the one that was given."""
+        """The address that it listens at, with the actual port in place of 0."""
         assert self._listener is not None, "it does not listen yet"
         return self._listener.address
 
@@ -93,12 +93,12 @@ class ExchangePort:
         self._listener = await self._network.listen(self._listen_at, self._accept, tls=self._tls)
 
     def refresh(self) -> None:
-        """Look again where all partitions are."""
+        """Check again where all partitions are."""
         self.exchange.refresh()
         self._wanted.set()
 
     async def run(self) -> None:
-        """Connect with whom partitions have to do, for ever; when cancelled, say goodbye to all."""
+        """Connect with the partitions' peers, for ever; on cancellation, say goodbye to all."""
         try:
             while True:
                 self._wanted.clear()
@@ -122,7 +122,7 @@ class ExchangePort:
                 self._ways[peer] = asyncio.create_task(self._keep(peer))
 
     async def _keep(self, peer: str) -> None:
-        """Keep a connection with a process."""
+        """Keep a connection with a process open, with back-off."""
         pauses = Pauses(self._clock.monotonic_ns, PAUSE_S, PAUSE_MAX_S, steady_s=STEADY_S)
         untold_ns = self._clock.monotonic_ns() + int(UNTOLD_S * 1e9)
         while True:
@@ -134,12 +134,12 @@ class ExchangePort:
             elif now_ns >= untold_ns:
                 untold_ns = now_ns + int(TOLD_AGAIN_S * 1e9)
                 self._tell(PeerLost(peer, why))
-            # So that not all come back at once to one that was gone.
+            # jitter, so that peers do not all return at once
             share = 0.5 + self._random.below(1024) / 2048
             await self._clock.sleep(pauses.next_s() * share)
 
     async def _connect(self, peer: str, works: Callable[[], None]) -> str | None:
-        """Connect, and speak until that ends; return why nobody could be reached."""
+        """Connect, and run the session to its end; return why there was no connection."""
         address = self.exchange.peers().get(peer)
         if address is None or self.exchange.is_connected(peer):
             return None
@@ -168,9 +168,9 @@ class ExchangePort:
             del self._served[task]
 
     async def _speak(self, stream: Stream, peer: str) -> None:
-        """Carry bytes between a stream and a session until one of them ends, and say why.
+        """Carry bytes between a stream and a session until one of them ends; return why.
 
-        peer: who must be there, "" for anybody.
+        peer: the expected process, "" for any.
         """
         try:
             credentials = await self._known()
@@ -203,7 +203,7 @@ class ExchangePort:
             self._tell_of_stranger(stream.peer, why)
 
     def _tell_of_stranger(self, address: str, why: str) -> None:
-        """Say who was not let in, not more often than every TOLD_AGAIN_S: it may be anybody."""
+        """Log a rejected peer, at most once every TOLD_AGAIN_S: it may be any program."""
         self._strangers += 1
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._untold_ns:
@@ -216,7 +216,7 @@ class ExchangePort:
         self._tell(PeerConnected(peer))
 
     async def _known(self) -> Credentials:
-        """Return what tells who somebody is. Raises RippleError."""
+        """Return the authenticator of peers. Raises RippleError."""
         if self._credentials is None:
             async with asyncio.timeout(CONNECT_S):
                 self._credentials = Credentials(await self._key())
@@ -237,7 +237,7 @@ class ExchangePort:
 
 
 async def become_free(network: Network, clock: Clock, address: str) -> None:
-    """Wait until somebody can listen at an address. Raises OSError where nobody can for too long.
+    """Wait until an address is free. Raises OSError if it stays in use for too long.
 
     Processes of a worker that was killed end a moment later.
     """

@@ -1,4 +1,4 @@
-"""How many files the partitions of a process keep open, by what they read and write."""
+"""Number of files that the partitions of a process keep open, by their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ripple.control.assignment import Assignment
     from ripple.model.pipeline.plan import Plan
 
-# A reader has a segment, a writer a segment and its lock.
+# A reader opens a segment, a writer a segment and its lock.
 READER, WRITER = 1, 2
-# Of the process itself: libraries, its log, connections to others, what is opened for a moment.
+# The process itself: libraries, its log, connections, files opened for a moment.
 RESERVE = 100
 
 
 def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int:
-    """Return how many files a process needs at most for the partitions that it has.
+    """Return how many files a process needs at most for its partitions.
 
     inputs: how many partitions the source has.
     """
@@ -50,17 +50,17 @@ def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int
 
 
 class Watcher:
-    """Says it when a process is given more partitions than it may have files for."""
+    """Warns when a process has more partitions than its limit of open files allows."""
 
     def __init__(
         self, files: Callable[[], tuple[int, int] | None], say: Callable[[str], None]
     ) -> None:
-        """Take what tells how many files are open and may be; None where nobody knows."""
+        """Take a callback that returns open files and their limit; None if unknown."""
         self._files, self._say = files, say
         self._said = 0
 
     def given(self, need: int) -> None:
-        """Compare what partitions need with what there may be; say what is new."""
+        """Compare the partitions' need with the limit; warn when that is new."""
         found = self._files()
         if found is None or need + RESERVE <= found[1] or need <= self._said:
             return

@@ -1,4 +1,4 @@
-"""What hosts each partition of an assignment: what it reads, writes, follows and sends."""
+"""Chooses and builds the runner of each partition: its inputs, outputs, and edges."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 def hosted_of(site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
-    """Return what hosts a partition of the assignment."""
+    """Return the runner of a partition of the assignment."""
     return _Hosting(site, assignment).of(partition)
 
 
 class _Hosting:
-    """What hosts the partitions of an assignment."""
+    """Builds the runners of an assignment."""
 
     def __init__(self, site: TaskContext, assignment: Assignment) -> None:
         self._site, self._assignment = site, assignment
@@ -92,7 +92,7 @@ class _Hosting:
         )
 
     def _lanes_of_records(self, part: Part) -> tuple[LaneTopic, dict[int, int]]:
-        """Return the topic, and which of its lanes are those of a partition's targets."""
+        """Return the repartition topic, and the lanes that lead to a partition's targets."""
         site, receivers = self._site, self._counts[FIRST]
         names = self._input_names()
         lanes = lanes_of_records(site.plan, len(names), receivers)
@@ -110,7 +110,7 @@ class _Hosting:
         outputs: CommitGroup,
         needed: Callable[[int], Awaitable[Cut | None]],
     ) -> Lanes:
-        """Return the lanes of a sender. needed: from which cut on a target may read again."""
+        """Return a sender's outgoing lanes. needed: the cut from which a target may read again."""
         site = self._site
         if site.home is not None:
             return CarriedLanes(lanes.schema, numbers, outputs, site.world.guards)
@@ -129,7 +129,7 @@ class _Hosting:
         lanes: Sequence[int],
         needed: Callable[[], Awaitable[Mapping[int, Cut]]],
     ) -> LaneReading:
-        """Return what reads lanes. needed: from which cut on each may be read again."""
+        """Return the reader of lanes. needed: the cut from which each may be read again."""
         world, home = self._site.world, self._site.home
         if home is None:
             return LogReading(partial(topic.open, world.disk), lanes, world.executor)
@@ -159,11 +159,11 @@ class _Hosting:
 
     def _first_outputs(self, part: Part, epoch: int, *, is_logged: bool) -> CommitGroup:
         carried = self._carried(*self._lanes_of_changes(part.number)) if is_logged else None
-        reads = not self._divides or self._site.home is None  # else who divides has noted them
+        reads = not self._divides or self._site.home is None  # else they are noted already
         return self._site.ends.outputs(part, epoch, carried=carried, reads=reads)
 
     def _division(self) -> Division | None:
-        """Return how the input is divided, if it says so."""
+        """Return the partitioner of the input, if it declares one."""
         whole = self._site.ends.inputs(Part(0, 1))
         key = keyed_by(whole)
         if not key:
@@ -198,7 +198,7 @@ class _Hosting:
         return self._sent(*self._lanes_of_changes(number), outputs, needed)
 
     async def _needed(self, stage: str, number: int) -> Cut | None:
-        """Return the cut of the oldest checkpoint that a partition may go on from."""
+        """Return the cut of the oldest checkpoint that a partition may resume from."""
         site = self._site
         partition = self._assignment.partition_of(stage, number)
         listed = await Checkpoints(site.store, site.plan.name, partition).list()
@@ -243,8 +243,9 @@ class _Hosting:
 
 
 def judged(plan: Plan) -> Plan:
-    """Return the plan for records that were judged by who divides them.
+    """Return the plan for records that the repartitioning tasks have already checked.
 
-    Whoever has a part of an input is behind its watermark: what is too far ahead of that is not.
+    A downstream task sees only part of an input and so lags its watermark: an event far ahead of
+    that part is not ahead of the input.
     """
     return replace(plan, source=replace(plan.source, reject_future_ns=None))

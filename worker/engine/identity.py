@@ -1,4 +1,4 @@
-"""What a worker says of its code and its addresses when it asks to join."""
+"""A worker's code and addresses, as it reports them when it joins."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ PROTOCOL = 1
 
 
 def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], ...] = ()) -> Code:
-    """Return what workers of one cluster must agree on.
+    """Return the code and settings that all workers of a cluster must share.
 
-    divides: whether the source's records are divided anew. ends: see ``ends_of``.
+    divides: whether the source is repartitioned. ends: see ``ends_of``.
 
-    The plan hash is of the plan as people read it, and of the keys under which state is found.
+    The plan hash covers the plan as ``ripple plan`` shows it, and the keys under which state is
+    found.
     """
     text = "\n".join([plan.describe(), *plan.node_keys])
     schemas = [(plan.source.name, fingerprint(plan.source.schema))]
@@ -58,10 +59,10 @@ def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], .
 def ends_of(
     source: str, sinks: Mapping[str, str], lanes: str, batch_rows: int
 ) -> tuple[tuple[str, str], ...]:
-    """Return what tells places from others, by name, and settings that all workers have alike.
+    """Return identifiers of source, outputs and lanes by name, and settings that all workers share.
 
-    lanes: where stages hand records to each other, "" for nowhere. Raises InputError, OutputError
-    and ConnectorError.
+    lanes: where repartition topics are, "" for nowhere. Raises InputError, OutputError and
+    ConnectorError.
     """
     found = {"source": identity_of(source, "continued_source"), "batch_rows": str(batch_rows)}
     found |= {f"output {name}": identity_of(at, "continued_sink") for name, at in sinks.items()}
@@ -72,10 +73,10 @@ def ends_of(
 
 
 async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
-    """Raise ChangedPlanError where partitions would refuse their checkpoints.
+    """Raise ChangedPlanError if partitions would reject their checkpoints.
 
-    One is asked for all, by its manifest: each decides for itself once more, when it begins. Where
-    nobody can read that, it alone says so then, and keeps no worker from the others.
+    The manifest of one partition is checked for all; each partition checks its own again when it
+    starts. A manifest that cannot be read keeps no worker out: only its partition fails.
     """
     listed: tuple[Checkpoint, ...] = ()
     with suppress(DamagedError):
@@ -88,7 +89,7 @@ async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
 
 
 def about(plan: Plan) -> dict[str, Any]:
-    """Return what people may ask of a plan, as values of JSON: its schemas, and its edges."""
+    """Return a plan's schemas and edges as JSON values, for queries by people."""
     schemas = [plan.source.schema]
     schemas += [schema_of_output(plan, output) for output in plan.outputs]
     return {
@@ -130,8 +131,8 @@ def delta_addresses(
 ) -> dict[str, str]:
     """Return the data port of each process, by purpose.
 
-    others: further ports of the worker, by setting. Raises SettingsError where one is none, or is
-    one of those.
+    others: further ports of the worker, by setting. Raises SettingsError for a port that is out of
+    range or used twice.
     """
     last = port + PROCESS_PORTS_APART * (processes - 1)
     if not 0 < port <= last <= PORT_MAX:

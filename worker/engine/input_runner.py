@@ -1,4 +1,4 @@
-"""A partition that reads inputs in this process: its lives, one after the other."""
+"""Runs a partition that reads inputs: its tasks, one after the other."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunnerSpec:
-    """What a partition that reads inputs has to do.
+    """What an input runner runs.
 
-    number: in its stage. plan: what it computes. inputs: what it reads. outputs: what it writes,
-    for the owner of an epoch. engine: what computes it; staged: the first stage alone. reached:
-    what asks what the outputs have committed; None where nobody can get ready to own it before the
-    owner has gone. lanes: through which the next stage reads what it has, given the group that it
-    writes; None where none does.
-    shows: outputs that those outside may follow. division: tells how the input is divided, where
-    that is known.
+    number: partition in its stage. plan: to compute. inputs: to read. outputs: to write, for the
+    owner of an epoch. engine: factory; staged: the first stage alone. reached: reads the cut that
+    the outputs have committed; None if a standby cannot catch up before the owner has gone. lanes:
+    through which the next stage reads the results, given the commit group; None without. shows:
+    outputs that external clients may subscribe to. division: partitioner of the input, if known.
     """
 
     number: int
@@ -59,9 +57,9 @@ class RunnerSpec:
 
 
 class InputRunner(Runner):
-    """Partition ``partition`` of the assignment, which reads the source or what divides it.
+    """Runs partition ``partition`` of the assignment, which reads the source or its lanes.
 
-    What it follows goes on until a life is about to open the outputs.
+    Its standby state keeps following until a task is about to open the outputs.
     """
 
     def __init__(self, site: TaskContext, partition: int, duty: RunnerSpec) -> None:
@@ -74,7 +72,7 @@ class InputRunner(Runner):
         self._warm: Standby | None = None
         self._left: StandbyState | None = None
         self._is_cold = False
-        self._is_taking_over = False  # and holds one of the process's hand-overs
+        self._is_taking_over = False  # and holds one of the process's hand-over permits
 
     @property
     def _behind(self) -> int | None:
@@ -83,22 +81,22 @@ class InputRunner(Runner):
         return self._warm.behind
 
     def follow(self) -> None:
-        """Get ready: with the state at what the outputs have committed, where they tell that."""
+        """Become a standby, with the state at the cut that the outputs have committed."""
         self._is_following = True
         self._following.begin(self._follow)
 
     def leave(self) -> None:
-        """End in good order."""
+        """Stop gracefully."""
         self._following.cancel()
         super().leave()
 
     def drop(self) -> None:
-        """End before the next effect."""
+        """Stop before the next effect."""
         self._following.cancel()
         super().drop()
 
     async def ended(self) -> None:
-        """Wait until nothing is done any more."""
+        """Wait until it has stopped."""
         await self._following.ended()
         await super().ended()
 
@@ -109,7 +107,7 @@ class InputRunner(Runner):
             self._inputs.wake()
 
     async def _follow(self) -> None:
-        """Follow until told to own; what fails is told, and the owner goes on."""
+        """Follow until told to own; failures are reported, and the owner continues."""
         clock, pauses = self._site.world.clock, self._new_pauses()
         while self._is_following:
             pauses.begin()
@@ -117,7 +115,7 @@ class InputRunner(Runner):
             try:
                 reached = None if self._duty.reached is None else self._duty.reached()
                 if reached is None:
-                    self._is_cold = True  # whoever owns it restores
+                    self._is_cold = True  # its next owner restores
                     return
                 executor = self._site.turns.beside(self._site.world.executor)
                 self._warm = Standby(
@@ -137,13 +135,13 @@ class InputRunner(Runner):
                 self._warm = None
                 self._failed(error, 0)
                 if not self._is_following:
-                    self._failure = None  # the life that begins now is another try
+                    self._failure = None  # the task that starts now is another attempt
             await clock.sleep(pauses.next_s() if self._is_following else 0)
 
     async def _ready(self, *, is_handed_over: bool) -> StandbyState | None:
-        """Return what was followed, as far as that has come by now, or what a life has left.
+        """Return the standby's state, caught up so far, or the state that the last task retained.
 
-        Its owner goes on until this returns: what can be waited for is waited for here.
+        The previous owner continues until this returns: slow waits happen here.
         """
         if is_handed_over:
             await self._site.turns.hand_overs.acquire()
@@ -247,7 +245,7 @@ class InputRunner(Runner):
 
 
 def _held_by(life: ActiveTask | None) -> dict[str, int]:
-    """Return what a life holds of its process's queues."""
+    """Return what a task holds of its process's queues."""
     live = None if life is None else life.live
     if live is None:
         return {}

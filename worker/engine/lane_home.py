@@ -1,4 +1,4 @@
-"""Where lanes between stages are: topics of Kafka, or logs in a folder that all workers have."""
+"""Location of repartition topics: Kafka, or logs in a folder that all workers share."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def lane_home(said: str, places: Iterable[str]) -> LaneHome | None:
-    """Return where lanes are, None where that is a folder.
+    """Return the home of repartition topics, None if that is a folder.
 
-    said: a folder or ``kafka:BROKERS``; "" is where the first of the places is that can have them.
+    said: a folder or ``kafka:BROKERS``; "" takes the first of the URIs whose system can hold them.
     Raises InputError, SettingsError and ConnectorError.
     """
     if not said:

@@ -1,4 +1,4 @@
-"""Where partitions are, as the newest version of the assignment has it."""
+"""Location of each partition, by the newest version of the assignment."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DIVIDING = "repartition"
 
 
 class Routes:
-    """Answers what an exchange asks; before the first version nobody is anywhere."""
+    """Routes for an exchange; empty before the first version."""
 
     def __init__(self) -> None:
         self._assignment: Assignment | None = None
 
     def update(self, assignment: Assignment) -> None:
-        """Answer by this version from now on."""
+        """Use this version from now on."""
         self._assignment = assignment
 
     def partitions(self, stage: int) -> int:
@@ -30,7 +30,7 @@ class Routes:
         return 0 if now is None else _stage(now, stage).partitions
 
     def route(self, stage: int, number: int) -> Route | None:
-        """Return where a partition of a stage is; None while nobody has it."""
+        """Return the location of a stage's partition; None while it has no owner."""
         now = self._assignment
         if now is None:
             return None
@@ -43,5 +43,5 @@ class Routes:
 
 
 def _stage(now: Assignment, stage: int) -> Stage:
-    """Return a plan's stage as the assignment has it: one that divides records is before."""
+    """Return a plan's stage as the assignment numbers it: a repartitioning stage comes first."""
     return now.stages[stage + (now.stages[0].name == DIVIDING)]

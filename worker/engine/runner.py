@@ -1,4 +1,4 @@
-"""What partitions of all stages have in common in a process: lives, one after the other."""
+"""Base of the runners of one partition: tasks, one after the other."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 PARK_S = 30.0
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
-# Whoever was live for so long fails anew, and not again.
+# After so long live, a failure counts as a first one.
 STEADY_S = 5.0
 
 
 class Runner(ABC):
-    """One partition in this process; see Hosted.
+    """Runs one partition in this process; see TaskHandle.
 
-    Each try to own it has an epoch of its own, for nobody knows what became of a claim that failed.
-    Who gives way has no further try. What its last life has left is kept for a while: should the
-    next owner fail, that is gone on with.
+    Each attempt to own it has its own epoch, since the outcome of a failed claim is unknown. A
+    runner that has yielded makes no further attempt. The state of its last task is retained for a
+    while: if the next owner fails, this process resumes from it.
     """
 
     def __init__(self, clock: Clock, partition: int, tell: Tell) -> None:
-        """Do nothing yet. partition: of the assignment. tell: takes what happens to it."""
+        """Do nothing yet. partition: of the assignment. tell: listener of its events."""
         self._clock = clock
         self._partition = partition
         self._tell = tell
         self._doing = BackgroundJob()
-        self._report: Report | None = None  # of the life that goes on
+        self._report: Report | None = None  # of the running task
         self._is_following = self._is_leaving = False
         self._is_giving_way = self._is_resuming = False
-        self._failure: str | None = None  # of the last try, to own it or to follow
+        self._failure: str | None = None  # of the last attempt to own or to follow it
         self._pauses = self._new_pauses()
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
         self._is_spent = False
-        self._has_noted = False  # in flight, by a try since it was owned
+        self._has_noted = False  # in flight: epochs tried since it was owned
 
     @property
     def standing(self) -> TaskHealth:
-        """How it stands now."""
+        """Its present health."""
         report = self._report
         is_live = report is not None and report.restored is not None and not self._is_leaving
         behind = self._behind if self._is_following else None
@@ -65,7 +65,7 @@ class Runner(ABC):
         )
 
     def own(self, since: int, *, is_handed_over: bool = False) -> None:
-        """Own it since a version, with what was followed, or is left of when it was owned."""
+        """Own it since a version, from the standby's state or a retained one."""
         self._is_following = False
         self._failure = None
         if self._is_giving_way:
@@ -77,13 +77,13 @@ class Runner(ABC):
         self._doing.begin(lambda: self._own(since, is_handed_over=is_handed_over))
 
     def give_way(self) -> None:
-        """Go on until the next owner has it; who is not live has nothing to go on with."""
+        """Continue until the next owner has it; ends at once if it is not live."""
         self._is_following, self._is_giving_way = False, True
         if self._is_resuming or not self.standing.is_live:
             self._doing.cancel()
 
     def leave(self) -> None:
-        """End in good order; what is not live has nothing to complete."""
+        """Stop gracefully; a task that is not live has nothing to complete."""
         is_live, self._is_following, self._is_leaving = self.standing.is_live, False, True
         if is_live:
             self._wake_life()
@@ -91,21 +91,21 @@ class Runner(ABC):
             self._doing.cancel()
 
     def drop(self) -> None:
-        """End before the next effect."""
+        """Stop before the next effect."""
         self._is_following, self._is_leaving = False, True
         self._doing.cancel()
 
     async def ended(self) -> None:
-        """Wait until nothing is done any more."""
+        """Wait until it has stopped."""
         await self._doing.ended()
 
     @property
     def _is_to_stop(self) -> bool:
-        """Whether the present life is to end in good order."""
+        """Whether the present task shall stop gracefully."""
         return self._is_leaving or self._is_resuming
 
     async def _own(self, since: int, *, is_handed_over: bool) -> None:
-        """Live again and again, until told to end, or until another owner has it."""
+        """Run tasks, one after the other, until told to stop or until another owner has it."""
         self._is_giving_way = self._is_resuming = self._is_spent = False
         self._has_noted = False
         self._pauses, attempt = self._new_pauses(), 0
@@ -116,11 +116,11 @@ class Runner(ABC):
                 await self._live(self._epoch, is_handed_over=is_handed_over and not attempt)
             except Exception as error:
                 if self._is_leaving:
-                    return  # whoever has it now was faster
+                    return  # the next owner was faster
                 if not self._is_giving_way:
                     self._failed(error, self._epoch or 0)
                 if isinstance(error, FencedError) and error.epoch is not None:
-                    # Who is there and was not assigned: tries below its epoch are in vain.
+                    # An owner outside the assignment exists: attempts below its epoch are in vain.
                     taken = error.epoch - epoch_of(since, 0)
                     attempt = max(attempt, taken) if taken < ATTEMPTS_MAX - 1 else attempt
             if self._is_giving_way:
@@ -128,7 +128,7 @@ class Runner(ABC):
             await self._clock.sleep(0 if self._is_leaving else self._pauses.next_s())
             attempt += 1
             if attempt == ATTEMPTS_MAX and not (self._is_leaving or self._is_giving_way):
-                self._is_spent = True  # a version that gives it anew has further ones
+                self._is_spent = True  # a version that assigns it again brings further epochs
                 return
         if not self._is_to_stop:
             await self._clock.sleep(PARK_S)
@@ -138,14 +138,14 @@ class Runner(ABC):
         return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
 
     def _forget(self) -> None:  # noqa: B027 - not everybody leaves something
-        """Forget what the last life has left."""
+        """Discard the state of the last task."""
 
     def _failed(self, error: Exception, epoch: int) -> None:
         self._failure = f"{type(error).__name__}: {error}"
         self._tell(PartitionFailed(self._partition, epoch, error))
 
     def _told(self, event: Event) -> None:
-        """Take what happens in a life, and tell it."""
+        """Handle an event of a task, and pass it on."""
         if isinstance(event, Stored):
             self._stored += 1
         if isinstance(event, Restored):
@@ -153,7 +153,7 @@ class Runner(ABC):
         self._tell(event)
 
     def _over(self, report: Report) -> None:
-        """Count what a life that is over has done."""
+        """Count the results of a task that has ended."""
         self._report = None
         self._events += report.events
         self._rows_out += report.rows_out
@@ -161,12 +161,12 @@ class Runner(ABC):
     @property
     @abstractmethod
     def _behind(self) -> int | None:
-        """How far a follower is behind its owner; see Standing."""
+        """How far a standby is behind its owner; see TaskHealth."""
 
     @abstractmethod
     async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
-        """Live once, to the end: of the input, of the assignment, or by an error."""
+        """Run one task to its end: of the input, of the assignment, or by an error."""
 
     @abstractmethod
     def _wake_life(self) -> None:
-        """Let the life that goes on look whether it is to end."""
+        """Wake the running task, so that it checks whether to stop."""

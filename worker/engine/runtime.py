@@ -1,10 +1,10 @@
-"""The engine of one process: it hosts what the assignment gives it, and nothing else.
+"""The runtime of one engine process: hosts exactly the partitions that the assignment gives it.
 
-    assign: a version -> which partitions are ours, and how -> tell each that changed
+    assign: a version -> our partitions and roles -> update each runner that changes
 
-Invariants: what is hosted is what the newest version says, or is about to end; one that fails
-leaves its neighbours alone; an older version than the newest, and one that is of another run of
-this process, gives nothing.
+Invariants: the hosted partitions are those of the newest version, or about to end; a failing
+partition leaves its neighbours alone; an older version, or one for another start of this process,
+assigns nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What this process is to a partition.
+    """The role of this process for a partition.
 
-    since: of its owner; None for who follows, or gives way. is_handed_over: whether the owner
-    before goes on until this one is ready.
+    since: of its owner; None for a standby, or an owner that yields. is_handed_over: whether the
+    previous owner continues until this one is ready.
     """
 
     since: int | None
@@ -52,7 +52,7 @@ class _Ending(NamedTuple):
 
 
 class Runtime:
-    """What a process hosts, by partition of the assignment."""
+    """The partitions that a process hosts, by their numbers in the assignment."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Runtime:
     ) -> None:
         """Be the process of this name.
 
-        site_of: what partitions have in common, once there is an assignment, by how many the first
-        stage has. host: makes what hosts a partition. moved: told of each version first. load: of
-        the process, 0 to 1. intake: of its partitions, for whoever watches it.
+        site_of: returns the shared context once there is an assignment, by the number of partitions
+        of the first stage. host: makes the runner of a partition. moved: called with each version
+        first. load: of the process, 0 to 1. intake: of its partitions, for backpressure reports.
         """
         self.process = process
         self.version = 0
@@ -86,11 +86,11 @@ class Runtime:
         self.problem: str | None = None
 
     def assign(self, assignment: Assignment, start: tuple[int, int] | None) -> None:
-        """Obey a version of the assignment.
+        """Follow a version of the assignment.
 
-        start: the incarnation of the worker and which start of the process this is; None where the
-        worker is no member. A partition that moves away by plan goes on until its next owner has
-        it; what was lost ends before its next effect.
+        start: the worker's incarnation and the start number of this process; None if the worker is
+        no member. A partition that moves away by plan continues until its next owner has it; a lost
+        one ends before its next effect.
         """
         if assignment.version < self.version or self._is_stopping:
             return
@@ -110,7 +110,7 @@ class Runtime:
 
     @property
     def report(self) -> Report:
-        """What is to be said of this process with a heartbeat."""
+        """Return the report for a heartbeat."""
         standings = {partition: held.hosted.standing for partition, held in self._held.items()}
         return Report(
             load=self._load(),
@@ -141,23 +141,23 @@ class Runtime:
 
     @property
     def standings(self) -> dict[int, TaskHealth]:
-        """How each partition stands."""
+        """Health of each partition."""
         return {partition: held.hosted.standing for partition, held in self._held.items()}
 
     def store(self) -> None:
-        """Store checkpoints of all that is hosted, soon."""
+        """Store checkpoints of all hosted partitions, soon."""
         for held in self._held.values():
             held.hosted.store()
 
     async def stop(self) -> None:
-        """End everything in good order, with final checkpoints; nothing is taken in any more."""
+        """Stop all partitions gracefully, with final checkpoints; take nothing in any more."""
         self._is_stopping = True
         for partition, held in list(self._held.items()):
             self._end(partition, held.hosted, in_good_order=True)
         await self.ended()
 
     def drop(self) -> None:
-        """End everything before its next effect."""
+        """Stop all partitions before their next effects."""
         self._is_stopping = True
         for partition, held in list(self._held.items()):
             self._end(partition, held.hosted, in_good_order=False)
@@ -165,12 +165,12 @@ class Runtime:
             ending.hosted.drop()
 
     async def ended(self) -> None:
-        """Wait until all that was to end has ended."""
+        """Wait until all stopping partitions have ended."""
         while self._ending:
             await asyncio.wait(list(self._ending))
 
     def _prepare(self, assignment: Assignment) -> bool:
-        """Get ready for the partitions of an assignment; return False where that cannot be."""
+        """Build the shared context for an assignment; return False if that fails."""
         if self._site is not None:
             return True
         try:
@@ -194,7 +194,7 @@ class Runtime:
                 yield partition, Role(None)
 
     def _begin(self, partition: int, role: Role, assignment: Assignment) -> None:
-        """Host a partition, once what was done with it before in this process has ended."""
+        """Host a partition, once its previous runner in this process has ended."""
         assert self._site is not None
         hosted = self._host(self._site, assignment, partition)
         self._held[partition] = _Held(role, hosted)
@@ -227,7 +227,7 @@ class Runtime:
 
 
 def _begun(held: _Held) -> None:
-    """Let it do what it is for."""
+    """Set a new runner to its role."""
     held.has_begun, role = True, held.role
     if role.since is None:
         held.hosted.follow()
@@ -236,13 +236,13 @@ def _begun(held: _Held) -> None:
 
 
 def _turned(held: _Held, role: Role) -> bool:
-    """Let what is hosted go over to another role; return False where it has to begin anew."""
+    """Change a runner's role; return False if it has to start anew."""
     was, hosted = held.role, held.hosted
     if role.gives_way and was.since is not None and held.has_begun:
         held.role = role
         hosted.give_way()
     elif role.since is not None and was.since is None:
-        held.role = role  # with what it has followed, or is left of when it was the owner
+        held.role = role  # from the standby's state, or the state retained as its former owner
         if held.has_begun:
             hosted.own(role.since, is_handed_over=role.is_handed_over)
     else:

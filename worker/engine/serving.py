@@ -1,4 +1,4 @@
-"""What an engine process does with its pipe: it obeys, and says again and again how it is."""
+"""The loop of an engine process over its pipe: follows assignments and reports its health."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from worker.pipe import Channel
 
 LOOK_S = 0.25
-REPORT_EVERY = 2  # looks, unless a partition stands otherwise than it was said
+REPORT_EVERY = 2  # rounds between reports, unless a partition's health has changed
 DROP_S = 2.0
-SPENT_S = 10.0  # for its neighbours to store what they have
-MEASURES_EVERY = 4  # looks
+SPENT_S = 10.0  # for neighbouring partitions to store checkpoints
+MEASURES_EVERY = 4  # rounds
 
 
 async def serve(
@@ -31,9 +31,9 @@ async def serve(
     say: Callable[[str], None],
     measures: Measures | None = None,
 ) -> int:
-    """Work until told to stop, or until the supervisor is gone; return an exit code.
+    """Serve until told to stop, or until the supervisor is gone; return an exit code.
 
-    measures: what is told beside, for people.
+    measures: added to reports, for metrics.
     """
     asked = asyncio.Event()
     reporting = asyncio.ensure_future(_report(pipe, runtime, clock, measures, asked))
@@ -59,7 +59,7 @@ async def _obey(
             tasks += [] if stopping is None else [stopping]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reporting.done():
-                spent = reporting.result()  # or a bug of ours: who says nothing is taken for hung
+                spent = reporting.result()  # or a bug of ours: a silent process is taken for hung
                 if spent is not None:
                     return await _end_spent(runtime, spent, say)
             if stopping is not None and stopping.done():
@@ -87,7 +87,7 @@ async def _obey(
 
 
 async def _end_spent(runtime: Runtime, partition: int, say: Callable[[str], None]) -> int:
-    """End, so that the next start of the process is given its partitions by a new version."""
+    """End the process, so that its next start is given its partitions by a new version."""
     say(
         f"partition {partition} has failed {ATTEMPTS_MAX} times, as often as one version may "
         "give it: the process ends, and the next one goes on trying"
@@ -116,9 +116,9 @@ def _take(
 async def _report(
     pipe: Channel, runtime: Runtime, clock: Clock, measures: Measures | None, asked: asyncio.Event
 ) -> int | None:
-    """Say how it is; that it is said shows that the loop turns. asked: also what it computes.
+    """Report health; a report also proves that the loop runs. asked: include the live graphs.
 
-    Returns the partition that cannot be tried any more as this start of the process owns it.
+    Returns a partition that this start of the process may not try again, if any.
     """
     turn, said = 0, None
     with suppress(ConnectionError):

@@ -1,4 +1,4 @@
-"""A partition of a later stage in this process: its lives, one after the other."""
+"""Runs a partition of a downstream stage: its tasks, one after the other."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageContext:
-    """Where a partition of a later stage is.
+    """Context of a downstream partition.
 
-    partition: its number among all of the assignment; stage, number: where it is in the plan.
-    senders: how many partitions the stage before has. store: of checkpoints; it should repeat what
-    fails (RetryingStore). exchange: with the stage before, and the next. outputs: of the stage, for
-    the owner of an epoch. followed: what reads the stage before from its log, given what it wakes;
-    None where that is followed over the exchange. tracer: None where nobody follows events.
+    partition: its number in the assignment; stage, number: its stage, and its number there.
+    senders: number of partitions of the upstream stage. store: of checkpoints; it should retry
+    failures (RetryingStore). exchange: with the neighbouring stages. outputs: of the stage, for the
+    owner of an epoch. followed: reads the upstream stage from its log, given a wake-up callback;
+    None if it subscribes over the exchange. tracer: None without tracing.
     """
 
     world: World
@@ -53,10 +53,9 @@ class StageContext:
 
 
 class StageRunner(Runner):
-    """One partition of a later stage.
+    """Runs one partition of a downstream stage.
 
-    It needs no follower that is warm: its state is a copy, and a new owner has it as soon as it has
-    read a checkpoint and its senders have sent what is newer.
+    It needs no hot standby: a new owner reads a checkpoint, and its senders send what is newer.
     """
 
     def __init__(self, site: StageContext) -> None:
@@ -70,7 +69,7 @@ class StageRunner(Runner):
         return 0
 
     def follow(self) -> None:
-        """Wait for the partition: its owner is not disturbed."""
+        """Wait for the partition, without disturbing its owner."""
         self._is_following = True
 
     def store(self) -> None:

@@ -1,4 +1,4 @@
-"""How many partitions each stage has, whether it may, and what it writes."""
+"""Partitions per stage, checks of their numbers, and the outputs of each stage."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FIRST = "main"
 
 
 def has_state_edge(plan: Plan) -> bool:
-    """Return whether partitions of different stages follow each other over TCP."""
+    """Return whether partitions of different stages subscribe to each other over TCP."""
     return is_spread(plan) and any(follows(plan, stage.number) for stage in stages_of(plan))
 
 
 def has_lanes(plan: Plan, *, divides: bool) -> bool:
-    """Return whether partitions of different stages meet in logs on the world's disk."""
+    """Return whether stages hand records to each other in logs on the world's disk."""
     return divides or (is_spread(plan) and not follows(plan, 1))
 
 
 def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int], ...]:
-    """Return the stages of a plan by name, with how many partitions each has.
+    """Return the stages of a plan by name, with their numbers of partitions.
 
-    0: as many as the cluster says. One engine computes all stages, if there is one partition.
-    divides: whether the source's records are divided anew, by a stage in front.
+    0: as configured for the cluster. With one partition, one engine computes all stages. divides:
+    whether a stage in front repartitions the source.
     """
     first, *later = stages_of(plan)
     if later and not is_spread(plan):
@@ -42,7 +42,7 @@ def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int],
 
 
 def check_stages(plan: Plan, assignment: Assignment) -> None:
-    """Raise PlanError where a plan cannot be computed with so many partitions."""
+    """Raise PlanError if a plan cannot be computed with so many partitions."""
     window, divides = plan.folds[0].window, assignment.stages[0].name == DIVIDING
     if divides and window is not None and isinstance(window.trigger, OnCount | OnInterval):
         raise PlanError(
@@ -58,13 +58,13 @@ def check_stages(plan: Plan, assignment: Assignment) -> None:
 
 
 def sinks_of(plan: Plan, stage: int) -> frozenset[str]:
-    """Return the outputs that a partition of a stage writes."""
+    """Return the outputs that a stage's partition writes."""
     names = (output.name for output in plan.outputs)
     return frozenset(name for name in names if stage_of_output(plan, name) == stage)
 
 
 def follows(plan: Plan, stage: int) -> bool:
-    """Return whether partitions of a stage follow those before over TCP."""
+    """Return whether a stage's partitions subscribe to the stage before over TCP."""
     stages = stages_of(plan)
     edge = stages[stage].edge if stage < len(stages) else None
     return edge is not None and edge.kind.is_state

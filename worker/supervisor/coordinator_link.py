@@ -1,4 +1,4 @@
-"""The way to one coordinator: a conversation that is begun again whenever it has ended."""
+"""The connection to one coordinator: a conversation, restarted whenever it ends."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 OPEN_S = 5.0
-# Whatever is said is answered: a coordinator that is silent for so long is not there, or for so
-# long after the next heartbeat.
+# Every message is answered: a coordinator that is silent for so long, or for so long after the next
+# heartbeat, is unreachable.
 SILENT_S = 5.0
 ANSWER_S = 4.0
-# A worker whose stream has ended is dead after three seconds: at first it comes back sooner.
+# A worker whose stream has ended is dead after three seconds: the first retries are sooner.
 PAUSE_S = 0.1
 PAUSE_MAX_S = 2.0
 NS = 1_000_000_000
 
 
 class CoordinatorLink:
-    """Says what there is to say to the coordinator at ``address``.
+    """Sends messages to the coordinator at ``address``.
 
-    beat: what to begin with, and interval_s after which it is said again. take: what it tells. Of
-    what waits to be said the newest is kept.
+    beat: returns the first message of a conversation, repeated every interval_s. take: receives the
+    coordinator's messages. Of messages that wait, the newest is kept.
     """
 
     def __init__(
@@ -59,27 +59,27 @@ class CoordinatorLink:
         self._wake = asyncio.Event()
         self._heard_ns: int | None = None
         self._is_lost = False
-        self._said_ns: int | None = None  # what is not answered yet
+        self._said_ns: int | None = None  # not answered yet
 
     @property
     def answers(self) -> bool:
-        """Whether the coordinator has said something lately."""
+        """Whether the coordinator has answered lately."""
         now_ns = self._world.clock.monotonic_ns()
         return self._heard_ns is not None and now_ns - self._heard_ns < self._silent_s * NS
 
     def say(self, said: Said) -> None:
-        """Let something be said, if there is a conversation, or soon will be."""
+        """Send a message, now or once there is a conversation."""
         slot = said.slot if isinstance(said, words.Exited) else None
         self._waiting[type(said), slot] = said_to_bytes(said)
         self._wake.set()
 
     def connect(self) -> None:
-        """Be ready to run. Raises TlsError."""
+        """Prepare to run. Raises TlsError."""
         assert self._world.control is not None
         self._channel = self._world.control.channel(self.address, tls=self._tls)
 
     async def run(self) -> None:
-        """Speak with the coordinator, for ever."""
+        """Converse with the coordinator, for ever."""
         failures = 0
         while True:
             self._heard_ns = None
@@ -89,13 +89,13 @@ class CoordinatorLink:
             await self._world.clock.sleep(self._pause_s(failures))
 
     async def _end_of_conversation(self) -> str:
-        """Speak until the conversation ends; return why it did."""
+        """Run one conversation to its end; return why it ended."""
         try:
             if self._channel is None:
                 self.connect()
             await self._converse()
         except (TimeoutError, DeadlineError):
-            # The connection may be one that nobody listens to any more: the next is another.
+            # The connection may be half open: use another one next time.
             await self.close()
             return f"it has said nothing for {self._silent_s} s"
         except (ControlError, RpcError, OSError) as error:
@@ -111,7 +111,7 @@ class CoordinatorLink:
     async def _converse(self) -> None:
         assert self._channel is not None
         conversation = await self._channel.open(methods.CONVERSE, deadline_s=OPEN_S)
-        self._waiting.clear()  # of another time
+        self._waiting.clear()  # of an earlier conversation
         for said in self._beat():
             self.say(said)
         sending = asyncio.ensure_future(self._send(conversation))
@@ -130,7 +130,7 @@ class CoordinatorLink:
             self._said_ns = None
 
     async def _send(self, conversation: OpenConversation) -> None:
-        """Send what waits until the conversation breaks, which who receives hears too."""
+        """Send waiting messages until the conversation breaks."""
         with suppress(ControlError):
             while True:
                 await self._wake.wait()

@@ -1,4 +1,4 @@
-"""Processes of a worker that have ended unasked: what is told of it, and when it is too much."""
+"""Unexpected ends of a worker's processes: the report about them, and when the worker gives up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ripple.world.ports import Clock
 
-TOLD_S, TOLD = 300, 3  # so often within so long, and it is told
-VAIN_S, VAIN = 600, 20  # so often, and the worker is no place for what it has
-# One that says that it cannot work at all will not soon: a file may be half written for a moment.
+TOLD_S, TOLD = 300, 3  # so many within so long are reported
+VAIN_S, VAIN = 600, 20  # so many, and the worker gives its partitions away
+# One that reports that it cannot work will not recover soon: a file may be half written for a
+# moment.
 UNABLE_S, UNABLE = 10, 3
 NS = 1_000_000_000
 
@@ -23,19 +24,19 @@ class _Death(NamedTuple):
 
 
 class Deaths:
-    """What has ended within the last ten minutes, in order."""
+    """Process failures within the last ten minutes, in order."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._deaths: deque[_Death] = deque(maxlen=4 * VAIN)
 
     def died(self, process: int, how: str, *, is_unable: bool) -> None:
-        """Take that a process has ended."""
+        """Record that a process has ended."""
         self._deaths.append(_Death(self._clock.monotonic_ns(), process, how, is_unable))
 
     @property
     def told(self) -> str:
-        """What people are told of it, "" where it is nothing or not often."""
+        """A report for people, "" if there are none or few."""
         recent = self._within(TOLD_S)
         unable = any(one.is_unable for one in recent)
         if len(recent) < TOLD and not unable:
@@ -47,7 +48,7 @@ class Deaths:
 
     @property
     def too_many(self) -> str:
-        """Why partitions are better off elsewhere, "" where they are not."""
+        """Why the partitions should move to other workers, "" if they should not."""
         dead = self._within(VAIN_S)
         for process in sorted({one.process for one in dead}):
             own = [one for one in dead if one.process == process]

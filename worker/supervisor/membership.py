@@ -1,12 +1,12 @@
-"""A worker's part in the cluster: it joins, says that it is well, hears of versions, and leaves.
+"""A worker's membership: joins, sends heartbeats, follows the assignment chain, and leaves.
 
-    beat -> every coordinator: asks to join, or how it is
+    beat -> every coordinator: a request to join, or a heartbeat
     hint, or 5 s without -> reads the chain -> heard
 
-It speaks with every coordinator, and believes none: whether it is a member, and what it owns, the
-chain in the store says. Without coordinators it goes on as the newest version has it.
+Coordinators are only hints; the assignment chain in the store is authoritative for membership and
+ownership. Without coordinators the worker continues with the newest version.
 
-Invariants: ``heard`` is told of rising versions; an incarnation that a version is without never
+Invariants: ``heard`` is called with rising versions; an incarnation that a version lacks never
 comes back: a new nonce asks to join.
 """
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 HEARTBEAT_INTERVAL_MS = 1_000
-READ_S = 5.0  # so often, unless every coordinator answers
+READ_S = 5.0  # period, unless every coordinator answers
 READ_DEADLINE_S = 10.0
 READ_AGAIN_S = 1.0
-# Whoever was stopped for longer than this may own nothing any more.
+# After a stop longer than this, the worker may own nothing any more.
 LATE_S = 4.0
 REFUSED_WAIT_S = 5.0
 LEAVE_S = 5.0
-# Long enough for a coordinator to be started again.
+# Long enough for a coordinator to restart.
 ABANDONED_S = 5.0
 NONCE_BYTES = 16
-NOBODY = "no cluster yet"  # what is said of a store in which no coordinator was
+NOBODY = "no cluster yet"  # the mark of a store without a cluster
 NS = 1_000_000_000
 
 
@@ -53,21 +53,14 @@ def _nothing() -> None:
 class Membership:
     """The membership of one worker.
 
-    Args:
-        world: its clock, chance and control channel.
-        chain: the assignment, to be read.
-        coordinators: their addresses; each is spoken with.
-        candidate: makes what asks to join, under a nonce.
-        report: how the worker is, asked before each heartbeat.
-        heard: told of each version, and of the worker's incarnation in it; None: it is no member.
-            An error of it ends ``run``.
-        tls: whom to believe; None on one machine only.
-        checkpoint: called when a coordinator asks for checkpoints; say ``checkpointed`` then.
-        tell: of what happens, for people.
-        heartbeat_interval_ms: how often it says that it is well.
-        mark: reads what tells its store's cluster from others, "" where no coordinator was; None
-            where nobody compares.
-
+    Args: world: its clock, chance and control channel. chain: the assignment, to be read.
+    coordinators: their addresses; each gets every message. candidate: makes the request to join,
+    under a nonce. report: the worker's health, called before each heartbeat. heard: called with
+    each version, and the worker's incarnation in it (None: no member). An error of it ends ``run``.
+    tls: certificates and authority; None on one machine only. checkpoint: called when a coordinator
+    asks for checkpoints; call ``checkpointed`` then. tell: listener of events, for people.
+    heartbeat_interval_ms: between heartbeats. mark: reads the identity of the store's cluster, ""
+    without a coordinator; None to skip the comparison.
     """
 
     def __init__(  # noqa: PLR0917 - what a worker is made of
@@ -108,16 +101,16 @@ class Membership:
         self._nonce = self._new_nonce()
         self._id = candidate(self._nonce).id
         self._newest: Assignment | None = None
-        self._newest_number = 0  # of the newest version that was seen, readable or not
+        self._newest_number = 0  # of the newest version seen, readable or not
         self._incarnation: int | None = None
         self._turn_ns = world.clock.monotonic_ns()
-        self._doubts = self._settled = 0  # how often it slept, and as of which it is a member
+        self._doubts = self._settled = 0  # suspensions; the count when it was last confirmed
         self._announced: int | None = None  # the newest that coordinators know, since it woke
         self._asks_again_ns = 0
         self._draining: str | None = None
         self._is_leaving = False
         self._is_unread = ""
-        self._is_elsewhere = False  # whether coordinators know of versions that its store has not
+        self._is_elsewhere = False  # whether coordinators know versions that its store lacks
         self._hint = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -127,7 +120,7 @@ class Membership:
         return self._incarnation
 
     async def run(self) -> None:
-        """Take part until cancelled."""
+        """Run until cancelled."""
         for link in self._links:
             link.connect()
         try:
@@ -143,7 +136,7 @@ class Membership:
     async def drain(self, reason: str) -> None:
         """Ask that the partitions move away, until a version says that they do.
 
-        A worker that is no member has none, and asks to join no more.
+        A worker that is no member has none, and no longer asks to join.
         """
         self._draining = reason
         self._say_beats()
@@ -151,7 +144,7 @@ class Membership:
             await self._next_version()
 
     async def abandoned(self) -> None:
-        """Wait until no coordinator has answered for long: nobody will move anything."""
+        """Wait until no coordinator has answered for long: the partitions will not be moved."""
         answered_ns = self._clock.monotonic_ns()
         while self._clock.monotonic_ns() - answered_ns < ABANDONED_S * NS:
             await self._clock.sleep(self._interval_s)
@@ -159,7 +152,7 @@ class Membership:
                 answered_ns = self._clock.monotonic_ns()
 
     async def leave(self) -> None:
-        """Say that nothing is left, until a version is without us, or nobody has answered."""
+        """Report that it has left, until a version lacks this worker or no coordinator answers."""
         self._is_leaving = True
         self._say_beats()
         with suppress(TimeoutError):
@@ -168,22 +161,23 @@ class Membership:
                     await self._next_version()
 
     def exited(self, slot: int, start: int) -> None:
-        """Say that the process in a slot, in its ``start``-th start from 0, has ended."""
+        """Report that the process in a slot, in its ``start``-th start from 0, has ended."""
         if self._incarnation is not None:
             self._say(words.Exited((self._id, self._incarnation), slot, start))
 
     def checkpointed(self) -> None:
-        """Say that checkpoints were stored."""
+        """Report that checkpoints were stored."""
         if self._incarnation is not None:
             self._say(words.Checkpointed((self._id, self._incarnation)))
 
-    # What is said.
+    # Sending.
 
     async def _keep_beating(self) -> None:
-        """Say how it is, again and again; nobody here waits for the store.
+        """Send heartbeats periodically, without waiting for the store.
 
-        Who was stopped may have been evicted, and does not speak as a member until it has read the
-        chain, or coordinators that have answered since know no version that it has not read.
+        A worker that was suspended may have been evicted: it does not speak as a member until it
+        has read the chain, or coordinators that have answered since know no version that it has not
+        read.
         """
         self._turn_ns = self._clock.monotonic_ns()
         while True:
@@ -199,7 +193,7 @@ class Membership:
 
     @property
     def _is_late(self) -> bool:
-        """Whether this process was stopped, and has not taken a turn since."""
+        """Whether this process was suspended, and has not run since."""
         late_ns = self._clock.monotonic_ns() - self._turn_ns - self._interval_s * NS
         return late_ns > LATE_S * NS and self._guards("late_reads")
 
@@ -210,12 +204,12 @@ class Membership:
                 link.say(one)
 
     def _beat(self) -> list[Said]:
-        """Return what there is to say now."""
+        """Return the present heartbeat."""
         if self._is_late or self._settled < self._doubts:
             return [words.Present()]
         if self._incarnation is None:
             is_silent = self._is_leaving or self._draining is not None
-            # Whose store it is that it reads, coordinators tell it by refusing it.
+            # A worker of another store is told so by the coordinators' refusal.
             is_unsure = self._read_mark is not None and not self._mark
             is_silent |= is_unsure or (self._is_elsewhere and self._read_mark is None)
             if is_silent or self._clock.monotonic_ns() < self._asks_again_ns:
@@ -237,10 +231,10 @@ class Membership:
     def _is_drained(self) -> bool:
         return self._newest is not None and self._newest.by_id[self._id].is_leaving
 
-    # What is heard.
+    # Receiving.
 
     def _take(self, told: Told, address: str) -> None:
-        """Take a hint of a coordinator."""
+        """Handle a coordinator's hint."""
         match told:
             case words.Announced(version):
                 self._announced = max(version, self._announced or 0)
@@ -263,7 +257,7 @@ class Membership:
         return who == (self._id, self._incarnation)
 
     def _put_off(self, nonce: str, seconds: float, why: events.Event) -> None:
-        """Ask to join no sooner than after so long."""
+        """Delay the next request to join by so long."""
         if nonce != self._nonce:
             return
         now_ns = self._clock.monotonic_ns()
@@ -273,10 +267,10 @@ class Membership:
             self._hint.set()
         self._asks_again_ns = max(self._asks_again_ns, now_ns + round(seconds * NS))
 
-    # What is read.
+    # Reading.
 
     async def _follow(self) -> None:
-        """Read the chain when there is a hint, and every few seconds while somebody is silent."""
+        """Read the chain on a hint, and every few seconds while a coordinator is silent."""
         while True:
             if not await self._read():
                 await self._clock.sleep(READ_AGAIN_S)
@@ -292,7 +286,7 @@ class Membership:
         return self._hint.is_set()
 
     async def _read(self) -> bool:
-        """Read the chain, and tell of its newest version; return whether it could be read."""
+        """Read the chain, and notify its newest version; return whether it could be read."""
         self._hint.clear()
         doubts, announced = self._doubts, self._announced
         try:
@@ -320,9 +314,9 @@ class Membership:
         return False
 
     async def _look_whose(self, *, has_coordinator: bool) -> None:
-        """Read whose the store is, until a cluster's name is there.
+        """Read the identity of the store's cluster until it is there.
 
-        has_coordinator: whether one has answered before, which has named its own by then.
+        has_coordinator: whether one has answered before; it has then written its identity.
         """
         if self._read_mark is None or self._mark not in {"", NOBODY}:
             return
@@ -349,7 +343,7 @@ class Membership:
         self._changed.set()
         self._changed = asyncio.Event()
         if self._incarnation != before:
-            self._say_beats()  # at once, so that nobody waits for it
+            self._say_beats()  # at once, without delaying others
 
     async def _next_version(self) -> None:
         await self._changed.wait()

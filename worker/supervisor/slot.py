@@ -1,4 +1,4 @@
-"""One of a worker's processes: started again whenever it ends, killed when its loop hangs."""
+"""A slot for one of a worker's processes: restarted when it ends, killed when its loop hangs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
-# One that had a live partition for so long, and not only loaded what it needs, is none that cannot.
+# One that had a live partition for so long, and did not only load code, is able to work.
 STEADY_S = 5.0
 WATCH_S = 1.0
-START_S = 60.0  # a process that has said nothing yet loads what it needs
+START_S = 60.0  # a process that has not reported yet is loading code
 DUMP_S = 1.0
 NS = 1_000_000_000
 
@@ -34,19 +34,19 @@ class Engine(Protocol):
 
     @property
     def pipe(self) -> Channel:
-        """The way to it."""
+        """The pipe to it."""
         ...
 
     async def wait(self) -> str:
-        """Wait until it has ended; return how, for people."""
+        """Wait until it has ended; return how, in words."""
         ...
 
     def dump(self) -> None:
-        """Let it say where it is, whatever it is doing."""
+        """Dump the stacks of its threads, whatever it is doing."""
         ...
 
     def kill(self) -> None:
-        """End it at once; it may have ended."""
+        """Kill it at once; it may have ended."""
         ...
 
 
@@ -59,9 +59,9 @@ class Spawn(Protocol):
 
 
 class Slot:
-    """The processes that a slot has, one after the other.
+    """The processes of a slot, one after the other.
 
-    ``start`` counts them, from 0. What the present one has said last is there for as long as it
+    ``start`` counts them, from 0. The last report of the present process is there as long as it
     lives.
     """
 
@@ -78,9 +78,8 @@ class Slot:
     ) -> None:
         """Start nothing yet.
 
-        changed: called when it has said something new. exited: called with number and start when a
-        process has ended that was not told to, with how, and whether it had said that it cannot
-        work at all.
+        changed: called on each new report. exited: called with number and start when a process has
+        ended unasked, with how, and whether it had reported that it cannot work at all.
         """
         self.number = number
         self.start = 0
@@ -88,8 +87,8 @@ class Slot:
         self.report: Report | None = None
         self.standings: dict[int, TaskHealth] = {}
         self.queues: tuple[Queue, ...] = ()
-        self._measured = Samples()  # by the present process
-        self._ended = Samples()  # by those before it
+        self._measured = Samples()  # of the present process
+        self._ended = Samples()  # of earlier ones
         self._spawn = spawn
         self._clock = clock
         self._hung_after_s = hung_after_s
@@ -109,19 +108,19 @@ class Slot:
 
     @property
     def samples(self) -> Samples:
-        """What all its processes have measured, one after the other; gauges of the present one."""
+        """The samples of all its processes, one after the other; gauges of the present one."""
         found = Samples()
         found.include(self._ended)
         found.include(self._measured)
         return found
 
     def send(self, message: dict[str, Any]) -> None:
-        """Say something to the process, if there is one; only the newest of a kind counts."""
+        """Send a message to the process, if there is one; only the newest of a kind counts."""
         self._pending[message["say"]] = message
         self._has_pending.set()
 
     async def inspected(self) -> list[Any]:
-        """Ask what the process computes; return (partition, its graph) each, [] if it ends."""
+        """Ask for the live graphs; return (partition, its graph) each, [] if the process ends."""
         if not self.is_alive:
             return []
         asked: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
@@ -130,25 +129,25 @@ class Slot:
         return await asked
 
     def _answer(self, inspected: list[Any]) -> None:
-        """Tell whoever has asked and still waits."""
+        """Answer all pending requests."""
         asked, self._asked = self._asked, []
         for one in asked:
             if not one.done():
                 one.set_result(inspected)
 
     def stop(self) -> None:
-        """Let the process end in good order; none follows."""
+        """Stop the process gracefully; none follows."""
         self._stopping.set()
         self.send({"say": "stop"})
 
     def kill(self) -> None:
-        """End the process at once; none follows."""
+        """Kill the process at once; none follows."""
         self._stopping.set()
         if self._engine is not None:
             self._engine.kill()
 
     async def run(self) -> None:
-        """Have a process until told to stop; a killed one is never left alone."""
+        """Run processes until told to stop; cancellation kills the present one."""
         while not self._stopping.is_set():
             self._pauses.begin()
             try:
@@ -166,10 +165,10 @@ class Slot:
                     await self._stopping.wait()
 
     async def _live(self) -> str:
-        """Be with one process from its start to its end; return how it ended."""
+        """Run one process from its start to its end; return how it ended."""
         self._engine = engine = await self._spawn(self.number)
         if self._stopping.is_set():
-            engine.kill()  # whoever said so did not know it
+            engine.kill()  # a stale message for the process before
         self._heard_ns = self._clock.monotonic_ns()
         self.is_alive = True
         tasks = [
@@ -210,7 +209,7 @@ class Slot:
                     self._changed()
         except Exception as error:
             self._say(f"process {self.number} is not understood: {error!r}")
-        engine.kill()  # it does not hear any more, or says what nobody understands
+        engine.kill()  # it does not read any more, or sends invalid messages
 
     async def _write(self, engine: Engine) -> None:
         with suppress(ConnectionError):
@@ -223,13 +222,13 @@ class Slot:
                     await engine.pipe.write(self._pending.pop(next(iter(self._pending))))
 
     async def _watch(self, engine: Engine) -> None:
-        """Kill a process that says nothing for too long, after it has shown where it is."""
+        """Kill a process that reports nothing for too long, after it has dumped its stacks."""
         while True:
             turn_ns = self._clock.monotonic_ns()
             await self._clock.sleep(WATCH_S)
             now_ns = self._clock.monotonic_ns()
             if now_ns - turn_ns > 2 * WATCH_S * NS:
-                self._heard_ns = now_ns  # we were stopped ourselves, and hear first what it said
+                self._heard_ns = now_ns  # suspended itself: read pending reports first
             silent_s = (now_ns - self._heard_ns) / NS
             patience_s = self._hung_after_s
             if self.report is None:

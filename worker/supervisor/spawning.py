@@ -1,4 +1,4 @@
-"""Children as processes of this machine: spawned, never forked from what has threads."""
+"""Children as processes of this machine: spawned, never forked from a process with threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPARES_AFTER_S = 5.0
 
 
 class Process:
-    """A child; see Engine."""
+    """A child process; see Engine."""
 
     def __init__(self, process: asyncio.subprocess.Process, pipe: Pipe) -> None:
         self.pipe = pipe
@@ -30,7 +30,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._process.pid
 
     @property
@@ -55,7 +55,8 @@ class Process:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        # Not by asyncio, which looks first whether it has ended, and so takes how from who waits.
+        # Not through asyncio, which polls first whether the process has ended, and so takes the
+        # exit status from the waiter.
         with suppress(ProcessLookupError):
             if self._handle is not None:
                 signal.pidfd_send_signal(self._handle, number)
@@ -64,18 +65,18 @@ class Process:
 
 
 def _handle_of(pid: int) -> int | None:
-    """Return what means this process even after another one has its number, where there is such."""
+    """Return a handle that stays valid when the process id is reused, if the system has one."""
     with suppress(AttributeError, OSError):
         return os.pidfd_open(pid)
     return None
 
 
 class Spawner:
-    """Starts children, each of which is told first who it is.
+    """Starts children, and sends each its first message.
 
-    Spares are started before anybody needs them, and wait for that: loading what a child needs
-    takes longer than all else until the partitions of one that died live again. Invariant: a spare
-    was told nothing yet, so it may become the child of any slot.
+    Spares are started ahead of need: loading code takes longer than the rest of a partition's
+    recovery. Invariant: a spare has received no message yet, so it may become the child of any
+    slot.
     """
 
     def __init__(
@@ -85,9 +86,9 @@ class Spawner:
         spares: int = 0,
         spares_after_s: float = SPARES_AFTER_S,
     ) -> None:
-        """Take what makes the first message for a slot.
+        """Take the function that makes the first message for a slot.
 
-        spares: how many wait; they are started so long after one was asked for.
+        spares: how many wait; they are started some time after one was taken.
         """
         self._begin = begin
         self._wanted, self._after_s = spares, spares_after_s
@@ -98,17 +99,17 @@ class Spawner:
         """Return a child of a slot. Raises OSError."""
         one = await self._spare() or await _started()
         self._fill()
-        with suppress(ConnectionError):  # how it ended, ``wait`` tells
+        with suppress(ConnectionError):  # ``wait`` reports how it ended
             await one.pipe.write(self._begin(slot))
         return one
 
     @property
     def spares(self) -> tuple[int, ...]:
-        """The numbers of the processes that wait."""
+        """The process ids of waiting spares."""
         return tuple(one.pid for one in self._spares)
 
     async def close(self) -> None:
-        """Have no spares any more."""
+        """Kill all spares."""
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.wait([self._filling])
@@ -116,7 +117,7 @@ class Spawner:
             await _end(self._spares.popleft())
 
     async def _spare(self) -> Process | None:
-        """Return the oldest spare that lives."""
+        """Return the oldest living spare."""
         while self._spares:
             one = self._spares.popleft()
             if one.is_alive:
@@ -125,13 +126,13 @@ class Spawner:
         return None
 
     def _fill(self) -> None:
-        """Start what is missing, later: who was asked for has the processors first."""
+        """Start missing spares, later: the process that was asked for has the processors first."""
         if self._wanted and (self._filling is None or self._filling.done()):
             self._filling = asyncio.ensure_future(self._filled())
 
     async def _filled(self) -> None:
         await asyncio.sleep(self._after_s)
-        with suppress(OSError):  # then a child is started when it is needed, or that says why not
+        with suppress(OSError):  # then a child is started on demand, or reports why not
             while len(self._spares) < self._wanted:
                 self._spares.append(await _started())
 
@@ -142,7 +143,7 @@ async def _started() -> Process:
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # what lies in the folder that it was started in is none of ours
+            "-P",  # the present folder may hold modules that are not ours
             "-m",
             "worker.engine.child",
             str(theirs.fileno()),
@@ -165,7 +166,7 @@ async def _end(one: Process) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return our environment with the modules that we have found, and no threads of libraries."""
+    """Return our environment with our module path, and without library threads."""
     import worker  # noqa: PLC0415
 
     here = os.path.dirname(os.path.dirname(os.path.abspath(worker.__file__)))

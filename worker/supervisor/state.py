@@ -1,7 +1,7 @@
-"""The seven states of a worker, and the literal table of its transitions; nothing else moves it.
+"""The seven states of a worker, and the literal table of their transitions.
 
-Invariants: a worker is ready exactly while it is Active; Stopped is the end; a Failed one goes on
-by recovering.
+Invariants: a worker is ready exactly while it is Active; Stopped is the end; a Failed worker
+resumes by recovering.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 class WorkerError(RippleError):
-    """A worker was asked for what its state forbids; nothing was changed."""
+    """A worker was asked for a forbidden transition; nothing was changed."""
 
 
 class State(Enum):
-    """Where a worker stands."""
+    """State of a worker."""
 
     STARTING = "Starting"  # boots, loads its configuration, looks for checkpoints
     ACTIVE = "Active"  # processes events
-    DRAINING = "Draining"  # computes its partitions until others have them
-    STOPPING = "Stopping"  # completes what nobody has taken, and stores it
-    STOPPED = "Stopped"  # has ended in good order
-    FAILED = "Failed"  # has crashed, or cannot go on
+    DRAINING = "Draining"  # computes its partitions until other workers have them
+    STOPPING = "Stopping"  # completes and stores the partitions that remain
+    STOPPED = "Stopped"  # has stopped gracefully
+    FAILED = "Failed"  # has crashed, or cannot continue
     RECOVERING = "Recovering"  # loads checkpoints and replays events
 
 
@@ -44,8 +44,8 @@ TRANSITIONS: Mapping[State, frozenset[State]] = MappingProxyType(
     }
 )
 
-# Through which states a worker ends that is told to stop. One that is not ready yet has nothing to
-# drain: it ends as it is, and its successor recovers.
+# The states through which a worker ends that is told to stop. One that is not ready yet has nothing
+# to drain: it ends as it is, and its successor recovers.
 STOP_PATHS: Mapping[State, tuple[State, ...]] = MappingProxyType(
     {
         State.STARTING: (State.FAILED,),
@@ -68,11 +68,11 @@ class Lifecycle:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The present state."""
         return self._state
 
     def go(self, to: State) -> None:
-        """Go on to a state. Raises WorkerError where the table does not have it."""
+        """Change to a state. Raises WorkerError if the table lacks the transition."""
         allowed = TRANSITIONS[self._state]
         if to not in allowed:
             names = ", ".join(sorted(state.value for state in allowed)) or "nowhere"
@@ -89,10 +89,10 @@ class Lifecycle:
 
     @property
     def ready_answer(self) -> tuple[int, str]:
-        """What ``/ready`` answers: a status and a text."""
+        """The answer of ``/ready``: a status and a text."""
         return (200, "READY") if self.is_ready else (503, "NOT READY")
 
     @property
     def health_answer(self) -> tuple[int, str]:
-        """What ``/health`` answers, for as long as anybody can: whatever the state is."""
+        """The answer of ``/health``: 200 in every state."""
         return 200, "OK"

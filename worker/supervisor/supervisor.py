@@ -1,10 +1,10 @@
-"""A worker as others see it: its membership, its probes, its processes. It never computes.
+"""The supervisor of a worker: membership, probes, processes. It computes nothing.
 
-    the chain says a version -> each process is told -> what they say is the worker's heartbeat
+    version of the chain -> sent to each process -> their reports -> the worker's heartbeat
 
-Told to stop: Draining, not ready, while partitions that others may have are asked away and move,
-for as long as there is time; then Stopping, what is left is completed with final checkpoints; the
-worker leaves. Whatever of it fails, the next owners recover.
+When told to stop: Draining, not ready, while its partitions move to other workers, as long as there
+is time; then Stopping, which completes the rest with final checkpoints; then the worker leaves. If
+any of this fails, the next owners recover.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Supervisor:
     ) -> None:
         """Start nothing yet.
 
-        inputs: how many partitions each has, until the processes say so. watch: tells its alerts;
-        whoever gives it lets it run.
+        inputs: how many partitions each has, until the processes report it. watch: reports its
+        alerts; the caller runs it.
         """
         self.watch = watch or Watch(clock)
         self.lifecycle = Lifecycle(worker_id)
@@ -64,7 +64,7 @@ class Supervisor:
         self._is_vain = asyncio.Event()
         self._is_stopping = False
         self._warn = warn or say
-        self._stored: dict[tuple[int, int, int], int] = {}  # what others were told of
+        self._stored: dict[tuple[int, int, int], int] = {}  # what was last reported to others
         self.slots = [
             Slot(
                 number,
@@ -80,10 +80,10 @@ class Supervisor:
         for slot in self.slots:
             slot.greeting = lambda slot=slot: self._greeting(slot)  # type: ignore[misc]
 
-    # What a membership asks and tells.
+    # Callbacks of the membership.
 
     def report(self) -> Report:
-        """Return what all processes say."""
+        """Return the merged report of all processes."""
         reports = {slot.number: slot.report for slot in self.slots if slot.report is not None}
         starts = tuple(slot.start for slot in self.slots)
         if not reports:
@@ -103,7 +103,7 @@ class Supervisor:
             slot.send({"say": "store"})
 
     async def inspected(self) -> list[dict[str, object]]:
-        """Return the live graph of each partition, as its process says when it is asked."""
+        """Return the live graph of each partition, as its process reports it."""
         found = await asyncio.gather(*(slot.inspected() for slot in self.slots))
         return [
             {"partition": partition, "process": f"{self.lifecycle.worker_id}/{slot.number}"} | graph
@@ -111,10 +111,10 @@ class Supervisor:
             for partition, graph in graphs
         ]
 
-    # Its life.
+    # Lifecycle.
 
     async def run(self, membership: Membership, stopping: asyncio.Event) -> None:
-        """Be a member, with processes, until told to stop, or until ``why_vain`` says something."""
+        """Run processes as a member until told to stop, or until ``why_vain`` gives a reason."""
         self.membership = membership
         running = [asyncio.ensure_future(slot.run()) for slot in self.slots]
         member = asyncio.ensure_future(membership.run())
@@ -134,7 +134,7 @@ class Supervisor:
         self._running, self._member = running, member
 
     async def stop(self, *, move_away_s: float, stop_s: float, reason: str) -> bool:
-        """End in good order, in so much time; return whether everything was completed."""
+        """Stop gracefully within so much time; return whether everything was completed."""
         began_ns = self._clock.monotonic_ns()
         self._is_stopping = True
         if self.lifecycle.state is State.ACTIVE and self._is_anything_left():
@@ -165,7 +165,7 @@ class Supervisor:
         return not late
 
     async def _move_away(self, reason: str) -> None:
-        """Ask that all partitions move away, and wait until they have, if anybody may have them."""
+        """Ask that all partitions move away, and wait until they have, if others can have them."""
         if self.membership is None or self.incarnation is None:
             return
         draining = asyncio.ensure_future(self.membership.drain(reason))
@@ -183,7 +183,7 @@ class Supervisor:
             await asyncio.wait([draining, abandoned])
 
     def _is_anything_left(self) -> bool:
-        """Return whether a partition is here that somebody else may get."""
+        """Return whether a partition remains that another worker may get."""
         now = self.assignment
         if now is None or self.incarnation is None:
             return False
@@ -194,7 +194,7 @@ class Supervisor:
         return bool(others) and (is_ours or any(slot.standings for slot in self.slots))
 
     def _go(self, to: State) -> None:
-        """Go on to a state, and say so."""
+        """Change to a state, and log it."""
         self.lifecycle.go(to)
         self._say(f"is {to.value} now")
 
@@ -226,7 +226,7 @@ class Supervisor:
             self._go(State.RECOVERING)
 
     def _look_at_leaving(self, now: Assignment | None, state: State, *, is_working: bool) -> None:
-        """Go to where one that was active stands: its partitions may move away, or be lost."""
+        """Handle the end of being active: its partitions may move away, or be lost."""
         if self.incarnation is None or not is_working:
             self._go(State.FAILED)
             self._go(State.RECOVERING)
@@ -238,7 +238,7 @@ class Supervisor:
                 self._go(State.DRAINING if is_leaving else State.ACTIVE)
 
     def _look_at_checkpoints(self) -> None:
-        """Say so when each partition has stored a checkpoint since it was said last."""
+        """Report when each partition has stored a checkpoint since the last such report."""
         stored = {
             (slot.number, slot.start, partition): one.checkpoints
             for slot in self.slots
@@ -260,9 +260,9 @@ class Supervisor:
 
     @property
     def why_vain(self) -> str:
-        """Why this worker gives its partitions to others, who can compute them; "" if it does not.
+        """Why other workers should take over its partitions; "" if they should not.
 
-        Who is alone goes on trying.
+        The only worker of a cluster continues to try.
         """
         now, worker = self.assignment, self.lifecycle.worker_id
         if now is None or all(one.is_leaving or one.id == worker for one in now.members):

@@ -1,4 +1,4 @@
-"""A worker's eye on itself: its alerts, looked at once a second, told in its log and to others."""
+"""A worker's own alerts: evaluated once a second, logged, and reported with heartbeats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Watch:
         self.deaths = Deaths(clock)
 
     def told(self, event: events.Event) -> None:
-        """Take what happens to the membership."""
+        """Take an event of the membership."""
         match event:
             case events.CoordinatorAnswered():
                 self._answered_ns = self._clock.monotonic_ns()
@@ -44,14 +44,14 @@ class Watch:
                 self._refused = ""
 
     async def run(self, samples: Callable[[], Samples], log: Log) -> None:
-        """Look again and again, until cancelled."""
+        """Evaluate periodically, until cancelled."""
         while True:
             for one in self.look(samples()):
                 _say(one, log)
             await self._clock.sleep(LOOK_S)
 
     def look(self, samples: Samples) -> list[RuleStatus]:
-        """Look once; return what has begun or ceased to fire."""
+        """Evaluate once; return the alerts that have begun or ceased to fire."""
         now_ns = self._clock.monotonic_ns()
         silent_s = (now_ns - self._answered_ns) / NS
         seen = Seen(samples, silent_s, self._refused, self.deaths.told)
@@ -59,12 +59,12 @@ class Watch:
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """What fires."""
+        """The alerts that fire."""
         return self._alerts.firing
 
     @property
     def listed(self) -> list[dict[str, Any]]:
-        """All rules and how they stand, for a page."""
+        """All rules and their states, for a page."""
         now_ns = self._clock.monotonic_ns()
         return [
             {

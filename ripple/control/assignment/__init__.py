@@ -1,16 +1,17 @@
-"""Who owns which partition, as the chain of assignments in the store says it.
+"""The assignment: ownership of partitions, as a chain of versions in the store.
 
-Coordinators propose its versions, workers read and obey them; nobody's memory, and no message,
+Coordinators propose versions, workers read and follow them; no process's memory, and no message,
 decides anything else.
 
 epoch     the fencing numbers that follow from versions
-member    who is there, and with what code
+member    workers, their processes and their code
 version   one version of the assignment, as a value
-report    what a member says of itself
-rules     what a version must be, and what may follow it
+report    a member's report with a heartbeat
+rules     invariants of a version, and of one after another
 form      a version as JSON
 chain     the versions in a store
-founding  the cluster's name and key, beside them
+founding  the cluster's name and key, in the same store
+errors    AssignmentError
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The versions of the assignment in a store: the truth about who owns what.
+"""The assignment chain: the versions in a store, which are the truth about ownership.
 
-Each is an entry of a fenced chain, whose number is the version, which has the checksum of the one
-before and the nonce of its proposer. All coordinators may propose at any time: one of those who
-propose a number wins, the others read what is there.
+Each is an entry of a fenced chain: its number is the version; it has the checksum of the entry
+before and the nonce of its proposer. All coordinators may propose at any time: one of those that
+propose a number wins, the others read the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import ObjectStore
 
 PREFIX = "assign/"
-VERSIONS_KEPT = 64  # so many stay readable, for people who ask why
+VERSIONS_KEPT = 64  # so many stay readable, for people
 
 
 class AssignmentChain:
@@ -59,7 +59,7 @@ class AssignmentChain:
         return reading
 
     async def begin_at(self, version: int) -> None:
-        """Let the first version of a chain that has none be this one, or a later one."""
+        """Let the first version of an empty chain be this one, or a later one."""
         if not 1 <= version <= VERSION_MAX:
             raise AssignmentError(
                 f"no version can be the first whose epochs are above those that outputs know: "
@@ -68,7 +68,7 @@ class AssignmentChain:
         await self._chain.begin_at(version)
 
     async def history(self) -> list[Assignment]:
-        """Return the versions that are still there and can be read, oldest first: for people."""
+        """Return the readable versions, oldest first: for people."""
         _, numbers = await self._chain.numbers()
         found = []
         for number in numbers:
@@ -83,8 +83,8 @@ class AssignmentChain:
     async def propose(self, reading: Reading[Assignment], after: Assignment) -> bool:
         """Add ``after`` to the chain as it was read; return whether it is there, and the newest.
 
-        False: somebody else's is, read again. Raises StoreError when nobody knows, and reading
-        again tells; AssignmentError where ``after`` breaks a rule; LimitError if it is too long.
+        False: another proposal won. Raises StoreError if the outcome is unknown; reading again
+        tells. Raises AssignmentError if ``after`` breaks a rule; LimitError if it is too long.
         """
         if after.version != reading.newest_number + 1:
             raise AssignmentError(f"version {after.version} does not follow what was read")
@@ -105,7 +105,7 @@ class AssignmentChain:
         except StoreError as error:
             if error.done is False:
                 raise
-            # It may have arrived although the reply was lost: its nonce tells.
+            # It may have arrived although the reply was lost: the nonce shows that.
             try:
                 there = await self._chain.get(entry.number)
             except DamagedError:
@@ -115,10 +115,10 @@ class AssignmentChain:
         return there is not None and (there.owner, there.content) == (entry.owner, entry.content)
 
     async def forget(self, reading: Reading[Assignment]) -> None:
-        """Delete versions that nobody needs, now and then, in a way that keeps the fence."""
+        """Delete old versions, now and then, in a way that keeps the fence."""
         if reading.entry is not None:
             await self._chain.forget(reading.entry)
 
     async def problems(self) -> tuple[str, ...]:
-        """Read every version that is there; return what is wrong with the chain."""
+        """Read every stored version; return the chain's problems."""
         return await self._chain.problems()

@@ -2,9 +2,9 @@
 
     epoch = since * 1024 + attempt
 
-``since`` is the version that gave the partition to its owner, so whoever gets it later has a higher
-epoch whatever number of attempts came before. An attempt is one try to claim: a claim whose outcome
-nobody knows takes the next. Runs of the command line count epochs by one and stay below.
+``since`` is the version that gave the partition to its owner, so a later owner has a higher epoch,
+however many attempts came before. An attempt is one try to claim; a claim with an unknown outcome
+is followed by the next attempt. Runs of the command line count epochs by one and stay below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERSION_MAX = 10**10 // ATTEMPTS_MAX - 1
 
 
 def since_of(epoch: int) -> int:
-    """Return since which version the owner of an epoch has its partition."""
+    """Return the version since which the owner with an epoch has its partition."""
     return epoch // ATTEMPTS_MAX
 
 

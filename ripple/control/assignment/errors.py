@@ -1,4 +1,4 @@
-"""What can be wrong with an assignment."""
+"""Errors of the assignment."""
 
 from __future__ import annotations
 

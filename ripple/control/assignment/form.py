@@ -1,7 +1,7 @@
-"""A version of the assignment as fields of JSON: what an entry of its chain holds.
+"""A version of the assignment as JSON fields: the content of an entry of its chain.
 
-Reading is strict. Whoever proposes the next version writes all of it again, so a field that it does
-not know would be lost: another form is refused, and so is a field too many.
+Reading is strict. The proposer of the next version writes all of it again, so an unknown field
+would be lost: another form is refused, and so is an unknown field.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AssignmentContent:
         }
 
     def from_fields(self, fields: Mapping[str, Any]) -> Assignment:
-        """Return what ``to_fields`` made. Raises AssignmentError."""
+        """Parse ``to_fields``. Raises AssignmentError."""
         form = fields.get("form")
         if form != FORM:
             raise AssignmentError(
@@ -67,7 +67,7 @@ class AssignmentContent:
 
 def _code_fields(code: Code) -> list[Any]:
     schemas, stages = [list(one) for one in code.schemas], [list(one) for one in code.stages]
-    ends = [[list(one) for one in code.ends]] if code.ends else []  # as versions before wrote it
+    ends = [[list(one) for one in code.ends]] if code.ends else []  # written by earlier releases
     fields = [code.pipeline, code.plan_hash, code.topology_hash, code.protocol, schemas, stages]
     return [*fields, *ends]
 
@@ -118,7 +118,7 @@ def _share(row: _Fields) -> Share:
 
 
 class _Fields:
-    """The fields of an object by name, or of a list by number, each read as what it must be."""
+    """The fields of an object by name, or of a list by number, each checked for its type."""
 
     def __init__(self, held: Any, name: str) -> None:
         self.name = name
@@ -169,7 +169,7 @@ class _Fields:
         return tuple(found)
 
     def check_read(self, *others: str) -> None:
-        """Refuse fields that nobody has asked for."""
+        """Raise AssignmentError for fields that were not read."""
         unknown = [str(key) for key in self._held if key not in self._read and key not in others]
         if unknown:
             raise AssignmentError(f"{self.name} has {unknown[0]!r}, which this version ignores")

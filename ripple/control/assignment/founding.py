@@ -1,6 +1,6 @@
-"""What a cluster is in its store: its name, and the key by which its processes know each other.
+"""The identity of a cluster in its store: its name, and the key that authenticates its processes.
 
-Written once, by the coordinator that comes first.
+Written once, by the first coordinator.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ LENGTH_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class Founded:
-    """A cluster; its key is a secret, shown to nobody."""
+    """A cluster; its key is a secret and never shown."""
 
     name: str
     key: bytes
 
     @property
     def mark(self) -> str:
-        """What tells the cluster from any other, and may be shown: nothing of the key is in it."""
+        """Public identity of the cluster; it reveals nothing of the key."""
         return f"{self.name} {hashlib.blake2b(self.key, digest_size=8, person=b'mark').hexdigest()}"
 
     def __repr__(self) -> str:
@@ -38,9 +38,9 @@ class Founded:
 
 
 async def found(store: ObjectStore, name: str, random: Random) -> Founded:
-    """Return the cluster of a store, which is ``name`` from now on if there was none.
+    """Return the cluster of a store; found it as ``name`` if there is none.
 
-    Raises AssignmentError where it is another one's, StoreError.
+    Raises AssignmentError if it has another name, StoreError.
     """
     there = await founded(store)
     if there is None:
@@ -58,9 +58,9 @@ async def found(store: ObjectStore, name: str, random: Random) -> Founded:
 
 
 async def founded(store: ObjectStore) -> Founded | None:
-    """Return the cluster of a store, None if no coordinator was there.
+    """Return the cluster of a store, None if it was not founded.
 
-    Raises AssignmentError for what cannot be read, StoreError.
+    Raises AssignmentError if it cannot be read, StoreError.
     """
     data = await store.get(NAME, length_max=LENGTH_MAX)
     if data is None:

@@ -1,4 +1,4 @@
-"""Who is there: workers, their processes, and the code that they run."""
+"""Members: workers, their processes, and the code that they run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ripple.control.assignment.errors import AssignmentError
 
 SLOTS_MAX = 1024
 ID_LENGTH_MAX = 64
-# Of whatever else a worker says of itself, so that versions fit into an entry of their chain.
+# Of a worker's other texts, so that versions fit into an entry of their chain.
 TEXT_LENGTH_MAX = 256
 TEXTS_MAX = 1024
 
@@ -18,11 +18,11 @@ _ID = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a worker would compute.
+    """Code and settings of a worker, which all members share.
 
     protocol: of workers and coordinators among themselves. schemas: fingerprints by name, sorted.
-    stages: their partitions by name, in order; 0 where the cluster says how many. ends: what tells
-    its source, its outputs, its lanes and settings that all must have alike from others, by name.
+    stages: their partitions by name, in order; 0: as the cluster is configured. ends: identifiers
+    of source, outputs, lanes and settings that all must share, by name.
     """
 
     pipeline: str
@@ -36,10 +36,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A worker that asks to join, under a nonce that it uses for no other joining.
+    """A worker that asks to join, under a nonce that it uses only once.
 
-    addresses: ``host:port`` by purpose, sorted. processes: how many compute. inputs: how many
-    partitions each input has, by name. store: what tells its store's cluster from others.
+    addresses: ``host:port`` by purpose, sorted. processes: number of engine processes. inputs: how
+    many partitions each input has, by name. store: identity of its store's cluster.
     """
 
     id: str
@@ -72,8 +72,8 @@ class Member:
     """A worker that belongs to the cluster.
 
     incarnation: the version that let it in, so that no later one has the same.
-    starts: of the process in each slot, how often it was started again.
-    is_leaving: it is given no more partitions, and those it has move away.
+    starts: of the process in each slot, how often it was restarted.
+    is_leaving: it gets no more partitions, and those it has move away.
     """
 
     id: str
@@ -96,12 +96,12 @@ def process_of(worker: str, slot: int) -> str:
 
 
 def worker_of(process: str) -> str:
-    """Return whose process it is."""
+    """Return the worker of a process."""
     return process.partition("/")[0]
 
 
 def check_id(worker: str) -> None:
-    """Raise AssignmentError unless a worker may be called so."""
+    """Raise AssignmentError unless this is a valid id of a worker."""
     if len(worker) > ID_LENGTH_MAX or not _ID.fullmatch(worker):
         raise AssignmentError(
             f"{worker[:ID_LENGTH_MAX]!r} is no worker's id: use letters, digits, '.', '_' and "

@@ -1,4 +1,4 @@
-"""What a member says of itself with each heartbeat."""
+"""A member's report with each heartbeat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MoveFailed:
 
 
 class Level(IntEnum):
-    """What is done about queues that fill: more with each."""
+    """Backpressure levels, each with a stronger reaction."""
 
     NORMAL = 0
     WARN = 1
@@ -35,7 +35,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Backpressure:
-    """How full the fullest queue is, 0 to 1, and what is done about it; "" where nothing waits."""
+    """Fill of the fullest queue, 0 to 1, and the reaction to it; "" without a queue."""
 
     level: Level = Level.NORMAL
     fill: float = 0.0
@@ -44,7 +44,7 @@ class Backpressure:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that somebody should look at, by the name of its rule, for so many seconds now.
+    """A firing alert, by the name of its rule, for so many seconds now.
 
     severity: warning or critical. cause: in words.
     """
@@ -57,11 +57,11 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a member is. load: 0 to 1. starts: how often each of its processes was started again.
+    """A member's health. load: 0 to 1. starts: how often each of its processes was restarted.
 
-    live: (partition, since) of those that its processes own and have caught up with. inputs: how
-    many partitions each input has, by name, sorted. backpressure: of the process that has most.
-    alerts: what fires.
+    live: (partition, since) of the partitions that its processes own and have caught up with.
+    inputs: how many partitions each input has, by name, sorted. backpressure: of the fullest
+    process. alerts: those that fire.
     """
 
     load: float = 0.0

@@ -1,9 +1,9 @@
-"""What holds of every version of the assignment, and between one and the next.
+"""Invariants of every version of the assignment, and between one and the next.
 
 Of each version v:
 
-- an owner, whoever a partition moves to or came from, and who stands by, is a process of a member;
-- nobody stands by for what they own;
+- an owner, the target or former owner of a move, and a standby are processes of members;
+- no process stands by for a partition that it owns;
 - an owned partition has 1 <= since <= v; one that is not owned moves nowhere;
 - 1 <= incarnation <= v, and no two members have the same id or nonce.
 
@@ -11,7 +11,7 @@ Between v and w, which follows it:
 
 - a member stays the incarnation that it was, or is a new one, with incarnation w;
 - while a partition stays with the same run of the same process, its ``since`` stays, or is w;
-  whoever else gets it has it since w. So every other owner has a higher epoch;
+  any other owner has it since w. So every other owner has a higher epoch;
 - the number of partitions stays;
 - where w > v + 1, versions between cannot be read. Whatever they said, members are new incarnations
   and partitions are owned since w.
@@ -25,7 +25,7 @@ from ripple.control.assignment.version import PARTITIONS_MAX, Assignment, Share
 
 
 def problems_of(assignment: Assignment) -> list[str]:
-    """Return what is wrong with a version by itself."""
+    """Return the problems of a version by itself."""
     found = []
     version = assignment.version
     if not 0 <= version <= VERSION_MAX:

@@ -1,4 +1,4 @@
-"""One version of the assignment: a value, the same for everybody who reads it."""
+"""One version of the assignment: a value, the same for all readers."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ PARTITIONS_MAX = 8_192  # a version of them fits into an entry of a chain
 
 
 class Phase(Enum):
-    """Where a partition's planned move stands."""
+    """Phase of a partition's planned move."""
 
-    OWNED = "owned"  # none under way
-    WARMING = "warming"  # the next owner follows, muted; the owner is not disturbed
+    OWNED = "owned"  # no move
+    WARMING = "warming"  # the next owner replays, muted; the owner is not disturbed
     SWITCHING = "switching"  # the next owner has it, and is not known to be live yet
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Whose a partition is: of a process, ``owner``, since a version.
+    """The owner of a partition: a process, since a version.
 
-    next: where it moves to. former: where it came from, who may have it back for as long as its
-    owner is not live. standby: who follows it all the time, and is given it if its owner is gone.
-    None: nobody. At most one of next and former is somebody.
+    next: the target of its move. former: the owner before the move, which may have it back as long
+    as its owner is not live. standby: the process that follows it all the time, and gets it if its
+    owner is gone. None: no process. At most one of next and former is set.
     """
 
     owner: str | None
@@ -42,20 +42,20 @@ class Share:
 
     @property
     def phase(self) -> Phase:
-        """Where its move stands."""
+        """Phase of its move."""
         if self.next is not None:
             return Phase.WARMING
         return Phase.OWNED if self.former is None else Phase.SWITCHING
 
     @property
     def target(self) -> str | None:
-        """Who owns it once its move is done: what it counts for."""
+        """Its owner once its move is done, for which it counts."""
         return self.owner if self.next is None else self.next
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A partition that stays with a worker for as long as that is there, by command."""
+    """A partition that stays with a worker as long as that is a member, by command."""
 
     partition: int
     worker: str
@@ -64,7 +64,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """So many partitions of one stage. They are numbered through, in the order of the stages."""
+    """A stage and its number of partitions. They are numbered through, in stage order."""
 
     name: str
     partitions: int
@@ -104,7 +104,7 @@ class Assignment:
         return member is not None and member.incarnation == incarnation
 
     def start_of(self, process: str) -> tuple[int, int] | None:
-        """Return which run of a process is meant: its worker's incarnation, and its own start."""
+        """Return the present run of a process: its worker's incarnation, and its own start."""
         return self._starts.get(process)
 
     @cached_property
@@ -133,7 +133,7 @@ class Assignment:
         raise AssignmentError(f"there is no partition {partition}, of {len(self.shares)}")
 
     def partition_of(self, stage: str, number: int) -> int:
-        """Return which partition of all has a number in a stage: what ``place_of`` takes."""
+        """Return the number in the assignment of a stage's partition: the inverse of place_of."""
         before = itertools.takewhile(lambda one: one.name != stage, self.stages)
         return sum(one.partitions for one in before) + number
 
@@ -143,7 +143,7 @@ class Assignment:
 
 
 def empty(stages: Iterable[Stage]) -> Assignment:
-    """Return what holds before the first version: nobody is there, and owns nothing."""
+    """Return the version before the first: no members, no owners."""
     stages = tuple(stages)
     shares = (Share(None, 0),) * sum(stage.partitions for stage in stages)
     return Assignment(version=0, cause="", stages=stages, shares=shares)

@@ -1,9 +1,9 @@
-"""What processes of a cluster say to each other, as messages of gRPC.
+"""Messages of the control channel between processes of a cluster, over gRPC.
 
-methods      what can be called
-words        what workers and coordinators say to each other, as values
-messages     these values as bytes, and back
-reading      bytes of others, read with care
+methods      names of the coordinator's methods
+words        messages between workers and coordinators, as values
+messages     these values as bytes
+reading      strict parsing of received bytes
 
 Modules that end in ``_pb2`` are generated from ``proto/`` by ``make protos``, never edited.
 """

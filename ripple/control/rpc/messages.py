@@ -1,4 +1,4 @@
-"""What is said as bytes, and back. Whoever reads checks everything that could not be."""
+"""Messages as bytes. The reading side checks every value that could be invalid."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
     from ripple.control.rpc.words import Said, Told, Who
 
-# Of why something is or cannot be, for people.
+# Of reasons, for people.
 REASON_LENGTH_MAX = 4096
 SECONDS_MAX = 1e12
 ALERTS_MAX = 64  # of one member, each by its rule
 
 
 def said_to_bytes(said: Said) -> bytes:
-    """Return what a worker says as bytes."""
+    """Return a worker's message as bytes."""
     return bytes(_from_worker(said).SerializeToString())
 
 
@@ -70,7 +70,7 @@ def _from_worker(said: Said) -> pb.FromWorker:
 
 
 def said_from_bytes(data: bytes) -> Said:
-    """Return what a worker says. Raises RpcError."""
+    """Parse a worker's message. Raises RpcError."""
     message = parsed(pb.FromWorker, data)
     match choice(message, "said"):
         case "register":
@@ -97,7 +97,7 @@ def said_from_bytes(data: bytes) -> Said:
 
 
 def told_to_bytes(told: Told) -> bytes:
-    """Return what a coordinator tells as bytes."""
+    """Return a coordinator's message as bytes."""
     return bytes(_to_worker(told).SerializeToString())
 
 
@@ -121,7 +121,7 @@ def _to_worker(told: Told) -> pb.ToWorker:
 
 
 def told_from_bytes(data: bytes) -> Told:
-    """Return what a coordinator tells. Raises RpcError."""
+    """Parse a coordinator's message. Raises RpcError."""
     message = parsed(pb.ToWorker, data)
     match choice(message, "told"):
         case "announced":
@@ -143,12 +143,12 @@ def told_from_bytes(data: bytes) -> Told:
 
 
 def member_of(who: Who) -> pb.Member:
-    """Return who it is as a message."""
+    """Return the identity of a member as a message."""
     return pb.Member(id=who[0], incarnation=who[1])
 
 
 def who_of(member: pb.Member) -> Who:
-    """Return who it is. Raises RpcError."""
+    """Parse the identity of a member. Raises RpcError."""
     return worker(member.id, "member"), number(member.incarnation, "incarnation")
 
 
@@ -226,7 +226,7 @@ def _report(report: Report) -> pb.Report:
 
 
 def _report_from(message: pb.Report) -> Report:
-    # What is no number is neither.
+    # NaN is outside, too.
     if not 0 <= message.load <= 1:
         raise RpcError(f"load is {message.load}, not 0 to 1")
     not_too_many(message.starts, "starts", SLOTS_MAX)
@@ -243,7 +243,7 @@ def _report_from(message: pb.Report) -> Report:
             Follower(
                 _partition(one.partition),
                 text(one.process, "process"),
-                # So far behind is far, however far it is.
+                # Capped: far behind is far, however far.
                 min(one.behind, NUMBER_MAX),
             )
             for one in message.followers
@@ -263,13 +263,13 @@ def _report_from(message: pb.Report) -> Report:
 
 
 def alert_of(one: Alert) -> pb.Alert:
-    """Return what fires as a message."""
+    """Return an alert as a message."""
     cause = one.cause[:REASON_LENGTH_MAX]
     return pb.Alert(name=one.name, severity=one.severity, cause=cause, seconds=one.seconds)
 
 
 def alert_from(message: pb.Alert) -> Alert:
-    """Return what fires. Raises RpcError."""
+    """Parse an alert. Raises RpcError."""
     if not 0 <= message.seconds < SECONDS_MAX:
         raise RpcError(f"an alert fires for {message.seconds} s")
     name, severity = text(message.name, "name"), text(message.severity, "severity")
@@ -277,12 +277,12 @@ def alert_from(message: pb.Alert) -> Alert:
 
 
 def backpressure_of(one: Backpressure) -> pb.Backpressure:
-    """Return how full queues are as a message."""
+    """Return backpressure as a message."""
     return pb.Backpressure(level=one.level, fill=one.fill, queue=one.queue)
 
 
 def backpressure_from(message: pb.Backpressure) -> Backpressure:
-    """Return how full queues are. Raises RpcError."""
+    """Parse backpressure. Raises RpcError."""
     if not 0 <= message.fill <= 1:
         raise RpcError(f"a queue's fill is {message.fill}, not 0 to 1")
     level = Level(number(message.level, "level", max(Level)))

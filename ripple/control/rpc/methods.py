@@ -1,4 +1,4 @@
-"""What can be called of a coordinator: the names of its methods."""
+"""Names of the coordinator's methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes of others, read with care: an error says which message it was and what is wrong with it."""
+"""Strict parsing of received messages: an error names the message, and its problem."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from ripple.control.rpc.worker_pb2 import NamedCount, NamedText
 
-# Of versions and other numbers that only grow: what JSON can hold everywhere.
+# Of versions and other growing numbers: the integers that JSON holds everywhere.
 NUMBER_MAX = 2**53
 
 M = TypeVar("M", bound=Message)
 
 
 class RpcError(RippleError):
-    """A message of another process cannot be read, or says what cannot be; it changed nothing."""
+    """A received message cannot be parsed, or is invalid; it changed nothing."""
 
 
 def parsed(kind: type[M], data: bytes) -> M:
-    """Return a message. Raises RpcError for bytes that are none."""
+    """Parse a message. Raises RpcError for invalid bytes."""
     message: M = kind()
     try:
         message.ParseFromString(data)
@@ -35,7 +35,7 @@ def parsed(kind: type[M], data: bytes) -> M:
 
 
 def choice(message: Message, group: str) -> str:
-    """Return which of a group is set. Raises RpcError if none is that this version knows."""
+    """Return which of a group is set. Raises RpcError if this version knows none."""
     name = message.WhichOneof(group)
     if name is None:
         raise RpcError(f"a {message.DESCRIPTOR.full_name} says nothing that this version knows")
@@ -71,7 +71,7 @@ def not_too_many(values: Iterable[object], name: str, maximum: int = TEXTS_MAX) 
 
 
 def worker(value: str, name: str) -> str:
-    """Return a worker's id. Raises RpcError for what is none."""
+    """Return a worker's id. Raises RpcError for an invalid one."""
     try:
         check_id(value)
     except RippleError as error:

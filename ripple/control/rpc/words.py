@@ -1,4 +1,4 @@
-"""What workers and coordinators say to each other: hints, which may come twice, late or never."""
+"""Messages between workers and coordinators: hints, which may come twice, late or never."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ripple.control.assignment import Candidate, Report
 
 MISFIT = "does not fit this cluster"  # in reasons of refusals: waiting does not help
-FAILED = "and is tried again: "  # of a partition, before why
+FAILED = "and is tried again: "  # of a partition, before the reason
 Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
 
 
@@ -21,7 +21,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A member is well, and says how."""
+    """A member's heartbeat, with its report."""
 
     who: Who
     report: Report = field(default_factory=Report)
@@ -29,7 +29,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """A member's process, in its ``start``-th start from 0, has ended; another one begins."""
+    """A member's process, in its ``start``-th start from 0, has ended; it is being restarted."""
 
     who: Who
     slot: int
@@ -46,7 +46,7 @@ class Draining:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A member has nothing any more."""
+    """A member has left, and owns nothing any more."""
 
     who: Who
 
@@ -60,7 +60,7 @@ class Checkpointed:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Somebody asks for nothing yet, but wants to hear of versions."""
+    """A worker that does not ask to join yet, but wants to hear of versions."""
 
 
 Said: TypeAlias = "Register | Heartbeat | Exited | Draining | Left | Checkpointed | Present"
@@ -68,7 +68,7 @@ Said: TypeAlias = "Register | Heartbeat | Exited | Draining | Left | Checkpointe
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The newest version that a coordinator knows; what it says is in the chain."""
+    """The newest version that a coordinator knows; its content is in the chain."""
 
     version: int
 
@@ -100,7 +100,7 @@ class Evicted:
 
 @dataclass(frozen=True, slots=True)
 class StoreCheckpoints:
-    """A worker is to store checkpoints; nobody waits for it."""
+    """A worker is to store checkpoints, without waiting."""
 
     who: Who
 

@@ -1,7 +1,7 @@
-"""What is seen of processes from outside.
+"""Telemetry of processes.
 
 metrics     the one table of names; samples, measures: plain numbers; exposition
-log         entries (structlog), process_log, levels, repeats, secrets; memory
+log         entries (structlog), process_log, levels, repeats; memory
 alerts      pure rules
 tracing     spans (opentelemetry), sampler
 

@@ -1,10 +1,10 @@
-"""The alerts of the book, told by a worker of itself: values in, alerts out; no clock, no I/O.
+"""Alerts of a worker about itself: values in, alerts out; no clock, no I/O.
 
-    look: what is measured by now -> which conditions hold -> since when -> what fires
+    look: present measurements -> conditions that hold -> since when -> alerts that fire
 
-The names, thresholds and waiting times are those of ``deploy/prometheus/rules.yml``, which says the
-same of whoever is scraped. A condition that holds waits first, for as long as its rule says; it
-fires then, and until it does not hold any more.
+The names, thresholds and waiting times are those of ``deploy/prometheus/rules.yml``, which has the
+same rules for Prometheus. A condition first holds for as long as its rule says; the alert then
+fires until the condition ends.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ripple.control.telemetry.samples import Samples
 
 WINDOW_S = 300.0
-STEP_S = 5.0  # between what is kept of a window
-LOSS_S = 900.0  # for how long a loss is told: nothing undoes it
+STEP_S = 5.0  # between samples that are kept of a window
+LOSS_S = 900.0  # how long a loss is reported: nothing undoes it
 QUANTILE = 0.99
-EXPIRY_S = 14 * 86_400.0  # before a certificate is over
+EXPIRY_S = 14 * 86_400.0  # before a certificate expires
 NS = 1_000_000_000
 
 
@@ -60,12 +60,12 @@ RULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertThresholds:
-    """From where on conditions hold.
+    """Thresholds of the conditions.
 
-    alert_stabilization_ms: bringing the views up, the slowest of a hundred. alert_backpressure: how
-    full a queue is, 0 to 1. alert_late_share: very late events, of all. alert_checkpoint_ms: age of
-    a checkpoint while something is to be replayed, for as long. alert_silent_ms: nobody answers a
-    worker. max_keys_per_partition: a partition that holds more keys; 0: none.
+    alert_stabilization_ms: p99 of stabilization. alert_backpressure: fill of a queue, 0 to 1.
+    alert_late_share: very late events, of all. alert_checkpoint_ms: age of a checkpoint while
+    something is to be replayed, for as long. alert_silent_ms: no coordinator answers the worker.
+    max_keys_per_partition: keys of a partition; 0: no limit.
     """
 
     alert_stabilization_ms: float = 10.0
@@ -77,7 +77,7 @@ class AlertThresholds:
 
 
 class State(Enum):
-    """Where an alert is: its condition does not hold, holds for too short a time, or it fires."""
+    """State of an alert: inactive; pending, while its condition holds too shortly; firing."""
 
     QUIET = "quiet"
     WAITING = "waiting"
@@ -86,7 +86,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuleStatus:
-    """How one rule stands. since_ns: of the clock that is looked with, when that began."""
+    """State of one rule. since_ns: when that began, by the clock of ``look``."""
 
     rule: Rule
     state: State = State.QUIET
@@ -96,10 +96,10 @@ class RuleStatus:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is looked at. samples: of the whole worker; its partitions have no gauges when gone.
+    """The input of ``look``. samples: of the whole worker; partitions that are gone have no gauges.
 
     silent_s: for how long no coordinator has answered. refused: why the worker cannot join, "" if
-    it can. dying: what is told of processes that end again and again, "" for none.
+    it can. dying: report of processes that fail again and again, "" for none.
     """
 
     samples: Samples
@@ -110,7 +110,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What there was at one time of what only grows."""
+    """Counters at one time."""
 
     at_ns: int
     slow: tuple[int, ...]
@@ -133,7 +133,7 @@ class Alerts:
         """How each rule stands, by its name."""
 
     def look(self, seen: Seen, now_ns: int) -> list[RuleStatus]:
-        """Take what there is now; return what has begun or ceased to fire."""
+        """Take present measurements; return the alerts that have begun or ceased to fire."""
         self._looked_ns = now_ns
         causes = dict(self._conditions(seen, now_ns))
         changed = []
@@ -145,7 +145,7 @@ class Alerts:
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """What fires, as others are told of it."""
+        """The alerts that fire, as reported to others."""
         now_ns = self._looked_ns
         return tuple(
             Alert(one.rule.name, one.rule.severity, one.cause, (now_ns - one.since_ns) / NS)
@@ -154,7 +154,7 @@ class Alerts:
         )
 
     def _conditions(self, seen: Seen, now_ns: int) -> Iterator[tuple[str, str]]:
-        """Yield the rules whose condition holds, and why in words."""
+        """Yield the rules whose condition holds, with the cause in words."""
         limits = self._thresholds
         then, now = self._window(seen.samples, now_ns)
         slow_ms = _quantile(seen.samples, then.slow, now.slow) / 1e6
@@ -188,7 +188,7 @@ class Alerts:
             yield "DataLossDetected", "a restored table is not what was committed"
 
     def _of_worker(self, seen: Seen) -> Iterator[tuple[str, str]]:
-        """Yield the same of what concerns the worker and not what it computes."""
+        """Yield the same for the worker itself, apart from its pipeline."""
         if seen.silent_s > self._thresholds.alert_silent_ms / 1000:
             yield "WorkerSilent", f"no coordinator has answered for {seen.silent_s:.0f} s"
         if seen.refused:
@@ -203,10 +203,10 @@ class Alerts:
             yield "ProcessesDying", seen.dying
 
     def _stale(self, samples: Samples, limit_s: float, now_ns: int) -> str:
-        """Say which partition's checkpoint is the oldest that is too old, "" if there is none.
+        """Return the partition with the oldest overdue checkpoint, in words; "" if there is none.
 
-        One that is old since there was nothing new, or nobody here, is not at fault: something has
-        been in none for as long.
+        A checkpoint that is old because nothing was new, or no partition was here, is not overdue:
+        only one is that has had something to store for as long.
         """
         self._owing_ns = {
             labels: self._owing_ns.get(labels, now_ns)
@@ -228,7 +228,7 @@ class Alerts:
         return f"partition {partition} has had no checkpoint for {age_s:.0f} s{others}"
 
     def _window(self, samples: Samples, now_ns: int) -> tuple[_Kept, _Kept]:
-        """Return what there was when the window began, and what there is now."""
+        """Return the counters at the beginning of the window, and now."""
         now = _Kept(
             now_ns,
             _counts(samples),
@@ -245,7 +245,7 @@ class Alerts:
 
 
 def _of_state(samples: Samples, keys_max: int) -> Iterator[tuple[str, str]]:
-    """Yield the rules that the state of partitions breaks, and why in words."""
+    """Yield the rules that the state of partitions breaks, with the cause in words."""
     absent = {
         labels[-1]: int(rows)
         for (name, labels), rows in samples.numbers.items()
@@ -270,7 +270,7 @@ def _of_state(samples: Samples, keys_max: int) -> Iterator[tuple[str, str]]:
 
 
 def _next(before: RuleStatus, cause: str | None, now_ns: int) -> RuleStatus:
-    """Return how a rule stands whose condition holds for a cause, or not."""
+    """Return the next status of a rule, given the cause of its condition, if it holds."""
     if cause is None:
         is_quiet = before.state is State.QUIET
         return before if is_quiet else RuleStatus(before.rule, State.QUIET, now_ns)
@@ -283,7 +283,7 @@ def _next(before: RuleStatus, cause: str | None, now_ns: int) -> RuleStatus:
 
 
 def _counts(samples: Samples) -> tuple[int, ...]:
-    """Return the buckets of how long bringing the views up took, of all processes."""
+    """Return the buckets of stabilization times, of all processes."""
     found = [
         one.counts
         for (name, _), one in samples.histograms.items()
@@ -293,7 +293,7 @@ def _counts(samples: Samples) -> tuple[int, ...]:
 
 
 def _quantile(samples: Samples, then: Sequence[int], now: Sequence[int]) -> float:
-    """Return the quantile of what came between two counts, as Prometheus takes it; 0 of nothing."""
+    """Return the quantile between two counts, as Prometheus takes it; 0 without values."""
     counts = [b - a for a, b in zip(then or [0] * len(now), now, strict=True)]
     total = sum(counts)
     if not total:

@@ -1,4 +1,4 @@
-"""Samples as the page that Prometheus reads. Made when somebody asks, of nothing that is global."""
+"""Samples in Prometheus's text format, made on request, without global state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(metrics: Sequence[Metric], samples: Samples) -> str:
-    """Return the text of the page: each metric, also one that nothing was measured of yet."""
+    """Return the text of the page: every metric, also those without samples yet."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(metrics, samples))
     return bytes(generate_latest(registry)).decode()

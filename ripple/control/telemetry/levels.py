@@ -1,4 +1,4 @@
-"""How much events matter, and what they are about: the levels and components of log entries."""
+"""Levels and components of events in the log."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ _OF: dict[type, tuple[Level, str]] = {
 
 
 def level_of(event: events.Event) -> tuple[Level, str]:
-    """Return how much an event matters, and what it is about."""
+    """Return an event's level and component."""
     return _OF.get(type(event), (Level.INFO, "partition"))
 
 
 def context_of(event: events.Event) -> tuple[str, dict[str, object]]:
-    """Return what is said of an event that is only said at level debug, and its numbers."""
+    """Return the text of an event that is only logged at level debug, and its numbers."""
     match event:
         case events.Stabilized(engine, took_ns):
             graph = engine.graph

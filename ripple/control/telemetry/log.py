@@ -1,8 +1,7 @@
-"""What a process says while it works: one entry a line, for machines or for people.
+"""The log of a process: one entry a line, for machines or for people.
 
-The only place that imports structlog. An entry has a time, a level, who says it (worker, process),
-what it is about (component, partition), and a message that says it to people; the forms are those
-of one entry.
+The only place that imports structlog. An entry has a time, a level, its process (worker, process),
+its subject (component, partition), and a message in words; all formats hold the same entry.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ _ENTRY = ("level", "component", "message", "worker", "process", "partition", "ti
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """form: one of FORMS, auto for text on a terminal and JSON elsewhere. level: the least."""
+    """form: one of FORMS, auto for text on a terminal and JSON elsewhere. level: the lowest."""
 
     form: str = "auto"
     level: str = "info"
 
 
 class Log:
-    """The log of one process. Calls return at once; what cannot be written is no error."""
+    """The log of one process. Calls return at once; a line that cannot be written is no error."""
 
     def __init__(
         self,
@@ -53,9 +52,9 @@ class Log:
         is_terminal: bool = False,
         **who: str,
     ) -> None:
-        """Write lines; now_ns: the wall clock. environment: whose secrets no line shows.
+        """Write lines; now_ns: the wall clock. environment: its secrets are removed from lines.
 
-        who: what each entry has: worker, process, component.
+        who: fields of each entry: worker, process, component.
         """
         form = settings.form
         if form == "auto":
@@ -72,11 +71,11 @@ class Log:
 
     @property
     def is_debug(self) -> bool:
-        """Whether what happens with each batch is said."""
+        """Whether events of each batch are logged."""
         return self._level is Level.DEBUG
 
     def say(self, message: str, level: Level = Level.INFO, **context: object) -> None:
-        """Say something to people. context: component, partition, and whatever belongs to it."""
+        """Log a message. context: component, partition, and other fields."""
         shown = {
             name: self._hidden(value) if isinstance(value, str) else value
             for name, value in context.items()
@@ -84,7 +83,7 @@ class Log:
         self._entries.log(level, self._hidden(" ".join(message.split())), **shown)
 
     def tell(self, event: Event, message: str | None = None, **context: object) -> None:
-        """Say what happens; message: in other words than usual. Nothing of what is only counted."""
+        """Log an event; message: replaces its usual text. Skips events that are only counted."""
         level, component = level_of(event)
         if level < self._level:
             return
@@ -96,11 +95,11 @@ class Log:
             self.say(text, level, component=component, **context, **numbers)
 
     def close(self) -> None:
-        """Say how often lines were held back that nobody has said again."""
+        """Log how often suppressed lines were repeated."""
         self._say_repeats(float("inf"))
 
     def take_over(self) -> None:
-        """Say what libraries say through ``logging``, from warnings on."""
+        """Log what libraries log through ``logging``, from warnings on."""
         root = logging.getLogger()
         root.addHandler(_Handler(self))
         root.setLevel(logging.WARNING)
@@ -110,7 +109,7 @@ class Log:
         return entry
 
     def _shown_once(self, _: object, level: str, entry: MutableMapping[str, Any]) -> Any:
-        """Hold back what was said often just now; say first how often others were held back."""
+        """Suppress frequent repetitions; first log how often expired ones were suppressed."""
         if self.is_debug:
             return entry
         now_s = entry["timestamp_ns"] / 1e9
@@ -126,7 +125,7 @@ class Log:
 
 
 class _Writer:
-    """What structlog writes to, whatever the level."""
+    """The writer of structlog, for all levels."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -143,7 +142,7 @@ class _Handler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say what a library says."""
+        """Log a library's record."""
         level = Level.ERROR if record.levelno >= logging.ERROR else Level.WARN
         context: dict[str, object] = {"component": record.name}
         if record.exc_info:

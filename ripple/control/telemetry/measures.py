@@ -1,8 +1,8 @@
-"""What happens to the partitions of one process, counted as it is told.
+"""Measurements of the partitions of one process, taken from their events.
 
-What belongs to a life, such as the age of its last commit, is forgotten when it ends; since when
-commits wait is not, for an outage may outlast many lives. A replay is not counted: what it repeats
-was counted when it was new.
+What belongs to a task, such as the age of its last commit, is forgotten when it ends; the time
+since which commits wait is not, since an outage may outlast many tasks. Replays are not counted:
+their events were counted when they were new.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ _LATE = {
 
 
 class Traffic(Protocol):
-    """What goes to other processes and comes from them, by edge."""
+    """Traffic with other processes, by edge."""
 
     @property
     def sent(self) -> Mapping[str, int]:
-        """Rows."""
+        """Rows sent."""
 
     @property
     def received(self) -> Mapping[str, int]:
-        """Rows."""
+        """Rows received."""
 
     @property
     def sent_bytes(self) -> Mapping[str, int]:
-        """Bytes of their bundles."""
+        """Bytes of sent bundles."""
 
     @property
     def received_bytes(self) -> Mapping[str, int]:
-        """Bytes of their bundles."""
+        """Bytes of received bundles."""
 
 
 class _OfPartition:
-    """What is known of the life that goes on. Times are of the monotonic clock.
+    """State of the running task. Times are of the monotonic clock.
 
-    engine: seen as long as its life holds it. before: what its counters were when they were looked
-    at last. stored_ns: when its last checkpoint was stored; where there is none, when the life
-    began. replay: when it was told of first, and how much was left then.
+    engine: held as long as its task holds it. before: its counters at the last look. stored_ns:
+    when its last checkpoint was stored; if there is none, when the task began. replay: when it was
+    first reported, and how much was left then.
     """
 
     def __init__(self, began_ns: int | None = None) -> None:
@@ -79,7 +79,7 @@ class _OfPartition:
 
 
 class Measures:
-    """Of one process; ``samples`` says what there is by now."""
+    """Measurements of one process; ``samples`` returns the present numbers."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Measures:
         memory_bytes: Callable[[], int] = lambda: 0,
         traffic: Traffic | None = None,
     ) -> None:
-        """Count for a worker. memory_bytes: of this process. traffic: with other processes."""
+        """Measure for a worker. memory_bytes: of this process. traffic: with other processes."""
         self._worker = worker
         self._clock = clock
         self._memory_bytes = memory_bytes
@@ -97,18 +97,18 @@ class Measures:
         self._partitions: dict[int, _OfPartition] = {}
         self._causes = Causes(causes_max=CAUSES_MAX, characters_max=CAUSE_CHARACTERS_MAX)
         self._samples = Samples()
-        for metric in OF_WORKERS:  # so that the first of its kind is seen as a rise from none
+        for metric in OF_WORKERS:  # so that the first of its kind is a rise from zero
             if metric.kind is Kind.COUNTER and metric.labels == ("worker",):
                 self._samples.add(metric.name, 0, worker)
             elif metric.kind is Kind.HISTOGRAM:
                 self._samples.histograms[metric.name, (worker,)] = Histogram.of(metric.name)
-        # Of what is told with each batch, without a look into a table.
+        # Events of each batch, without a table lookup.
         self._took = self._samples.histograms["ripple_graph_stabilization_ns", (worker,)]
         self._recomputed = self._samples.histograms["ripple_graph_recompute_count", (worker,)]
         self._stabilizations = self._cutoffs = self._retractions = 0
 
     def told(self, partition: int, event: Event) -> None:
-        """Take what happens to a partition."""
+        """Take an event of a partition."""
         one = self._partitions.get(partition)
         if one is None:
             one = self._partitions[partition] = _OfPartition()
@@ -122,7 +122,7 @@ class Measures:
         match event:
             case events.Started():
                 self._look_at_events(one)
-                # The store has taken the owner's claim.
+                # The store has accepted the owner's claim.
                 self._begin(partition, one.commits_wait_ns, began_ns=self._clock.monotonic_ns())
             case events.PartitionFailed():
                 self._look_at_events(one)
@@ -143,7 +143,7 @@ class Measures:
                 self._waits(one, event)
 
     def _waits(self, one: _OfPartition, event: Event) -> None:
-        """Note since when something outside is waited for."""
+        """Note since when an external system is waited for."""
         match event:
             case events.CommitWaits():
                 one.commits_wait_ns = self._earlier(one.commits_wait_ns, event.seconds)
@@ -170,7 +170,7 @@ class Measures:
         one.is_live, one.remaining, one.recovery_s = True, None, event.seconds
         one.replay = None
         one.cut = event.cut
-        if one.stored_ns is None:  # else there was a checkpoint on the way
+        if one.stored_ns is None:  # otherwise there was a checkpoint on the way
             one.stored, one.stored_ns = event.start, one.began_ns
             if event.written_ns is not None:  # by a clock that may be ahead of ours
                 age_ns = max(0, self._clock.now_ns() - event.written_ns)
@@ -185,12 +185,12 @@ class Measures:
             one.replay = self._clock.monotonic_ns(), remaining
 
     def _earlier(self, since_ns: int | None, seconds: float) -> int:
-        """Return since when something waits that has just waited for so long."""
+        """Return the earlier of two starts of a wait, given its present length."""
         waits_ns = self._clock.monotonic_ns() - int(seconds * 1e9)
         return waits_ns if since_ns is None else min(since_ns, waits_ns)
 
     def _count(self, event: Event) -> None:
-        """Count what happened, whichever partition it was."""
+        """Count an event, independent of its partition."""
         match event:
             case events.Committed():
                 self._add("ripple_commits_total")
@@ -212,11 +212,11 @@ class Measures:
                 pass
 
     def turned(self, late_s: float) -> None:
-        """Note how late the loop has turned."""
+        """Note how late the loop was."""
         self._observe("ripple_loop_late_seconds", max(0.0, late_s))
 
     def samples(self, hosted: Collection[int]) -> Samples:
-        """Return what was counted, and how the partitions that are hosted stand."""
+        """Return all counters, and the gauges of hosted partitions."""
         for number, one in list(self._partitions.items()):
             self._look_at_events(one)
             if number not in hosted:
@@ -233,7 +233,7 @@ class Measures:
         return found
 
     def inspected(self, hosted: Collection[int]) -> dict[int, dict[str, Any]]:
-        """Return the live graphs of the partitions that are hosted and have one, by number."""
+        """Return the live graphs of the hosted partitions that have one, by number."""
         engines = {n: one.engine() for n, one in sorted(self._partitions.items()) if n in hosted}
         return {n: engine.inspected() for n, engine in engines.items() if engine is not None}
 
@@ -249,7 +249,7 @@ class Measures:
             self._recomputed.observe(graph.last_recompute_count)
 
     def _look_at_events(self, one: _OfPartition) -> None:
-        """Count what became of events since this was called last."""
+        """Count the outcome of events since the last call."""
         engine = one.engine()
         if engine is None or not one.is_live:
             return
@@ -310,12 +310,12 @@ class Measures:
 
 
 def is_time(watermark_ns: int) -> bool:
-    """Return whether a watermark is one of events: not before the first, nor at the end."""
+    """Return whether a watermark is the time of an event: not before the first, nor at the end."""
     return abs(watermark_ns) < 1 << 62
 
 
 def _eta_s(one: _OfPartition, now_ns: int) -> float | None:
-    """Return how long a replay still takes, where something of it is done."""
+    """Return how long a replay still takes, once part of it is done."""
     if one.replay is None or one.remaining is None:
         return None
     began_ns, at_first = one.replay

@@ -1,4 +1,4 @@
-"""How much memory this process has."""
+"""Memory of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STATM = "/proc/self/statm"
 
 
 def resident_bytes() -> int:
-    """Return what is resident, 0 where the system does not tell (it is not Linux)."""
+    """Return the resident bytes, 0 where the system does not tell (it is not Linux)."""
     try:
         file = os.open(_STATM, os.O_RDONLY)
     except OSError:

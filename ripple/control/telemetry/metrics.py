@@ -1,7 +1,7 @@
-"""Every metric that processes show: names that stay, one table. ``docs/metrics.md`` is made of it.
+"""All metrics of our processes: stable names, one table. ``docs/metrics.md`` is made of it.
 
-Histograms in nanoseconds have the bounds of the book, which are milliseconds: as nanoseconds
-nothing would ever be below one of them.
+Histograms in nanoseconds have Ripple/OCaml's bounds, which are milliseconds: as nanoseconds nothing
+would ever be below one of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COUNTS = tuple(bound * 1e3 for bound in BOUNDS)
 
 
 class Kind(Enum):
-    """What a metric is, as Prometheus has it."""
+    """Types of metrics, as Prometheus has them."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric. bounds: upper ones of a histogram's buckets, rising."""
+    """One metric. bounds: upper bounds of a histogram's buckets, rising."""
 
     name: str
     kind: Kind

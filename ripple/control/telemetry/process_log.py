@@ -1,4 +1,4 @@
-"""The log of this process: to its standard error, by its clock, without its secrets."""
+"""The log of this process: on its standard error, by its clock, without its secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ripple.world import LiveClock
 
 
 def log_of(settings: LogSettings, **who: str) -> Log:
-    """Return the log, in which libraries say what they say, too. who: as of Log."""
+    """Return the log, which also takes the log of libraries. who: as of Log."""
     log = Log(
         settings,
         process.write,

@@ -1,4 +1,4 @@
-"""What is said again and again is said a few times, and then how often."""
+"""Limits repetitions: a repeated line is logged a few times, and then counted."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class _Said:
 
 
 class Repeats:
-    """Lets each line through ``TIMES`` times within ``WITHIN_S``."""
+    """Admits each line ``TIMES`` times within ``WITHIN_S``."""
 
     def __init__(self) -> None:
         self._said: dict[Line, _Said] = {}
 
     def admits(self, line: Line, now_s: float) -> bool:
-        """Return whether a line is to be said now."""
+        """Return whether to log a line now."""
         said = self._said.get(line)
         if said is None:
             if len(self._said) >= KNOWN_MAX:
@@ -37,7 +37,7 @@ class Repeats:
         return said.times <= TIMES
 
     def over(self, now_s: float) -> list[tuple[Line, int]]:
-        """Return the lines whose time is over that were held back, and how often; forget them."""
+        """Remove expired lines; return those that were suppressed, and how often."""
         found = []
         for line, said in list(self._said.items()):
             if now_s - said.since_s >= WITHIN_S:

@@ -1,17 +1,17 @@
-"""Which batches begin a trace: so many a second, spread over all of them."""
+"""Sampling of traces: so many a second, spread over all batches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 NS = 1_000_000_000
-# Multiples of it, without their whole parts, are as even as can be: no rhythm of batches hides one.
+# The fractional parts of its multiples are as even as can be: no rhythm of batches hides one.
 _STEP = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplerLimits:
-    """target_per_s: traces that begin. rate_min, rate_max: of batches, whatever there are."""
+    """target_per_s: traces that begin. rate_min, rate_max: shares of batches."""
 
     target_per_s: int = 100
     rate_min: float = 0.001
@@ -21,7 +21,7 @@ class SamplerLimits:
 class Sampler:
     """Adapts its rate each second: new rate = rate * target / traces of that second, in bounds.
 
-    No chance: which batches are chosen follows from how many there were before.
+    Deterministic: the choice follows from the number of batches before.
     """
 
     def __init__(self, limits: SamplerLimits | None = None) -> None:

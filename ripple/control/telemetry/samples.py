@@ -1,4 +1,4 @@
-"""What was measured, as plain numbers: counted in one process, added up in another, then shown."""
+"""Samples as plain numbers: measured in one process, added up in another, then exposed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Histogram:
-    """How many values were in each bucket. The last one is of those above all bounds."""
+    """Counts of values by bucket. The last bucket holds values above all bounds."""
 
     bounds: tuple[float, ...]
     counts: list[int]
@@ -24,7 +24,7 @@ class Histogram:
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """Return an empty one of a metric."""
+        """Return an empty one for a metric."""
         bounds = BY_NAME[name].bounds
         return cls(bounds, [0] * (len(bounds) + 1))
 
@@ -45,7 +45,7 @@ class Samples:
     histograms: dict[Key, Histogram] = field(default_factory=dict)
 
     def set(self, name: str, value: float, *labels: str) -> None:
-        """Let a gauge have a value."""
+        """Set a gauge."""
         self.numbers[name, labels] = value
 
     def add(self, name: str, value: float, *labels: str) -> None:
@@ -60,7 +60,7 @@ class Samples:
         found.observe(value)
 
     def include(self, other: Samples) -> None:
-        """Add all that others have measured."""
+        """Add all samples of another."""
         for (name, labels), value in other.numbers.items():
             self.add(name, value, *labels)
         for (name, labels), one in other.histograms.items():
@@ -69,7 +69,7 @@ class Samples:
             own.sum += one.sum
 
     def lasting(self) -> Samples:
-        """Return what still counts when the process is gone: no gauges."""
+        """Return what remains when the process is gone: no gauges."""
         kept = {
             key: value
             for key, value in self.numbers.items()
@@ -78,7 +78,7 @@ class Samples:
         return Samples(kept, dict(self.histograms))
 
     def to_values(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return values for JSON."""
         return {
             "numbers": [[name, list(labels), n] for (name, labels), n in self.numbers.items()],
             "histograms": [
@@ -89,7 +89,7 @@ class Samples:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:
-        """Return what ``to_values`` was given."""
+        """Parse ``to_values``."""
         found = cls({(name, tuple(labels)): n for name, labels, n in values["numbers"]})
         for name, labels, counts, total in values["histograms"]:
             one = Histogram(BY_NAME[name].bounds, list(counts), total)

@@ -1,7 +1,7 @@
 """Spans over OpenTelemetry, sent by OTLP over HTTP. The only place that imports opentelemetry.
 
-What is sent waits in a queue of OpenTelemetry's, in a thread of its own; what does not fit there,
-or cannot be sent, is lost, and no batch waits for it.
+Spans wait in a queue of OpenTelemetry's, in its own thread; those that do not fit or cannot be sent
+are lost, and no batch waits for them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Tracing:
     ) -> None:
         """Send to a collector: ``http://HOST:4318/v1/traces``. now_ns: the monotonic clock.
 
-        What the collector is shown, by OTEL_EXPORTER_OTLP_HEADERS, no other server gets: redirects
-        are not followed.
+        The collector's headers (OTEL_EXPORTER_OTLP_HEADERS) reach no other server: redirects are
+        not followed.
         """
         about = {"service.name": SERVICE, "service.instance.id": process}
         self._provider = TracerProvider(resource=Resource.create(about))
@@ -64,7 +64,7 @@ class Tracing:
     def begin(
         self, contexts: Sequence[str], *, is_first: bool, stage: int, partition: int, rows: int
     ) -> Spans | None:
-        """Begin a span of each trace that one of the contexts is of, or of a new one."""
+        """Begin a span in the trace of each context, or in a new one."""
         parents: dict[int, Context | None] = {}
         for text in contexts:
             context = _W3C.extract({FIELD: text})
@@ -90,7 +90,7 @@ class Tracing:
         )
 
     def close(self) -> None:
-        """Send what waits, if somebody takes it soon."""
+        """Send what waits, if the collector takes it soon."""
         self._provider.force_flush(FLUSH_MS)
         self._provider.shutdown()
 
@@ -103,7 +103,7 @@ class Spans:
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """What others go on from."""
+        """The contexts for child spans."""
         found = []
         for span in self._spans:
             carrier: dict[str, str] = {}

@@ -1,8 +1,8 @@
-"""Where a cluster begins whose chain of assignments has no version yet: above all owners before.
+"""The first version of a new assignment chain, chosen above all epochs that are known elsewhere.
 
-Epochs follow from versions. Outputs, checkpoints and lanes that outlive a store know the epochs of
-owners under a chain that was lost, and refuse lower ones: so the first version of a new chain is
-one whose epochs are higher.
+Epochs follow from versions. Outputs, checkpoints and repartition topics may outlive a store: they
+know the epochs of a lost chain and refuse lower ones. So the first version of a new chain is one
+whose epochs are higher.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ async def begin_above(
     stopping: asyncio.Event,
     say: Callable[[str], object],
 ) -> None:
-    """Let a chain without a version begin above the owners that outputs, store and lanes know.
+    """Let an empty chain begin above the epochs that outputs, store and repartition topics know.
 
-    places: of outputs. home: of lanes that are at brokers. What does not answer is waited for,
-    until ``stopping``.
+    places: URIs of outputs. home: repartition topics at brokers. A system that does not answer is
+    retried, until ``stopping`` is set.
     """
     told = ""
     while not stopping.is_set():
@@ -53,7 +53,7 @@ async def begin_above(
             known = max(known, await newest_epoch(store, plan.name))
             known = max(known, await newest_keeper(store, plan.name))
             first = since_of(known) + 1
-            # The first version may have come meanwhile: from who has looked, too.
+            # The first version may have come meanwhile, perhaps from another worker that looked.
             if first > 1 and not (await chain.newest()).newest_number:
                 await chain.begin_at(first)
                 say(f"outputs know an owner of epoch {known}: the first version is {first}")
@@ -66,7 +66,7 @@ async def begin_above(
 
 
 def _known(plan: Plan, places: Mapping[str, str], world: World, home: LaneHome | None) -> int:
-    """Return the highest epoch that outputs and lanes know."""
+    """Return the highest epoch that outputs and repartition topics know."""
     known = [newest_owner_at(place, plan, name) for name, place in places.items()]
     if home is None:
         known.append(newest_owner(world.disk, plan))

@@ -1,4 +1,4 @@
-"""The places that settings of a worker name: what can be said of them before anything is opened."""
+"""Checks of the URIs in a worker's settings, before anything is opened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_places(found: Mapping[str, InForce], sinks: Sequence[str]) -> None:
-    """Refuse places that no worker can use, whatever the pipeline is. Raises SettingsError."""
+    """Reject URIs that no worker can use, whatever the pipeline is. Raises SettingsError."""
     checks: tuple[tuple[str, Callable[[str], object]], ...] = (
         ("source", lambda text: find(text, "continued_source")),
         ("sink", lambda _: _check_sinks(sinks)),
@@ -51,7 +51,7 @@ def _check_sinks(sinks: Sequence[str]) -> None:
 
 
 def _check_cache(found: Mapping[str, InForce]) -> None:
-    """Refuse one among what others have, for it deletes what it has no use for."""
+    """Reject a cache folder within other data: the cache deletes files that it does not use."""
     cache, store = str(found["cache"].value), str(found["store"].value)
     if not cache or is_s3(store):
         return

@@ -19,7 +19,7 @@ from ripple.storage.store import MemoryStore
 from ripple.task.repartition.topics import lanes_into
 from ripple.world import live_world
 from tests.control.assignment.examples import CODE
-from worker.beginning import begin_above
+from worker.first_version import begin_above
 
 if TYPE_CHECKING:
     from pathlib import Path
