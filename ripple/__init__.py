@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from ripple.task.report import Report
     from ripple.task.run import run
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Accumulator",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import tomllib
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition as KafkaPartition
@@ -15,11 +18,31 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.produce import ProduceRequest
+from packaging.requirements import Requirement
 
 from ripple.connectors.kafka import private, private_topics, private_writing
 from ripple.world.broker import TopicPartition
 
 FETCHED = [("t", [(0, 0, 9, 8, 7, [(1, 2)], b"data"), (1, 6, -1, -1, -1, None, None)])]
+
+
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+RAISE_THE_CAP = """
+To allow a newer minor version of aiokafka: install it, run this file and the Kafka tests of
+`make test-services`, compare its sources with what ripple/connectors/kafka/private.py,
+private_connecting.py, private_topics.py and private_writing.py use, then raise the upper bound of
+aiokafka in pyproject.toml (the extras kafka and dev) and run `make lock`."""
+
+
+def test_aiokafka_is_capped_below_the_next_minor_version() -> None:
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    found = [Requirement(line) for of in ("kafka", "dev") for line in extras[of]]
+    specifiers = [one.specifier for one in found if one.name == "aiokafka"]
+    major, minor, *_ = map(int, metadata.version("aiokafka").split("."))
+    for specifier in specifiers:
+        assert f"{major}.{minor}" in specifier, RAISE_THE_CAP
+        assert f"{major}.{minor + 1}" not in specifier, RAISE_THE_CAP
+    assert len(specifiers) == 2
 
 
 def parameters(what) -> list[str]:
