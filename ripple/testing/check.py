@@ -39,7 +39,7 @@ class Marker:
 Happening: TypeAlias = pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[str, Any] | Marker
 
 
-class Divergence(AssertionError):  # noqa: N818  # what was found, not what went wrong
+class Divergence(AssertionError):  # noqa: N818  # a finding, not an error
     """Engine and reference differ.
 
     event: how many events and markers had been consumed. what: the output, or what else differs.
@@ -82,15 +82,15 @@ def check_pipeline(
 ) -> None:
     """Compare the engine with the reference; raise :class:`Divergence` at the first difference.
 
-    events: dicts by field name, record batches, tables, :class:`Marker`; and (input, any of
-    these) where there are several ``inputs``, consumed in the order given. batch_sizes: one engine
-    for each, fed in batches of so many events, all compared with the reference, which takes one
-    event at a time. restarts: how many events after which every engine is replaced by what is
-    restored from its snapshot, 0 for before the first. Compared are tables, counters, refused
-    events, the rows that cannot be computed, watermarks, digests, and that changes lead from each
-    table to the next. The reference is slow: thousands of events, not millions. Raises InputError
-    where nothing would be compared: without batch sizes, where an iterator had been read before,
-    or for a restart behind the last event.
+    events: dicts by field name, record batches, tables, :class:`Marker`; and (input, any of these)
+    where there are several ``inputs``, consumed in the order given. batch_sizes: one engine for
+    each, fed in batches of so many events, all compared with the reference, which takes one event
+    at a time. restarts: how many events after which every engine is restored from its snapshot, 0
+    for before the first. Compared are tables, counters, refused events, the rows that cannot be
+    computed, watermarks, digests, and that changes lead from each table to the next. The reference
+    is slow: thousands of events, not millions. Raises InputError where nothing would be compared:
+    without batch sizes, where an iterator had been read before, or for a restart after the last
+    event.
 
     >>> check_pipeline(pipeline, [
     ...     {"symbol": "A", "price": 10.0, "size": 3, "timestamp_ns": 5},
@@ -261,7 +261,7 @@ class Lane:
         self._pending = []
 
     def restart(self) -> None:
-        """Go on with what is restored from a snapshot."""
+        """Replace the engine by one restored from its snapshot."""
         self._drive = Drive(Engine.restore(self._plan, self.engine.snapshot()))
         self._restarted = True
 

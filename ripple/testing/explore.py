@@ -39,7 +39,7 @@ class SimulationError(AssertionError):
 
 @dataclass(slots=True)
 class Report:
-    """What was tried: ``landed`` counts the faults that have struck, by kind."""
+    """Counts of the runs tried; ``landed``: of the faults that have struck, by kind."""
 
     runs: int = 0
     lives: int = 0
@@ -235,6 +235,6 @@ def _crash_points(life: int, names: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def _closed_up(faults: tuple[Fault, ...]) -> list[Fault]:
-    """Return faults in lives without gaps: with a crash gone, the next ones come a life earlier."""
+    """Renumber lives without gaps: with a crash dropped, later faults come a life earlier."""
     order = {life: index for index, life in enumerate(dict.fromkeys(f.life for f in faults))}
     return [Fault(order[f.life], f.effect, f.kind, f.salt) for f in faults]

@@ -63,7 +63,7 @@ def test_what_is_not_live_is_told_with_why_it_has_failed() -> None:
         assert scene.problem == "partition 0 is not live at w1/0"
         process: Any = SimpleNamespace(name="w1/0")
         failed = PartitionFailed(0, 1, OutputError("out/last/0 holds other changes"))
-        scene.watch.told(process, 0, 1, failed)
+        scene.watch.on_event(process, 0, 1, failed)
         assert scene.problem == f"partition 0 is not live at w1/0: {failed.error}"
 
     done = repeat(scenario, seed=0)

@@ -34,15 +34,15 @@ class Seen:
         self.cluster = cluster
         self.said: list[tuple[float, str, int, int | None, Event]] = []
         self.scene = ClusterScene(cluster, trial.truth, shape)
-        told = self.scene.watch.told
+        on_event = self.scene.watch.on_event
 
         def note(process: Any, partition: int, epoch: int | None, event: Event) -> None:
             self.said.append((cluster.loop.time(), process.name, partition, epoch, event))
-            told(process, partition, epoch, event)
+            on_event(process, partition, epoch, event)
 
-        self.scene.watch.told = note  # type: ignore[method-assign]
+        self.scene.watch.on_event = note  # type: ignore[method-assign]
         for worker in self.scene.workers.values():
-            worker.told = note
+            worker.on_event = note
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -154,7 +154,7 @@ def test_join_handoff_without_dual_owner() -> None:
     async def story(seen: Seen) -> None:
         scene = seen.scene
         scene.add_worker("w3")
-        scene.workers["w3"].told = scene.watch.told
+        scene.workers["w3"].on_event = scene.watch.on_event
         scene.start("w3")
         await seen.until(
             lambda: (

@@ -27,7 +27,7 @@ def spread(
 
     inputs: the partitions, where each event comes with the one that it is in; by default there are
     ``INPUTS``, and a marker is in all of them. Raises PlanError where the key of an event is
-    computed, so that nobody can tell here where it belongs.
+    computed, so that its partition is not known here.
     """
     name = plan.source.name
     listed: list[Happening] = []
@@ -63,4 +63,4 @@ def _number_of(plan: Plan, event: Mapping[str, Any]) -> int:
         records = records_of([event], plan.source.fields)
         return int(partition_numbers(records, key, INPUTS)[0])
     except SchemaError:
-        return 0  # without a key it is a dead letter, wherever it is
+        return 0  # without a key it is a dead letter in any partition

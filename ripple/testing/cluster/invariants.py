@@ -1,4 +1,4 @@
-"""What holds of a cluster at every moment, each with its name; somebody outside looks.
+"""Invariants of a cluster, by name, checked from outside after each event.
 
 A name is that of the invariant in the design's list. Those that are not here concern one life
 (``CrashScenario`` looks at each of its steps), or times, and have tests of their own:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ripple.storage.checkpoint.manifest import Holding
     from ripple.testing.cluster.truth import Truth
 
-FRAME_BYTES = 8192  # of a frame, beside its rows
+FRAME_BYTES = 8192  # a frame's overhead without its rows
 _MOVED = re.compile(r"partition \d+ (moves to|has failed)")
 VERSIONS_A_MINUTE = 62  # one a second, and what chance puts at the ends
 
 
-class Broken(AssertionError):  # noqa: N818 - what was found, not what went wrong
+class Broken(AssertionError):  # noqa: N818 - a finding, not an error
     """An invariant does not hold."""
 
 
@@ -43,7 +43,7 @@ def hold(holds: bool, name: str, what: str) -> None:
 
 
 class OfPartition:
-    """What holds of one partition, whoever owns it: told of all that its owners say."""
+    """Invariants of one partition over all its owners, fed with their events."""
 
     def __init__(self, truth: Truth, stage: int, number: int, first: int) -> None:
         self._truth = truth
@@ -54,7 +54,7 @@ class OfPartition:
         self._reads = stage == truth.reading
         self.committed: Mapping[str, int] = {}
         self._epoch = 0  # of the newest owner whose outputs are open
-        self._found: Mapping[str, int] = {}  # what it found in them
+        self._found: Mapping[str, int] = {}  # the cut that it found in them
         self._claimed = 0
         self._entry: int | None = None
         self._checkpoints_named: Sequence[Checkpoint] = ()
@@ -62,11 +62,11 @@ class OfPartition:
         self._damaged: dict[int, frozenset[str]] = {}  # when an owner's newest life began
 
     def began(self, epoch: int, damaged: frozenset[str]) -> None:
-        """Take notice of a life, and of the objects that were damaged by then."""
+        """Note a new owner, and the objects that were damaged by then."""
         self._damaged[epoch] = damaged
 
     def restored(self, epoch: int, cut: Mapping[str, int], checkpoint: str | None) -> None:
-        """I2: an owner goes on at what was committed, and shuts out whoever was before it."""
+        """I2: an owner resumes at the committed cut, and fences its predecessors."""
         self._is_sound(epoch, checkpoint)
         if epoch > self._epoch:
             self._epoch, self._found = epoch, cut
@@ -75,12 +75,12 @@ class OfPartition:
             self.committed = cut
 
     def _is_sound(self, epoch: int, name: str | None) -> None:
-        """I14: nothing of what a life goes on from was damaged before it began."""
+        """I14: no part of the checkpoint that an owner resumes from was damaged before."""
         damaged = self._damaged.get(epoch, frozenset())
         while name is not None and name in self._checkpoints:
             one = self._checkpoints[name]
             bad = [part.object_name for part in one.parts if part.object_name in damaged]
-            hold(not bad, "I14", f"{self._name} goes on from {one.name}, of which {bad} is damaged")
+            hold(not bad, "I14", f"{self._name} resumes from {one.name}, of which {bad} is damaged")
             name = one.base
 
     def strayed(self, why: str) -> None:
@@ -93,16 +93,16 @@ class OfPartition:
         if epoch < self._epoch:
             if self._writes:
                 self._was_before(epoch, event.cut)
-        elif epoch == self._epoch:  # else it replays, unseen, what outputs hold
+        elif epoch == self._epoch:  # else it replays, muted, up to the committed cut
             self._cuts_rise(event.cut)
             self.committed = event.cut
 
     def _equals_fresh(self, event: Committed) -> None:
-        """I1, I6, I9, I13, J8: what is committed at a cut is what is computed of it from nothing.
+        """I1, I6, I9, I13, J8: the state committed at a cut equals a fresh evaluation of it.
 
-        Digests are of every bit of every row, so an aggregate that is kept up is the fresh one; of
-        a later stage the senders are taken at their part of the cut; and whoever comes to the same
-        cut again has the same.
+        Digests are of every bit of every row, so an incremental aggregate equals the fresh one; a
+        later stage is compared with each sender at its part of the cut; every owner that reaches a
+        cut has the same digests.
         """
         fresh = self._truth.digests_at(*self._place, event.cut)
         hold(
@@ -120,18 +120,18 @@ class OfPartition:
         )
 
     def _was_before(self, epoch: int, cut: Mapping[str, int]) -> None:
-        """I4, J2: once a successor has its outputs, nobody of before commits anything.
+        """I4, J2: once a successor has its outputs, no earlier owner commits anything.
 
-        Whoever was paused between the commit and the word of it says so late.
+        An owner that was paused between a commit and its event reports it late.
         """
         hold(
             is_within(cut, self._found),
             "I4",
-            f"{self._name}: epoch {epoch} commits {dict(cut)} beside epoch {self._epoch}",
+            f"{self._name}: epoch {epoch} commits {dict(cut)} after epoch {self._epoch} took over",
         )
 
     def stored(self, cut: Mapping[str, int]) -> None:
-        """I3: a checkpoint is never ahead of what is committed."""
+        """I3: a checkpoint is never ahead of the committed cut."""
         hold(
             is_within(cut, self.committed),
             "I3",
@@ -200,13 +200,13 @@ def _takers(version: Assignment) -> dict[str, tuple[int, int] | None]:
     }
 
 
-def _is_told(version: Assignment) -> bool:
-    """Return whether somebody commanded a move of partitions, or one has failed."""
+def _is_forced(version: Assignment) -> bool:
+    """Return whether the version follows a commanded or a failed move."""
     return _MOVED.search(version.cause) is not None
 
 
 class OfConnection:
-    """What holds of a connection between two processes, whatever waits for it."""
+    """Invariants of a connection between two processes."""
 
     def __init__(self, name: str, limits: ExchangeLimits) -> None:
         self._name = name
@@ -215,7 +215,7 @@ class OfConnection:
         self._frame_bytes = 4 * limits.bundle_bytes + FRAME_BYTES
 
     def look(self, session: Session) -> None:
-        """I10, J9: what waits, and what is on its way, stays within its limits."""
+        """I10, J9: queued rows and bytes in flight stay within their limits."""
         hold(
             session.most_of_a_stream <= 1,
             "I10",
@@ -231,14 +231,14 @@ class OfConnection:
 
 
 class OfChain:
-    """What holds of the versions of the assignment, whoever proposes and reads them."""
+    """Invariants of the versions of the assignment, over all proposers and readers."""
 
     def __init__(self) -> None:
         self.history: dict[int, Assignment] = {}
         self._numbers: list[int] = []
 
     def read(self, version: Assignment) -> None:
-        """I12: whoever reads a version reads the same. J1: each follows from the one before."""
+        """I12: a version reads the same for all. J1: each follows from the one before."""
         was = self.history.setdefault(version.version, version)
         hold(was == version, "I12", f"version {version.version} was another")
         before = self.history.get(version.version - 1)
@@ -249,10 +249,10 @@ class OfChain:
     def _moves_least(self, before: Assignment, after: Assignment) -> None:
         """J1: where all is spread evenly, and the same processes are there, nothing moves.
 
-        But for what people command, and what follows when moves have failed.
+        Commanded moves, and those after failed moves, are exempt.
         """
         there = _takers(before)
-        if not there or before.pins or after.pins or there != _takers(after) or _is_told(after):
+        if not there or before.pins or after.pins or there != _takers(after) or _is_forced(after):
             return
         targets = [share.target for share in before.shares]
         count = Counter(targets)
@@ -274,5 +274,5 @@ class OfChain:
 
     @property
     def newest(self) -> Assignment | None:
-        """The newest version that anybody has read."""
+        """The newest version that a process has read."""
         return self.history[max(self.history)] if self.history else None

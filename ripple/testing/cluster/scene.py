@@ -1,4 +1,4 @@
-"""A simulated cluster at work on a pipeline: who is there, and what can be asked of them."""
+"""A simulated cluster at work on a pipeline: its machines, and the commands to them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SETTINGS = Settings(
 RARELY = replace(SETTINGS, checkpoint_batches=0, checkpoint_interval_ns=20_000_000_000)
 # So that credit and windows are used up.
 TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_bytes=500)
-# Failed moves are tried again after a minute, and whoever has flapped waits up to five.
+# Failed moves are tried again after a minute, and a flapping worker waits up to five.
 LIMIT_S = 600.0
 PRODUCER = "producer"
 # So that there is always something to do while things go wrong; and then an end.
@@ -72,7 +72,7 @@ class Shape:
 
 
 class ClusterScene:
-    """Coordinators c1, c2; workers w1, w2 ...; what they read and write; who watches all of it."""
+    """Coordinators c1, c2; workers w1, w2 ...; their input, outputs, and the watch over them."""
 
     def __init__(self, cluster: SimCluster, truth: Truth, shape: Shape) -> None:
         self.cluster, self.truth, self.shape = cluster, truth, shape
@@ -84,7 +84,7 @@ class ClusterScene:
         world = sim_world()
         truth.source.install(world, whole=not shape.alongside)
         self.disk = world.disk
-        # A writer whose sync fails takes back what a reader may have made durable and used.
+        # After a failed sync a writer removes records that a reader may have used already.
         self.disk.sound = TOPIC
         for number in range(shape.workers):
             self.add_worker(f"w{number + 1}")
@@ -100,7 +100,7 @@ class ClusterScene:
         """The newest version of the assignment that a worker has heard of."""
         return self.watch.chain.newest
 
-    # Who is there.
+    # Machines.
 
     def add_worker(self, name: str) -> None:
         """Let there be one more worker, which does not run yet."""
@@ -110,8 +110,8 @@ class ClusterScene:
             [_address_of(one) for one in self.coordinators],
             self.truth,
             settings=RARELY if self.shape.rarely else SETTINGS,
-            told=self.watch.told,
-            heard=self.watch.heard,
+            on_event=self.watch.on_event,
+            on_version=self.watch.on_version,
             connected=self.watch.connected,
             slots=self.shape.slots,
             limits=self.shape.limits,
@@ -151,7 +151,7 @@ class ClusterScene:
         )
         self.cluster.witness[PRODUCER] = True
 
-    # What is asked of them.
+    # Commands.
 
     def command(self, command: cmd.Command) -> None:
         """Tell a coordinator that runs, as a person would; what it refuses is refused."""
@@ -169,7 +169,7 @@ class ClusterScene:
         await self.cluster.host(name).ended()
 
     def heal(self) -> None:
-        """Let nothing go wrong any more, and all be there; what is left of the input comes soon."""
+        """End all faults, start all machines, and write the rest of the input soon."""
         self._is_healed = True
         self.cluster.heal()
         for name in self.machines:
@@ -206,7 +206,7 @@ class ClusterScene:
         for pin in now.pins:
             self.command(cmd.Unpin(pin.partition, "all is well"))
         for member in now.members:
-            # Who was told to stop says again that it leaves, as often as somebody takes that back.
+            # A stopping worker announces its leave again after each cancellation of it.
             if member.is_leaving and not self.workers[member.id].is_stopping:
                 self.command(cmd.Undrain(member.id, "all is well"))
 
@@ -215,7 +215,7 @@ class ClusterScene:
         """Why the cluster is not at rest, None if it is."""
         now = self.newest
         if now is None:
-            return "nobody has read a version of the assignment"
+            return "no worker has read a version of the assignment"
         owned = dict.fromkeys((process for one in self.workers for process in self._slots(one)), 0)
         live: set[tuple[int, int]] = set()
         for worker in self.workers.values():
@@ -261,7 +261,7 @@ class ClusterScene:
         return found
 
     def _follow(self, table: dict[Any, Any], output: str, entry: Batch) -> None:
-        """I16, I17: nothing is written twice, and what was removed was there."""
+        """I16, I17: no row is written twice, and each removed row was there."""
         for row in entry.records.to_pylist():
             op = row.pop(OP)
             key = tuple(row[name] for name in self.truth.identity[output])

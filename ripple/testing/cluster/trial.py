@@ -1,4 +1,4 @@
-"""A pipeline's life on a simulated cluster, as a scenario: what comes out is one process's."""
+"""A pipeline on a simulated cluster, as a scenario: its outputs equal those of one process."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ FIRST_MAX = 6
 
 
 class ClusterTrial:
-    """A scenario for ``explore`` and ``repeat``: coordinators, workers and what befalls them.
+    """A scenario for ``explore`` and ``repeat``: coordinators, workers and their faults.
 
-    The seed chooses how many there are, how many partitions the first stage has, what happens from
-    outside, and the schedule.
+    The seed chooses their numbers, the partitions of the first stage, the disturbances, and the
+    schedule.
     """
 
     faults = Faults(kinds=CLUSTER_KINDS, rarer=RARER)
@@ -61,7 +61,7 @@ class ClusterTrial:
         ``ripple-stream[cluster]``.
         """
         with needed("cluster", "a simulated cluster"):
-            import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - only who tries one needs it
+            import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - needed by a trial alone
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         self.plan = plan
         events = list(events)
@@ -92,7 +92,7 @@ class ClusterTrial:
         )
 
     def _choices(self) -> list[int]:
-        """Return how many partitions the first stage may have: what divides its inputs."""
+        """Return the divisors of the number of inputs: partitions that the first stage may have."""
         truth, inputs = self.truth, len(self.truth.source.inputs)
         counts = [count for count in range(1, inputs + 1) if inputs % count == 0]
         if len(truth.counts(1)) == 1 and not truth.is_one:

@@ -1,4 +1,4 @@
-"""What happens to a simulated cluster from outside, beside the faults of single effects."""
+"""Disturbances of a simulated cluster from outside; faults of single effects come extra."""
 
 from __future__ import annotations
 

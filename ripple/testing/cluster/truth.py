@@ -1,4 +1,4 @@
-"""What partitions must have at each cut: computed from nothing, by one process."""
+"""The expected state of partitions at each cut: a fresh evaluation by one process."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from ripple.testing.reference.interpreter import Table
 
 DIVIDING = -1  # the stage in front that divides records anew
-KEPT = 20_000  # digests that are remembered
-ENGINES_KEPT = 200  # of senders, whose tables several receivers are made of
+KEPT = 20_000  # digests in memory
+ENGINES_KEPT = 200  # of senders; several receivers are made from their tables
 
 
 class Truth:
-    """A pipeline over its whole input, and over every prefix that somebody asks for."""
+    """A pipeline over its whole input, and over any prefix."""
 
     def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
         """Compute the end: ``tables`` and ``digests`` by output, ``letters`` by (input, offset).
 
-        schemas: of what is written to the topic of each output.
+        schemas: of the topic of each output.
         """
         self.plan = plan
         self.source = source
@@ -46,13 +46,13 @@ class Truth:
         stages = stages_of(plan)
         edges = [stage.edge for stage in stages if stage.edge is not None]
         self.is_spread = is_spread(plan)
-        # An event edge behind a stage that follows others: one engine computes all stages.
+        # An event edge after a downstream stage: one engine computes all stages.
         self.is_one = bool(edges) and not self.is_spread
         self._stages = stages
         self.divides = divided_why(plan) is not None
-        # Who reads the source: a stage in front of the plan's, where its records are divided anew.
+        # The stage that reads the source: in front of the plan's where records are repartitioned.
         self.reading = DIVIDING if self.divides else 0
-        self._last = stages[-1].number if self.is_spread else 0  # which sends nothing to anybody
+        self._last = stages[-1].number if self.is_spread else 0  # it has no receivers
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
         self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
@@ -72,7 +72,7 @@ class Truth:
         self.digests = engine.digests
 
     def counts(self, first: int) -> dict[int, int]:
-        """Return how many partitions each stage has, of which who reads has ``first``."""
+        """Return how many partitions each stage has, the reading one ``first``."""
         counts = {DIVIDING: first, 0: divided_into(self.plan)} if self.divides else {0: first}
         later = self._stages[1:] if self.is_spread else ()
         return counts | {stage.number: stage.partitions or first for stage in later}
@@ -171,7 +171,7 @@ class Truth:
         key = stage, number, sender, first, tuple(sorted(cut.items()))
         if key not in self._given:
             upstream = self._engine(stage - 1, sender, first, cut)
-            # A table lacks what was freed, and what the engine tells of that it tells once.
+            # A table lacks freed rows, and the engine reports those once.
             self._given[key] = (
                 upstream.table_for(number)
                 if edge.kind.is_state
@@ -182,7 +182,7 @@ class Truth:
         return self._given[key]
 
     def _feed(self, engine: Engine, cut: Mapping[str, int]) -> set[tuple[str, int]]:
-        """Apply all inputs up to a cut; return what is refused."""
+        """Apply all inputs up to a cut; return the rejected records."""
         drive, refused = Drive(engine), set[tuple[str, int]]()
         for name, end in cut.items():
             rows: list[Any] = []

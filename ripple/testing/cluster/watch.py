@@ -1,4 +1,4 @@
-"""Somebody outside who looks at a simulated cluster: after each effect, and at all that is said."""
+"""Checks the invariants of a simulated cluster after each effect and each event."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _ENTRY = re.compile(r".*/(\d{5})/manifest/(\d{16})\.json")
 
 
 class Watch:
-    """What was seen of a run. ``chain``: the versions; ``partitions``: by number among all."""
+    """Observations of a run. ``chain``: the versions; ``partitions``: by number among all."""
 
     def __init__(self, cluster: SimCluster, truth: Truth, first: int) -> None:
-        """Look at a cluster whose first stage has ``first`` partitions."""
+        """Watch a cluster; its first stage has ``first`` partitions."""
         self._objects = cluster.store._objects
         self._count, self._last = 0, ""  # how many objects there were, and which came last
         self._note = cluster.note
         self._broken: AssertionError | None = None
         self._seen: dict[str, int] = {}
         self.failed: dict[int, Exception] = {}
-        """Why the last life of a partition has ended, until another one goes on."""
+        """Why a partition's last task has ended, until another one resumes."""
         self.chain = OfChain()
         self.partitions = [
             OfPartition(truth, stage, number, first)
@@ -66,11 +66,11 @@ class Watch:
             if dict(one.committed) != end
         ]
 
-    def heard(self, version: Assignment) -> None:
-        """Take that somebody has read a version of the assignment."""
+    def on_version(self, version: Assignment) -> None:
+        """Check a version of the assignment that a process has read."""
         self.chain.read(version)
 
-    def told(self, process: Process, partition: int, epoch: int | None, event: Event) -> None:
+    def on_event(self, process: Process, partition: int, epoch: int | None, event: Event) -> None:
         """Take what the owner of a partition says."""
         where = f"{process.name}: partition {partition}, epoch {epoch}"
         if isinstance(event, PartitionFailed):
@@ -80,7 +80,7 @@ class Watch:
         try:
             self._take(where, self.partitions[partition], epoch or 0, event)
         except AssertionError as error:
-            # Here it would end a life, and another one would follow.
+            # Raised here, it would end the task, and another one would start.
             self._broken = self._broken or error
             raise
 
@@ -92,7 +92,7 @@ class Watch:
             case Started():
                 one.began(epoch, self._damaged())
             case Restored():
-                self._note(f"{where} goes on at {dict(event.cut)}")
+                self._note(f"{where} resumes at {dict(event.cut)}")
                 one.restored(epoch, event.cut, event.checkpoint)
             case Stored():
                 self._note(f"{where} has stored {dict(event.cut)}")
@@ -107,7 +107,7 @@ class Watch:
                     raise AssertionError(f"{where} failed: {event.error!r}") from event.error
 
     def connected(self, name: str, limits: ExchangeLimits) -> Callable[[Session], None]:
-        """Return what is told whenever something has happened on a new connection."""
+        """Return a listener for all that happens on a new connection."""
         connection = OfConnection(name, limits)
 
         def look(session: Session) -> None:
@@ -126,7 +126,7 @@ class Watch:
         )
 
     def look(self) -> None:
-        """Look at what is new in the store, if anything is."""
+        """Check new objects in the store, if there are any."""
         if self._broken is not None:
             raise self._broken
         objects = self._objects

@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from ripple.world.broker import Broker
     from worker.handle import TaskHandle
 
-    Told = Callable[["Process", int, int | None, Event], None]
+    Listener = Callable[["Process", int, int | None, Event], None]
 
 DELTAS_PORT = 9101
-# So that what is read in one turn may already be too much.
+# So small that one turn of reading may exceed them.
 TIGHT_QUEUES = QueueLimits(outboxes=1000, divided=500, uncommitted=3)
 
 
 class End:
-    """One end of a pipe in memory; what is said is bytes on the way."""
+    """One end of a pipe in memory; messages travel as bytes."""
 
     def __init__(self) -> None:
         self._given: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -106,7 +106,7 @@ class Child:
         return "killed" if self._task.cancelled() else f"with exit code {self._task.result()}"
 
     def dump(self) -> None:
-        """Do nothing: nobody looks."""
+        """Do nothing: there is no reader."""
 
     def kill(self) -> None:
         """End it at once."""
@@ -165,7 +165,7 @@ class Ends:
         return Groups([alone, lanes])
 
     def reached(self, part: Part) -> Look:
-        """Return what tells what a partition's outputs have committed."""
+        """Return the reader of the committed cut of a partition's outputs."""
         disk = self._world.disk
         topics: dict[str, Topic] = {}
 
@@ -197,12 +197,12 @@ class SimLanes(NamedTuple):
 
 
 async def _key() -> bytes:
-    """Return the key of a cluster in which nobody is a stranger."""
+    """Return the one key that all processes of the cluster share."""
     return bytes(32)
 
 
 class Process:
-    """One engine process: what it hosts, and its way to others."""
+    """One engine process: its tasks, and its connections to others."""
 
     def __init__(self, worker: SimWorker, world: SimWorld, slot: int) -> None:
         self.name = f"{worker.name}/{slot}"
@@ -237,7 +237,7 @@ class Process:
         self.runtime = Runtime(self.name, self._site, host=self._host, moved=moved, intake=intake)
 
     def _watch_connections(self, exchange: Exchange) -> None:
-        """Let somebody look at each connection whenever something has happened on it."""
+        """Let the watch check each connection after every event on it."""
         make = exchange.session
 
         def session(
@@ -282,11 +282,11 @@ class Process:
         )
 
     def _host(self, site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
-        """Host a partition, whose events come with the epoch that it has then."""
+        """Host a partition, and emit its events with its epoch at that time."""
         made: list[TaskHandle] = []
 
         def tell(_: int, event: Event) -> None:
-            self._worker.told(self, partition, made[0].standing.epoch, event)
+            self._worker.on_event(self, partition, made[0].standing.epoch, event)
 
         made.append(hosted_of(replace(site, tell=tell), assignment, partition))
         return made[0]
@@ -296,7 +296,7 @@ class SimWorker:
     """One worker, run after run of its machine.
 
     processes: the engine processes that the present run has started, newest last. stopping: set it
-    to tell the worker to stop. has_completed: whether it then has ended in good order.
+    to stop the worker. has_completed: whether it then has ended gracefully.
     """
 
     def __init__(
@@ -307,15 +307,15 @@ class SimWorker:
         truth: Truth,
         *,
         settings: Settings,
-        told: Told,
-        heard: Callable[[Assignment], None],
+        on_event: Listener,
+        on_version: Callable[[Assignment], None],
         connected: Callable[[str, ExchangeLimits], Callable[[Session], None]],
         slots: int = 1,
         limits: ExchangeLimits | None = None,
     ) -> None:
         self.name = name
         self.truth, self.settings, self.limits = truth, settings, limits
-        self.told, self._heard, self.connected = told, heard, connected
+        self.on_event, self._on_version, self.connected = on_event, on_version, connected
         self.addresses: Mapping[str, str] = delta_addresses(name, DELTAS_PORT, slots)
         self.disks: list[SimDisk] = []
         self.supervisor: Supervisor | None = None
@@ -331,11 +331,11 @@ class SimWorker:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the present run was told to stop, or the last one, and no other has begun."""
+        """Whether the present run, or the last if there is none, was asked to stop."""
         return self.stopping is not None and self.stopping.is_set()
 
     async def main(self, world: SimWorld) -> None:
-        """Be a worker until told to stop."""
+        """Be a worker until ``stopping`` is set."""
         own = on_disk(world, self._disk)
         self.disks.append(own.disk)
         self.has_completed = None
@@ -350,8 +350,8 @@ class SimWorker:
             self.name, self._slots, spawn, own.clock, hung_after_s=30, say=self.said.append
         )
 
-        def heard(assignment: Assignment, incarnation: int | None) -> None:
-            self._heard(assignment)
+        def read_version(assignment: Assignment, incarnation: int | None) -> None:
+            self._on_version(assignment)
             supervisor.heard(assignment, incarnation)
 
         membership = Membership(
@@ -360,7 +360,7 @@ class SimWorker:
             self._coordinators,
             self._candidate,
             supervisor.report,
-            heard,
+            read_version,
             checkpoint=supervisor.store,
         )
         self.stopping = asyncio.Event()
@@ -385,7 +385,7 @@ def topic_of(output: str) -> str:
 
 
 def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
-    """Return a machine's world with a disk that others have, too, who do not hear of its locks."""
+    """Return a machine's world with a disk that machines share, but not its locks."""
     own = copy.copy(disk)
     own.effects, own.removed, own._locks = world.effects, world.removed, {}
     return replace(world, disk=own)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 WITHIN_S = 300.0
 SOON_S = 0.05
-AT_LEAST = 3  # records behind which a batch goes on after a pause
+AT_LEAST = 3  # records after which a batch may span a pause
 
 
 def opened(subject: SourceSubject, path: str, rows: int, *, follow: bool = False) -> Inputs:
@@ -177,7 +177,7 @@ def inputs_read_alike_in_batches_of_any_size(subject: SourceSubject, folder: Pat
 
 
 def inputs_end_at_a_stop(subject: SourceSubject, folder: Path) -> None:
-    """At a stop, also one within a batch, they end, whoever follows them."""
+    """At a stop, also one within a batch, inputs end, for followers too."""
 
     async def story() -> None:
         path = await _put(subject, folder, ticks(0, ROWS))
@@ -196,7 +196,7 @@ def inputs_end_at_a_stop(subject: SourceSubject, folder: Path) -> None:
 
 
 def inputs_end_or_wait(subject: SourceSubject, folder: Path) -> None:
-    """Without more they end; those that are followed wait, wake, and see what is added."""
+    """Without more they end; with follow they wait, wake, and see new records."""
 
     async def story() -> None:
         path = await _put(subject, folder, ticks(0, ROWS))
@@ -229,7 +229,7 @@ async def _caught_up(inputs: Inputs, cut: Cut) -> None:
 
 
 def inputs_know_what_they_have_read(subject: SourceSubject, folder: Path) -> None:
-    """A cut is accepted by what was read, and refused beyond the end and for other records."""
+    """A cut is accepted for its own records, and rejected beyond the end and for others."""
 
     async def story() -> None:
         for name in ("one", "other"):
@@ -279,7 +279,7 @@ def inputs_refuse_bad_records_one_by_one(subject: SourceSubject, folder: Path) -
 
 
 def inputs_closed_at_any_time_leave_nothing(subject: SourceSubject, folder: Path) -> None:
-    """They are closed unopened, half-read, while somebody waits, and twice."""
+    """They are closed unopened, half-read, during a wait, and twice."""
     path = subject.put(folder, ticks(0, ROWS))
 
     async def story() -> None:
@@ -294,7 +294,7 @@ def inputs_closed_at_any_time_leave_nothing(subject: SourceSubject, folder: Path
                 await inputs.close()
                 await inputs.close()
 
-    _run(story())  # what is imported once stays
+    _run(story())  # imports stay
     with nothing_left("close"):
         _run(story())
 
@@ -318,7 +318,7 @@ def inputs_hold_little_of_what_nobody_reads(subject: SourceSubject, folder: Path
 
 
 def inputs_refuse_what_has_changed(subject: SourceSubject, folder: Path) -> None:
-    """What was made anew, cut back, overtaken or altered while they were closed is refused."""
+    """Inputs that were recreated, cut back, overtaken or altered while closed are rejected."""
 
     async def story() -> None:
         for what, change in subject.changes.items():
@@ -328,7 +328,7 @@ def inputs_refuse_what_has_changed(subject: SourceSubject, folder: Path) -> None
                 await read_on(inputs, cut)
                 known = await inputs.identities(dict(cut))
             await asyncio.to_thread(change, own)
-            await _refused(subject, path, dict(cut), known, f"of what was {what}")
+            await _refused(subject, path, dict(cut), known, f"of inputs that were {what}")
 
     _run(story())
 
@@ -350,10 +350,10 @@ def inputs_refuse_what_changes_while_they_read(subject: SourceSubject, folder: P
                 standing_still(partial(change, own))
                 with suppress(InputError):
                     await read_on(inputs, cut, 1)
-                    raise AssertionError(f"changed: of what was {what} a record came")
-                assert cut == at, f"changed: reading has gone on in what was {what}"
+                    raise AssertionError(f"changed: a record of inputs that were {what} came")
+                assert cut == at, f"changed: reading has continued in inputs that were {what}"
                 assert await inputs.identities(at) == known, (
-                    f"changed: a checkpoint would vouch for what was {what}"
+                    f"changed: a checkpoint would hold inputs that were {what}"
                 )
             finally:
                 await inputs.close()
@@ -362,15 +362,15 @@ def inputs_refuse_what_changes_while_they_read(subject: SourceSubject, folder: P
 
 
 def inputs_that_were_away_go_on(subject: SourceSubject, folder: Path) -> None:
-    """While a server is away, or denies a right, nothing comes; then what is new does, once."""
+    """While a server is away, or denies a right, no record comes; then each new one, once."""
     away = subject.away
     assert away is not None
 
     async def story() -> None:
         path = await _put(subject, folder, ticks(0, ROWS))
         inputs = RetryingInputs(opened(subject, path, BATCH_ROWS, follow=True))
-        told = asyncio.Event()
-        inputs.tell = lambda _: told.set()
+        notified = asyncio.Event()
+        inputs.tell = lambda _: notified.set()
         try:
             first, _ = await inputs.bounds()
             cut = dict(first)
@@ -378,7 +378,7 @@ def inputs_that_were_away_go_on(subject: SourceSubject, folder: Path) -> None:
             await read_on(inputs, cut, ROWS)
             is_away = away(folder)
             await asyncio.to_thread(is_away.__enter__)
-            while not told.is_set():
+            while not notified.is_set():
                 await _nothing_comes(inputs, cut)
             await asyncio.to_thread(is_away.__exit__, None, None, None)
             await _put(subject, folder, ticks(ROWS, ROWS + AT_LEAST))

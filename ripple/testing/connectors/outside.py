@@ -1,4 +1,4 @@
-"""What a connector leaves behind in its process, and what becomes of one that is killed."""
+"""Leaks of a connector in its process, and the fate of a killed one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Nothing of what is right waits for these; a machine that is busy is slow to close things.
+# A correct connector does not wait for these; a busy machine is slow to close things.
 PATIENCE_S = 60.0
 CHILD_S = 300.0
 POLL_S = 0.01
@@ -35,7 +35,7 @@ def nothing_left(rule: str) -> Iterator[None]:
         time.monotonic() < ends
     ):
         time.sleep(POLL_S)
-    assert not left, f"{rule}: left behind: {', '.join(left.values())}"
+    assert not left, f"{rule}: leaked: {', '.join(left.values())}"
 
 
 class Ahead:
@@ -57,7 +57,7 @@ class Ahead:
 
 
 def standing_still(act: Callable[[], object]) -> None:
-    """Do something while nothing else goes on here, as where a process was stopped for a while.
+    """Run ``act`` while all else here stands still, as after a stop of the process.
 
     In a thread, as it may have a loop of its own. Raises what it raises.
     """
@@ -82,7 +82,7 @@ def killed(story: Callable[[], None]) -> None:
     Raises AssertionError if the story raises, or does not end.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads
         child = os.fork()
     if child == 0:  # pragma: no cover - it never returns
         try:
@@ -99,7 +99,7 @@ def killed(story: Callable[[], None]) -> None:
 
 
 def _ended(child: int) -> int | None:
-    """Return how a child has ended, None if it had to be killed: a fork may hang beside threads."""
+    """Return how a child has ended, None if it had to be killed: a fork may hang with threads."""
     ends = time.monotonic() + CHILD_S
     while time.monotonic() < ends:
         found, status = os.waitpid(child, os.WNOHANG)

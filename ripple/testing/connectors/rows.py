@@ -24,7 +24,7 @@ CUTS = len(ROWS_OF_CUTS)
 
 @record(version=1)
 class Tick:
-    """What sources are tried with; a price of 0 or less makes a bad record of it."""
+    """The record that sources are tried with; a price of 0 or less makes it a bad one."""
 
     number: int
     name: str = field(min_length=1)
@@ -45,7 +45,7 @@ OUTPUT = PLAN.outputs[0]
 
 
 def tick(number: int, text: str = "") -> dict[str, Any]:
-    """Return the record of a number; text: what its name begins with."""
+    """Return the record of a number; text: the prefix of its name."""
     return {
         "number": number,
         "name": f"{text}N{number % NAMES}",
@@ -71,7 +71,7 @@ def changes(cut: int) -> pa.RecordBatch:
 
 
 def other_changes(cut: int) -> pa.RecordBatch:
-    """Return as many changes of the same cut, of an owner who computes something else."""
+    """Return as many changes of the same cut, by an owner with other results."""
     return _changes([(f"S{row}", -1 - row) for row in range(ROWS_OF_CUTS[cut])])
 
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
 
 FEW = 3
-CALLS = range(1, 2 * 5 + 1)  # of write and commit, behind which a writer is killed
+CALLS = range(1, 2 * 5 + 1)  # of write and commit, after which a writer is killed
 REFUSALS = (RippleError, OSError)
 
 
 class SinkSubject:
-    """A connector whose sink is tried, where it writes, and what readers find there.
+    """A connector under test: its sink, its target, and the rows that readers find there.
 
     place, read, changes: see ``sink_suite``. plain: its plain use, which is not gone on with.
     """
@@ -80,7 +80,7 @@ class SinkSubject:
             sink.close()
 
     def expected(self, folder: Path, cuts: int = CUTS) -> list[dict[str, Any]]:
-        """Return what readers find where so many cuts were written, undisturbed."""
+        """Return the rows that readers find after so many cuts, undisturbed."""
         if cuts not in self._expected:
             self._expected[cuts] = []
             if cuts:
@@ -114,7 +114,7 @@ def its_promise_is_in_words(subject: SinkSubject, folder: Path) -> None:
     """The sink says what a reader may rely on, as the connector says it."""
     sink = subject.open(subject.place(folder))
     try:
-        assert sink.promise, "promise: the sink makes none; say in words what readers may rely on"
+        assert sink.promise, "promise: the sink makes none; say in words on what readers may rely"
         assert subject.use.promise, "promise: the connector makes none"
         assert sink.name, "name: the sink has none"
         if not subject.plain and sink.records_cut:
@@ -132,7 +132,7 @@ def closing_at_any_time_leaves_nothing(subject: SinkSubject, folder: Path) -> No
     """A sink is closed unwritten, uncommitted, committed and twice; no file, no thread is left."""
     for name in ("first", "then"):
         (folder / name).mkdir()
-    _close_all(subject, folder / "first")  # what is imported once stays
+    _close_all(subject, folder / "first")  # imports stay
     with nothing_left("close"):
         _close_all(subject, folder / "then")
 
@@ -150,7 +150,7 @@ def _close_all(subject: SinkSubject, folder: Path) -> None:
 
 
 def a_run_that_fails_leaves_what_was_there(subject: SinkSubject, folder: Path) -> None:
-    """Closed without a commit, what appears whole does not appear."""
+    """Closed without a commit, an all-or-nothing output does not appear."""
     if subject.use.promise != WHOLE:
         return
     path = subject.place(folder)
@@ -173,11 +173,11 @@ def restarts_go_on_behind_what_is_committed(subject: SinkSubject, folder: Path) 
             write(sink, stop, CUTS)
         finally:
             sink.close()
-        _check_all(subject, folder, path, f"after a restart behind cut {stop}")
+        _check_all(subject, folder, path, f"after a restart at cut {stop}")
 
 
 def a_killed_writer_leaves_each_cut_once(subject: SinkSubject, folder: Path) -> None:
-    """Killed after any call, never closed: what was committed is there, and once."""
+    """Killed after any call, never closed: each committed cut is there, and once."""
     for calls, path in _killed_behind_each_call(subject, folder):
         sink = subject.open(path)
         try:
@@ -192,7 +192,7 @@ def a_killed_writer_leaves_each_cut_once(subject: SinkSubject, folder: Path) -> 
             write(sink, found, CUTS)
         finally:
             sink.close()
-        _check_all(subject, folder, path, f"after a kill behind {calls} calls")
+        _check_all(subject, folder, path, f"after a kill after {calls} calls")
 
 
 def _killed_behind_each_call(subject: SinkSubject, folder: Path) -> list[tuple[int, str]]:
@@ -217,7 +217,7 @@ def _call(sink: Sink, calls: int) -> None:
 
 
 def what_was_not_committed_is_superseded(subject: SinkSubject, folder: Path) -> None:
-    """Written, not committed, closed: readers of what counts find nothing of it twice."""
+    """Written, not committed, closed: readers of committed rows find none of it twice."""
     for stop in (1, 4, 5):
         (folder / str(stop)).mkdir()
         path = subject.place(folder / str(stop))
@@ -236,7 +236,7 @@ def what_was_not_committed_is_superseded(subject: SinkSubject, folder: Path) -> 
 
 
 def a_commit_without_changes_is_remembered(subject: SinkSubject, folder: Path) -> None:
-    """The cut goes on where no row changes, and readers find what they found."""
+    """The cut advances where no row changes, and readers find the same rows."""
     path = subject.place(folder)
     subject.write(path, 0, FEW)
     before = subject.read(path)
@@ -255,7 +255,7 @@ def a_commit_without_changes_is_remembered(subject: SinkSubject, folder: Path) -
 
 
 def a_second_writer_is_refused(subject: SinkSubject, folder: Path) -> None:
-    """Who comes while somebody writes is refused, or it is the first one who can write no more."""
+    """Of two writers at once one is fenced: the second at its open, or the first from then on."""
     path = subject.place(folder)
     first = subject.open(path)
     second = None
@@ -314,7 +314,7 @@ def a_replaced_owner_changes_nothing(subject: SinkSubject, folder: Path) -> None
 
 
 def what_is_changed_while_it_is_written_is_left(subject: SinkSubject, folder: Path) -> None:
-    """What is taken away, made anew or altered gets no more, and the writer is told."""
+    """An output removed, recreated or altered gets no more rows, and the writer fails."""
     for what, change in subject.changes.items():
         own = folder / what.replace(" ", "-")
         own.mkdir()
@@ -329,14 +329,16 @@ def what_is_changed_while_it_is_written_is_left(subject: SinkSubject, folder: Pa
             except REFUSALS:
                 pass
             else:
-                raise AssertionError(f"changed: what was {what} is written on, and nobody is told")
+                raise AssertionError(
+                    f"changed: an output that was {what} is written on without an error"
+                )
         finally:
             sink.close()
-        assert _found(subject, path) == before, f"changed: what was {what} was written on"
+        assert _found(subject, path) == before, f"changed: an output that was {what} was written on"
 
 
 def _found(subject: SinkSubject, path: str) -> list[dict[str, Any]] | None:
-    """Return what readers find, None where they are refused."""
+    """Return the rows that readers find, None where they are refused."""
     try:
         return subject.read(path)
     except REFUSALS:
@@ -346,7 +348,7 @@ def _found(subject: SinkSubject, path: str) -> list[dict[str, Any]] | None:
 def what_was_changed_while_nobody_wrote_is_not_vouched_for(
     subject: SinkSubject, folder: Path
 ) -> None:
-    """Whoever opens what was taken away or made anew is refused, or begins anew."""
+    """Opening an output that was removed or recreated fails, or begins from nothing."""
     for what, change in subject.changes.items():
         own = folder / what.replace(" ", "-")
         own.mkdir()
@@ -359,15 +361,17 @@ def what_was_changed_while_nobody_wrote_is_not_vouched_for(
             continue
         committed = sink.committed
         sink.close()
-        assert committed != reached(FEW - 1), f"changed: what was {what} is vouched for"
+        assert committed != reached(FEW - 1), (
+            f"changed: the cut of an output that was {what} is trusted"
+        )
 
 
 def a_killed_writer_loses_nothing(subject: SinkSubject, folder: Path) -> None:
-    """What was committed is there whatever is killed; what comes again may be there twice."""
+    """Committed rows survive any kill; rows written again may be there twice."""
     for calls, path in _killed_behind_each_call(subject, folder):
         subject.write(path, calls // 2, CUTS)
         found, wanted = _texts(subject.read(path)), _texts(subject.expected(folder))
-        assert not set(wanted) - set(found), f"crash: rows are lost after a kill behind {calls}"
+        assert not set(wanted) - set(found), f"crash: rows are lost after a kill after {calls}"
         assert not set(found) - set(wanted), "crash: there are rows that were never written"
 
 

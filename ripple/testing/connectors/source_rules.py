@@ -31,10 +31,10 @@ AHEAD_BYTES_MAX = 16 << 20
 
 
 class SourceSubject:
-    """A connector whose source is tried, and how records come to be where it reads.
+    """A connector under test: its source, and how records reach it.
 
-    put, changes, away: see ``source_suite``. record: the class of records; of another one than Tick
-    nobody knows what they must be.
+    put, changes, away: see ``source_suite``. record: the class of records; the expected rows are
+    known for Tick alone.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SourceSubject:
 
 
 class Read(NamedTuple):
-    """What was read: (offset, values); (offset, reason, raw); where each batch and marker ended."""
+    """A read's results: (offset, values); (offset, reason, raw); ends of batches and markers."""
 
     rows: list[tuple[int, dict[str, Any]]]
     rejected: list[tuple[int, str, bytes]]
@@ -133,7 +133,7 @@ def reading_from_any_offset_equals_the_first_read(subject: SourceSubject, folder
 
 
 def size_of_batches_changes_nothing(subject: SourceSubject, folder: Path) -> None:
-    """Records, offsets and what is refused are the same, however long batches are."""
+    """Records, offsets and rejections are the same for any length of batches."""
     path = subject.put(folder, ticks(0, ROWS))
     first = subject.read(path)
     for batch_rows in SIZES:
@@ -153,7 +153,7 @@ def batches_end_at_multiples_of_their_size(subject: SourceSubject, folder: Path)
 def closing_at_any_time_leaves_nothing(subject: SourceSubject, folder: Path) -> None:
     """A source is closed unread, half-read and twice, and no file and no thread is left."""
     path = subject.put(folder, ticks(0, ROWS))
-    subject.read(path)  # what is imported once stays
+    subject.read(path)  # imports stay
     with nothing_left("close"):
         for count in range(4):
             source = subject.open(path)
@@ -200,7 +200,7 @@ def check_records(subject: SourceSubject, read: Read, rows: int) -> None:
     if subject.is_known:
         found = [row for _, row in read.rows]
         wanted = [row for row in ticks(0, rows) if not is_bad(row["number"])]
-        assert found == wanted, "records: what is read is not what was put there, once and in order"
+        assert found == wanted, "records: those read are not those put there, once and in order"
 
 
 def check_ends(read: Read, batch_rows: int) -> None:
@@ -212,7 +212,7 @@ def check_ends(read: Read, batch_rows: int) -> None:
             continue
         offsets = [*map(int, entry.offsets()), *(bad.offset for bad in entry.rejected)]
         assert offsets or entry.next_offset > before, "batches: one is empty"
-        # Behind its records a batch may say how far a hole reaches.
+        # After its records a batch may say how far a hole reaches.
         first = min(offsets, default=before)
         end = (first // batch_rows + 1) * batch_rows
         assert max(offsets, default=first) < end, (

@@ -3,7 +3,7 @@
     TestSource = source_suite(CONNECTOR, put)
     TestSink = sink_suite(CONNECTOR, place, read)
 
-Each rule of the contracts is a test, and its docstring says what is promised. A rule that does not
+Each rule of the contracts is a test, and its docstring says the promise. A rule that does not
 apply, as the connector does not say that it can, is not there; no test is skipped.
 """
 
@@ -40,17 +40,17 @@ def source_suite(
 ) -> type:
     """Return a class of tests of what ``connector`` reads, plain and continued.
 
-    put: ``(folder, rows) -> path``: brings records to where the source reads and returns the place,
-    what stands behind the scheme. ``folder`` is the test's own; called again with it, the rows are
-    added to those that are there (of a source that is continued). ``rows`` are mappings of the
-    fields of ``ripple.testing.Tick``; some break a check, and are put like others. record: of a
-    source that takes no records, such as one that makes them by rule, the class that it is read as;
-    ``rows`` then only say how many. once: of a source that brings records as they come, and never
-    again: nothing is promised of reading from an offset, nor of where batches end. changes: of a
-    source that is continued, what makes another input of it, by what was done ("made anew", "cut
-    back"), given the folder of the test; behind it there are more records than were put, so that it
-    could be read on. away: likewise, a context in which its server answers nobody, or denies to
-    read. Raises ConnectorError if it is no source.
+    put: ``(folder, rows) -> path``: brings records to where the source reads and returns the URI
+    without its scheme. ``folder`` is the test's own; called again with it, the rows are added to
+    those that are there (of a source that is continued). ``rows`` are mappings of the fields of
+    ``ripple.testing.Tick``; some break a check, and are put like others. record: of a source that
+    takes no records, such as one that makes them by rule, the class that it is read as; ``rows``
+    then only say how many. once: of a source that brings records as they come, and never again:
+    nothing is promised of reading from an offset, nor of where batches end. changes: of a source
+    that is continued, functions that make another input of it, by their verb ("made anew", "cut
+    back"), given the folder of the test; it then holds more records than before, so that reading on
+    is possible. away: likewise, a context in which its server does not answer, or denies reading.
+    Raises ConnectorError if it is no source.
     """
     if connector.source is None and connector.continued_source is None:
         raise ConnectorError(f"connector {connector.scheme!r} is no source: it has no such suite")
@@ -78,13 +78,12 @@ def sink_suite(
 ) -> type:
     """Return a class of tests of what ``connector`` writes so that a restart continues it.
 
-    place: ``folder -> path``: where to write, what stands behind the scheme; of a test's own folder
-    another place each. read: ``path -> rows``: what readers find who go by what counts, as mappings
-    with ``name`` and ``number`` at least, of one key the newest last; [] where nothing is yet.
-    plain: try the plain use instead. once: False of a sink that records no cut and says in its
-    promise what it does instead. changes: of a sink that is continued, what takes away, makes anew
-    or alters what it has written, by what was done, given the folder of the test. Raises
-    ConnectorError if it has no such use.
+    place: ``folder -> path``: the target's URI without its scheme; each folder of a test gives
+    another. read: ``path -> rows``: the committed rows that readers find, as mappings with ``name``
+    and ``number`` at least, of one key the newest last; [] where nothing is yet. plain: try the
+    plain use instead. once: False of a sink that records no cut and says in its promise what it
+    does instead. changes: of a sink that is continued, functions that remove, recreate or alter its
+    output, by that verb, given the folder of the test. Raises ConnectorError if it has no such use.
     """
     use = connector.sink if plain else connector.continued_sink
     if use is None:

@@ -1,1 +1,1 @@
-"""Crash tests: a run that is killed wherever it acts, and a judge of what is left."""
+"""Crash tests: a run killed at each of its effects, and the checks of the remains."""

@@ -23,7 +23,7 @@ Cut: TypeAlias = tuple[tuple[str, int], ...]
 
 
 class State(NamedTuple):
-    """What must be the same whenever a cut is reached."""
+    """The state that must be the same whenever a cut is reached."""
 
     digest: str
     watermark_ns: int
@@ -48,7 +48,7 @@ class Judge:
         }
 
     def learn(self, engine: Engine) -> None:
-        """Take the state of an engine that goes on undisturbed; raise Divergence."""
+        """Take the state of an undisturbed engine; raise Divergence."""
         if cut_of(engine) in self._known:
             self.check(engine)
             return
@@ -98,7 +98,7 @@ class Judge:
                 unchanged = key in table and same_row(table[key], values)
                 assert not unchanged, f"{output}: {key} did not change"
                 table[key] = values
-        self._compare(f"what was written of output {output!r}", table, self._tables[output])
+        self._compare(f"the rows written to output {output!r}", table, self._tables[output])
 
     def close(self) -> None:
         """Note the reference's final tables: the undisturbed run has ended."""

@@ -1,4 +1,4 @@
-"""What somebody sees who looks at the disk after every step: what must hold at any moment."""
+"""Invariants of the disk, checked after every step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ripple.testing.sim.world import SimWorld
 
 _ENTRY = re.compile(r"\d+\.json")
-# Effects that change neither what is durable nor which names are there to look for.
+# Effects that change neither durable bytes nor names.
 _UNSEEN = frozenset({"read", "store_read", "net_write", "create", "append", "truncate"})
 
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Onlooker:
-    """Looks at what is durable; remembers in the witness what was seen in earlier lives.
+    """Checks durable bytes; keeps its observations of earlier incarnations in the witness.
 
     At any moment what an output has committed is the beginning of what an undisturbed run writes,
     and never gets less; the newest checkpoint is not ahead of any output; epochs never fall.

@@ -1,4 +1,4 @@
-"""A pipeline's real life in the simulated world, held to a run in which nothing went wrong."""
+"""A pipeline's real task in the simulated world, compared with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ class Outcome:
 
 
 class CrashScenario:
-    """A scenario for ``explore`` and ``enumerate_crashes``: one life of a pipeline over its events.
+    """A scenario for ``explore`` and ``enumerate_crashes``: one task of a pipeline over its events.
 
-    The seed chooses the arrangement (:class:`Variant`) and the schedule. ``check`` is what must
-    hold of a disk after any crash.
+    The seed chooses the arrangement (:class:`Variant`) and the schedule. ``check`` holds the disk's
+    invariants after any crash.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class CrashScenario:
         return f"CrashScenario(<pipeline {self.plan.name}>, ...)"
 
     async def __call__(self, world: SimWorld, seed: int) -> None:
-        """Live once."""
+        """Run one incarnation."""
         variant = Variant.of(seed)
         self.source.install(world, whole=not variant.alongside)
-        # A writer whose sync fails takes back what a reader may have made durable and used; a life
-        # cannot go on then, and says so.
+        # After a failed sync a writer removes records that a reader may have used already; a task
+        # cannot resume then, and says so.
         world.disk.sound = TOPIC
         onlooker = self._onlooker(world, variant)
         onlooker.look()
@@ -136,7 +136,7 @@ class CrashScenario:
             *(self.source.produce(world) for _ in range(variant.alongside)),
         )
         finished = [life for life in lives if life is not None]
-        assert finished, "of two lives each was refused because of the other"
+        assert finished, "of two tasks each was refused because of the other"
         await self._compare(world, variant, finished[-1])
 
     def check(self, world: SimWorld, seed: int) -> None:
@@ -153,7 +153,7 @@ class CrashScenario:
     async def _live(
         self, world: SimWorld, variant: Variant, learn: bool = False
     ) -> ActiveTask | None:
-        """Return the life when it has ended in good order, None if another had the lock."""
+        """Return the task after it has ended gracefully, None if another had the lock."""
         plan, end = self.plan, self.source.end
         topic = Topic.open(world.disk, TOPIC)
         partitions = {name: at for at, name in enumerate(self.source.inputs)}

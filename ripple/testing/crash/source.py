@@ -69,7 +69,7 @@ class CrashSource:
     async def produce(
         self, world: SimWorld, *, pause_ms_max: Callable[[], int] = lambda: PAUSE_MS_MAX
     ) -> None:
-        """Append what is not there yet, as a process beside does that syncs when it has ended."""
+        """Append missing records, as another process does that syncs at its end."""
         topic = Topic.open(world.disk, TOPIC)
         writers = [PartitionWriter(topic, at, world.clock) for at in range(len(self.inputs))]
         try:

@@ -28,7 +28,7 @@ from ripple.testing.reference.expressions import is_int64, python_type
 
 
 class ResultFailed(Exception):  # noqa: N818  # not an error of the program: the group's fate
-    """A user's aggregate has no result for what its group holds."""
+    """A user's aggregate has no result for its group."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _custom(aggregate: Custom, entries: Entries) -> Any:
         state = aggregate.step(state, *entry.values)
     try:
         return aggregate.read(state)
-    except Exception as error:  # whatever a user's function raises
+    except Exception as error:  # any error of a user's function
         raise ResultFailed(f"{type(error).__name__}: {error}") from error
 
 

@@ -33,10 +33,10 @@ from ripple.testing.reference.steps import (
 )
 from ripple.testing.reference.windows import Event, Key, Window, due, windows_with
 
-# Rows of one view by what tells them apart: the key fields, then window_start_ns if windowed.
+# Rows of one view by their identity: the key fields, then window_start_ns if windowed.
 Table: TypeAlias = dict[Key, Row]
 
-END_NS = (1 << 63) - 1  # the watermark of an input that goes on no more
+END_NS = (1 << 63) - 1  # the watermark of an ended input
 TIME_END_NS = 1 << 62
 
 
@@ -155,7 +155,7 @@ class Reference:
         self._fold.step(None, before_ns, self.watermark_ns)
 
     def close(self) -> None:
-        """Declare that no input goes on: every window ends."""
+        """Declare all inputs ended: every window ends."""
         for name in self._inputs:
             self.advance(name, END_NS)
 
@@ -342,7 +342,7 @@ def _try_to_add(member: FoldAggregate, values: tuple[Any, ...], fold: Fold) -> N
     if isinstance(member.aggregate, Custom) and None not in values:
         try:
             member.aggregate.step(member.aggregate.init(), *values)
-        except Exception as error:  # whatever a user's function raises
+        except Exception as error:  # any error of a user's function
             raise RefusedRow(fold.name, f"{type(error).__name__}: {error}") from error
 
 
@@ -415,6 +415,6 @@ def _latest(before_ns: int | None, after_ns: int) -> int:
 
 def same_row(one: Row, other: Row) -> bool:
     """Return whether two rows are equal to the bit, all NaNs alike."""
-    # repr tells 0.0 from -0.0 and 1 from 1.0, writes doubles so that they read back, and NaN as
-    # one word.
+    # repr distinguishes 0.0 from -0.0 and 1 from 1.0, writes doubles so that they read back, and
+    # NaN as one word.
     return repr(sorted(one.items())) == repr(sorted(other.items()))

@@ -40,7 +40,7 @@ class RefusedRow(Exception):  # noqa: N818  # not an error of the program: the r
         self.reason = reason
 
 
-class FunctionFailed(Exception):  # noqa: N818  # a user's, which is told nothing of single rows
+class FunctionFailed(Exception):  # noqa: N818  # of a user's function, for a whole batch
     """A batch function raised, or returned what it must not."""
 
     def __init__(self, step: str, error: Exception) -> None:
@@ -106,14 +106,14 @@ def _mapped(step: Map, row: Row) -> Row:
         try:
             returned = step.function(arrays)
             made = {field.name: _only(returned[field.name], field) for field in wanted}
-        except Exception as error:  # whatever a user's function raises
+        except Exception as error:  # any error of a user's function
             raise FunctionFailed(step.name, error) from error
     else:
         try:
             result = step.function((step.row or SimpleNamespace)(**given))
             of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
             made = {field.name: of(field.name) for field in wanted}
-        except Exception as error:  # whatever a user's function raises
+        except Exception as error:  # any error of a user's function
             raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
     try:
         return {field.name: _checked(made[field.name], field) for field in wanted}

@@ -1,4 +1,4 @@
-"""A broker in memory, with Kafka's first version of transactions and what can go wrong in it."""
+"""A broker in memory, with Kafka's first version of transactions and its faults."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TRANSACTION_SECONDS_MAX = 60.0
 class Transactions:
     """The transactions of one id. ``ended``: whether the last one was committed, if there was one.
 
-    They have no numbers: a request that comes late cannot be told from one for the transaction
-    that is open now, which is the flaw of the protocol's first version.
+    They have no numbers: a late request looks like one for the transaction that is open now, which
+    is the flaw of the protocol's first version.
     """
 
     epoch: int = -1
@@ -74,7 +74,7 @@ class SimBroker:
         self._changed()
 
     def remove_before(self, place: TopicPartition, offset: int) -> None:
-        """Let retention remove what is before an offset."""
+        """Let retention remove the records before an offset."""
         self.log(place).remove_before(offset)
 
     def compact(self, place: TopicPartition) -> None:
@@ -86,7 +86,7 @@ class SimBroker:
         log = self.log(place)
         return list(log.read(log.start, log.end + 1).records)
 
-    # What requests do.
+    # Requests.
 
     def partitions(self, topic: str) -> int:
         """Return how many a topic has. Raises NoTopicError."""
@@ -101,7 +101,7 @@ class SimBroker:
         return self._topics[place.topic][place.partition]
 
     def seen(self, place: TopicPartition) -> BrokerLog:
-        """Return a partition as whoever answers readers has it. Raises NoTopicError."""
+        """Return a partition as readers see it. Raises NoTopicError."""
         return self.log(place)
 
     def begin_producer(self, name: str) -> int:
@@ -122,9 +122,9 @@ class SimBroker:
         sequence: int,
         records: tuple[Record, ...],
     ) -> int:
-        """Add records to the open transaction, or begin one; what is sent again is there once.
+        """Add records to the open transaction, or begin one; records sent again are there once.
 
-        Returns the offset of the first, -1 for what was sent again. Raises FencedError.
+        Returns the offset of the first, -1 for records sent again. Raises FencedError.
         """
         transactions = self._of(name, epoch)
         log = self.log(place)
@@ -148,7 +148,7 @@ class SimBroker:
     def end(self, name: str, epoch: int, *, commits: bool) -> None:
         """End the transaction that is open, whichever the request was meant for.
 
-        Repeating what was done last is no error, asking for the contrary is. Raises BrokerError.
+        Repeating the last request is no error, asking for the contrary is. Raises BrokerError.
         """
         transactions = self._of(name, epoch)
         if transactions.is_open:
@@ -162,7 +162,7 @@ class SimBroker:
         self._waiting[reader] = tell
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do something when a request comes late; nobody waits for its answer any more."""
+        """Call ``act`` when a late request arrives; its sender has given up."""
 
         def arrive() -> None:
             with suppress(BrokerError):
@@ -197,7 +197,7 @@ class SimBroker:
         self._changed()
 
     def _expire(self, name: str, transactions: Transactions) -> None:
-        """End a transaction that takes too long, and fence whoever has left it open."""
+        """End a transaction that takes too long, and fence its producer."""
         self._end(name, transactions, commits=False)
         transactions.epoch += 1
 

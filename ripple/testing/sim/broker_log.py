@@ -1,4 +1,4 @@
-"""A partition of the simulated broker: records, markers, and who has not decided yet."""
+"""A partition of the simulated broker: records, markers, open transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ripple.world.broker import OffsetError, Read, Record, Records, TopicPartiti
 
 
 class Entry(NamedTuple):
-    """What has one offset. A marker has no record; what is of no producer is always there."""
+    """The entry of one offset. A marker has no record; entries without producer are committed."""
 
     offset: int
     producer: str
@@ -20,7 +20,7 @@ class Entry(NamedTuple):
 class BrokerLog:
     """Invariants: offsets rise; ``_open`` has the first offset of each open transaction.
 
-    What a reader sees is what was committed before ``stable_end``, for ever the same.
+    A reader sees the records committed before ``stable_end``, for ever the same.
     """
 
     def __init__(self, place: TopicPartition) -> None:
@@ -71,12 +71,12 @@ class BrokerLog:
         return Read(np.array(offsets, np.int64), Records.of(records), next_offset)
 
     def remove_before(self, offset: int) -> None:
-        """Forget what is before an offset, as retention does; what is not decided stays."""
+        """Forget entries before an offset, as retention does; undecided ones stay."""
         self.start = max(self.start, min(offset, self.stable_end))
         self._entries = self._entries[self._index(self.start) :]
 
     def compact(self) -> None:
-        """Keep the last record of each key among what is decided, and what has no key."""
+        """Keep the last decided record of each key, and records without key."""
         stable_end = self.stable_end
         decided = [entry for entry in self._entries if entry.offset < stable_end]
         seen = [each for each in decided if each.record and each.offset not in self._aborted]

@@ -37,7 +37,7 @@ class SimBrokerPort:
     """The broker for one process.
 
     ``removed`` names safeguards that are off: with ``producer_drop``, a producer whose transaction
-    has an unknown outcome asks again and goes on, as clients of Kafka do by themselves.
+    has an unknown outcome asks again and continues, as clients of Kafka do by themselves.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class SimBrokerPort:
         )
 
     async def prepare(self, name: str, group: str | None) -> None:
-        """Do nothing: there is one broker, and everybody knows it."""
+        """Do nothing: there is one broker."""
 
     async def producer(self, name: str) -> SimProducer:
         epoch = await self.ask("broker_init", name, lambda: self.broker.begin_producer(name))
         return SimProducer(self, name, epoch)
 
-    def consumer(self, *, ahead: bool = True) -> SimConsumer:  # noqa: ARG002 - nobody waits
+    def consumer(self, *, ahead: bool = True) -> SimConsumer:  # noqa: ARG002 - no read-ahead
         return SimConsumer(self)
 
     async def close(self) -> None:
@@ -211,8 +211,8 @@ class SimProducer:
         self._state.ended()
 
     async def _ask(self, name: str, subject: str, act: Callable[[], None]) -> None:
-        """Let the broker do something, or be over if nobody knows whether it has."""
-        unknown = UnknownOutcomeError(f"{name} {subject}: nobody knows the outcome")
+        """Send a request; be over if its outcome is unknown."""
+        unknown = UnknownOutcomeError(f"{name} {subject}: the outcome is unknown")
         state = self._state
         before, state.over = state.over, unknown  # also if this is cancelled
         while True:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ClusterScenario(Protocol):
-    """What happens from outside: it starts machines, disturbs them, and judges what they do.
+    """A scenario from outside: it starts machines, disturbs them, and checks their results.
 
-    It runs once. Its own errors, whatever they are, are the bug looked for.
+    It runs once. Any error of its own is the bug looked for.
     """
 
     async def __call__(self, cluster: SimCluster, seed: int, /) -> None:
@@ -33,9 +33,9 @@ class ClusterScenario(Protocol):
 class SimCluster:
     """Machines by name, the network between them, one store and one broker that all can reach.
 
-    The effects of all machines are counted together: a fault strikes the n-th effect of the run,
-    whoever has it. The scenario itself belongs to no machine. Calls travel to the machines
-    ``store`` and ``broker`` of the network, which can be cut off.
+    The effects of all machines are counted together: a fault strikes the n-th effect of the run, on
+    any machine. The scenario itself belongs to no machine. Calls travel to the machines ``store``
+    and ``broker`` of the network, which can be cut off.
     """
 
     def __init__(self, world: SimWorld, seed: int) -> None:
@@ -63,9 +63,9 @@ class SimCluster:
         self.effects.invariants.append(invariant)
 
     def heal(self) -> None:
-        """Undo all cuts, resume what is paused, and let nothing more go wrong by itself.
+        """Undo all cuts, resume paused machines, and end random faults.
 
-        What is dead stays so: starting it is up to the scenario.
+        Dead machines stay so: starting them is up to the scenario.
         """
         self.effects.heal()
         self.network.heal()
@@ -103,7 +103,7 @@ def on_cluster(scenario: ClusterScenario) -> Scenario:
         try:
             await scenario(cluster, seed)
         except (OSError, RippleError) as error:
-            # Elsewhere these end a life, and another one follows; here nothing does.
+            # Elsewhere these end an incarnation, and the next follows; here there is none.
             raise AssertionError(f"the scenario failed: {type(error).__name__}: {error}") from error
         finally:
             cluster.close()

@@ -1,4 +1,4 @@
-"""The contents of a simulated file: what is durable, what is written, what a power cut leaves."""
+"""The contents of a simulated file: durable, written, and after a power cut."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Fate:
 class Contents:
     """The bytes of a file.
 
-    Invariant: applying all of ``_unsynced`` to what is durable gives ``data``, unless a sync has
-    failed: what it has not written counts as written, though only ``data`` has it.
+    Invariant: applying all of ``_unsynced`` to the durable bytes gives ``data``, unless a sync has
+    failed: the bytes that it lost count as written, though only ``data`` has them.
     """
 
     __slots__ = ("_durable", "_unsynced", "data")
@@ -42,7 +42,7 @@ class Contents:
 
     @property
     def durable(self) -> bytes:
-        """What is durable of it."""
+        """Its durable bytes."""
         return self._durable
 
     def copy(self) -> Contents:
@@ -63,7 +63,7 @@ class Contents:
         self._unsynced.append(size)
 
     def sync(self) -> None:
-        """Make what was written durable."""
+        """Make written bytes durable."""
         if self._unsynced:
             self._durable = bytes(self._applied(self._unsynced))
             self._unsynced.clear()
@@ -80,7 +80,7 @@ class Contents:
         self._unsynced.clear()
 
     def after_power_cut(self, fate: Fate) -> bytearray:
-        """Return what is found: whole writes up to some point, part of one, pages of zeros."""
+        """Return the remains: whole writes up to some point, part of one, pages of zeros."""
         survived = self._unsynced[: fate.share(len(self._unsynced))]
         found = self._applied(survived)
         if fate.mixed:

@@ -31,14 +31,14 @@ _CALL = struct.Struct(">dH")
 
 
 class SimControl:
-    """Calls and conversations over streams. ``told`` hears of what handlers fail with."""
+    """Calls and conversations over streams. ``failed`` is called with errors of handlers."""
 
-    def __init__(self, network: Network, told: Callable[[Exception], None]) -> None:
+    def __init__(self, network: Network, failed: Callable[[Exception], None]) -> None:
         self._network = network
-        self._told = told
+        self._failed = failed
 
     async def serve(self, address: str, service: Service, *, tls: Tls | None = None) -> SimServer:
-        server = SimServer(service, self._told)
+        server = SimServer(service, self._failed)
         server.listener = await self._network.listen(address, server.serve, tls=tls)
         return server
 
@@ -52,9 +52,9 @@ class SimServer:
 
     listener: Listener
 
-    def __init__(self, service: Service, told: Callable[[Exception], None]) -> None:
+    def __init__(self, service: Service, failed: Callable[[Exception], None]) -> None:
         self._service = service
-        self._told = told
+        self._failed = failed
         self._links: list[SimLink] = []
         self._calls = 0
         self._conversations = 0
@@ -76,7 +76,7 @@ class SimServer:
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
-            pass  # what is under way now ends with its connection
+            pass  # calls under way end with their connection
         for link in list(self._links):
             await link.flush()
             link.fail("this service has ended")
@@ -120,7 +120,7 @@ class SimServer:
             if answered is not None:
                 link.send(Kind.ANSWER, number, answered)
         except TimeoutError:
-            pass  # who has called waits no longer
+            pass  # the caller waits no longer
         finally:
             self._calls -= 1
             self._idle.set()
@@ -147,7 +147,7 @@ class SimServer:
             conversation.end(UnreachableError(f"{conversation.peer}: its handler has ended"))
 
     async def _refusing(self, link: SimLink, number: int, doing: Awaitable[bytes]) -> bytes | None:
-        """Return what is done, None if who has called was told otherwise."""
+        """Return the result, None if the caller got an error instead."""
         try:
             answered = await doing
             check_length(answered)
@@ -157,7 +157,7 @@ class SimServer:
         except UnreachableError:
             link.send(Kind.GONE, number)
         except Exception as error:
-            self._told(error)
+            self._failed(error)
             link.send(Kind.REFUSED, number, FAILED.encode())
         return None
 

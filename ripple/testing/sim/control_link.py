@@ -32,14 +32,14 @@ _HEAD = struct.Struct(">IBI")
 
 
 class Kind(IntEnum):
-    """What a frame says of the call whose number it has."""
+    """Kinds of frames of a call."""
 
     CALL = 0
     ANSWER = 1
     OPEN = 2
     OPENED = 3
     MESSAGE = 4
-    FINISH = 5  # no more messages from who has opened it
+    FINISH = 5  # no more messages from its opener
     END = 6  # its handler has returned
     REFUSED = 7
     GONE = 8  # it will not be answered; of number 0: nor will any other
@@ -50,10 +50,10 @@ class Kind(IntEnum):
 
 
 class SimLink:
-    """A connection, which it owns, and what waits for frames of it.
+    """A connection, which it owns, and the waiters for its frames.
 
-    ``hear`` is called for each frame that asks for something. ``is_away``: whoever answers here
-    answers nothing new.
+    ``hear`` is called for each frame that asks for something. ``is_away``: this end answers nothing
+    new.
     """
 
     def __init__(self, stream: Stream, hear: Callable[[Kind, int, bytes], None]) -> None:
@@ -76,7 +76,7 @@ class SimLink:
             self._written.set()
 
     async def ask(self, kind: Kind, number: int, body: bytes) -> bytes:
-        """Send what is answered, and return the answer. Raises ControlError."""
+        """Send a request, and return the answer. Raises ControlError."""
         if self.error is not None:
             raise _again(self.error)
         asked = self._asked[number] = asyncio.get_running_loop().create_future()
@@ -93,7 +93,7 @@ class SimLink:
             self.done()
 
     async def flush(self) -> None:
-        """Wait until what was sent is on its way, though not for long."""
+        """Wait until sent frames are on their way, though not for long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
                 while self._out and self.error is None:
@@ -124,7 +124,7 @@ class SimLink:
             self._watching.cancel()
 
     def begin(self) -> None:
-        """Say that somebody waits for the peer: it is asked whether it is there."""
+        """Count one more waiter for the peer, which is pinged meanwhile."""
         self._interests += 1
         if self._watching is None:
             self._heard_s = asyncio.get_running_loop().time()
@@ -185,7 +185,7 @@ class SimLink:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         silent_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S
-        # Whoever calls now and then waits for the peer at each time anew, and must find it out too.
+        # An occasional caller waits for the peer each time anew, and must notice its silence too.
         while self._interests or loop.time() - self._heard_s > KEEPALIVE_TIMEOUT_S:
             self.send(Kind.PING, 0)
             await asyncio.sleep(KEEPALIVE_S)
@@ -264,7 +264,7 @@ class SimConversation:
         self._sendable.set()
 
     def end(self, error: ControlError) -> None:
-        """Let nothing more pass; what was received is still there."""
+        """Let nothing more pass; received frames are still there."""
         if self._over is None:
             self._over = error
             self._link.conversations.pop(self._number, None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ripple.testing.sim.faults import Fault
 
 CAPACITY_BYTES = 1 << 40
-# Effects that change nothing that a watch tells of.
+# Effects that a watch does not report.
 _UNSEEN = ("read", "sync", "sync_folder")
 
 
@@ -138,7 +138,7 @@ class SimDisk:
         if path in self._locks and "lock" not in self.removed:
             raise DiskLockedError(path, self._locks[path])
         if self.open(path, create=True).size():
-            raise NotALockError(path, "somebody's own file")
+            raise NotALockError(path, "a user's own file")
         self._locks[path] = holder
         return SimLock(self._locks, path)
 
@@ -159,7 +159,7 @@ class SimDisk:
         return other
 
     def peek(self, path: str) -> bytes | None:
-        """Return what is durable of a file, None if it has no durable name; that is no effect."""
+        """Return a file's durable bytes, None if it has no durable name; that is no effect."""
         return self._names.durable(path)
 
     def contents(self, path: str) -> bytes | None:
@@ -188,10 +188,10 @@ class SimDisk:
         return self._next(effects, self._names.after_power_cut(Fate(salt)))
 
     def lose_power(self, salt: int) -> None:
-        """Let this very disk be what is found after a power cut; nobody may have a file open."""
+        """Bring this very disk into its state after a power cut; no file may be open."""
         self._names = self._names.after_power_cut(Fate(salt))
 
-    # What its files ask.
+    # For its files.
 
     def act(
         self,

@@ -38,7 +38,7 @@ class Trace:
 class Effects:
     """The effects of one life.
 
-    Invariant: after a crash nothing has an effect any more, whatever ``finally`` blocks try.
+    Invariant: after a crash nothing has an effect any more, ``finally`` blocks included.
     """
 
     def __init__(self, life: int, injector: Injector, trace: Trace) -> None:
@@ -61,8 +61,8 @@ class Effects:
     ) -> T:
         """Carry out one effect, unless a fault decides otherwise.
 
-        ``fail`` is called for faults that are no crash: it raises what the effect would, or returns
-        to let it go on. ``tear`` does part of the effect.
+        ``fail`` is called for faults that are no crash: it raises the effect's error, or returns to
+        let it happen. ``tear`` does part of the effect.
         """
         fault = self.arrive(name, subject)
         result = act() if fault is None else self._struck(fault, act, fail, tear)
@@ -70,13 +70,13 @@ class Effects:
         return result
 
     def after_step(self) -> None:
-        """Ask what must hold after each step of a task. Raises Crash once dead."""
+        """Check the invariants after each step of a task. Raises Crash once dead."""
         if self.crash is not None:
             raise Crash
         self.check_invariants()
 
     def check_invariants(self) -> None:
-        """Ask what must always hold."""
+        """Check the invariants."""
         for invariant in self.invariants:
             invariant()
 

@@ -1,4 +1,4 @@
-"""What can go wrong, and when: a plan of faults, drawn from a seed or given."""
+"""Faults and their times: a plan, drawn from a seed or given."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FAULTS_OF |= {
 # Where there are many machines, each of which may die.
 CLUSTER_KINDS = tuple(dict.fromkeys(kind for kinds in FAULTS_OF.values() for kind in kinds))
 
-# How a power cut decides about what was not synced: by the fault's salt.
+# How a power cut decides about unsynced bytes: by the fault's salt.
 SALT_LOST, SALT_KEPT, SALT_MIXED = 0, 1, 2
 
 
@@ -86,10 +86,10 @@ class Fault:
 class Faults:
     """What a random run may suffer.
 
-    Each seed takes a random subset of ``kinds`` and its own rate: runs with few kinds go further
-    before they fail and so reach what runs with all of them never see. After ``lives_max`` lives
-    everything is healed, and the scenario has to finish. ``rarer``: how many times as many effects
-    lie between two faults, for scenarios that need many effects to come to work at all.
+    Each seed takes a random subset of ``kinds`` and its own rate: runs with few kinds get further
+    before they fail and so reach states that runs with all of them never see. After ``lives_max``
+    lives everything is healed, and the scenario has to finish. ``rarer``: how many times as many
+    effects lie between two faults, for scenarios that need many effects to come to work at all.
     """
 
     kinds: tuple[str, ...] = KINDS

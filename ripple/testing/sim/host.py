@@ -1,4 +1,4 @@
-"""A simulated machine: its disk and its clock, and the lives of the process that it runs."""
+"""A simulated machine: its disk, its clock, and the incarnations of its process."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class HostEffects(Effects):
 class SimHost:
     """One machine of a :class:`~ripple.testing.SimCluster`, which runs one process at a time.
 
-    ``world`` is what its present or last process touches. ``error`` is what that process ended
-    with. What is killed keeps what the operating system holds; what is switched off loses what
-    was not synced, and nobody is told.
+    ``world`` is that of its present or last process, ``error`` the error that ended the process. A
+    killed process leaves all that the operating system holds; a machine switched off loses unsynced
+    bytes, and its peers are not notified.
     """
 
     def __init__(self, cluster: SimCluster, name: str) -> None:
@@ -74,7 +74,7 @@ class SimHost:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives, paused or not."""
+        """Whether its process runs, paused or not."""
         return self._running is not None
 
     @property
@@ -122,20 +122,20 @@ class SimHost:
         self._crash("off", "power_now", self._chance.below(1000) if salt is None else salt)
 
     def restart(self, main: Callable[[SimWorld], Awaitable[Any]] | None = None) -> SimWorld:
-        """Kill what runs, and start the same or another program."""
+        """Kill the process, and start the same or another program."""
         self.kill()
         main = main or self._main
         assert main is not None, f"{self.name} was never started"
         return self.start(main)
 
     def pause(self) -> None:
-        """Let the process do nothing; its machine goes on receiving for it."""
+        """Let the process do nothing; its machine still receives for it."""
         if self._running is not None and not self.world.loop.paused:
             self._note("paused")
             self.world.loop.paused = True
 
     def resume(self) -> None:
-        """Let it go on: what came due has come due."""
+        """Let it continue; timers that came due meanwhile fire."""
         if self._running is not None and self.world.loop.paused:
             self._note("resumed")
             self.world.loop.resume()
@@ -160,7 +160,7 @@ class SimHost:
             self.world.effects.crash = Fault(0, 0, "kill_now")
             self.world.loop.close()
 
-    # What becomes of a process.
+    # The end of a process.
 
     def _crash(self, word: str, kind: str, salt: int) -> None:
         if self._running is None:
@@ -179,7 +179,7 @@ class SimHost:
 
     def _network(self, effects: Effects, loop: SimLoop, disk: SimDisk) -> SimPort:
         return self._cluster.network.of(
-            self.name, effects=effects, loop=loop, disk=disk, told=self._told
+            self.name, effects=effects, loop=loop, disk=disk, failed=self._failed
         )
 
     def _after_step(self) -> None:
@@ -201,8 +201,8 @@ class SimHost:
         self.world.effects.crash = Fault(0, 0, "kill_now")
         self._bury()
 
-    def _told(self, error: Exception) -> None:
-        """Take note of an error in a task that nobody waits for."""
+    def _failed(self, error: Exception) -> None:
+        """Note an error in a background task."""
         try:
             self._judge(error)
         except Exception as bug:  # raised where the whole run hears it
@@ -210,7 +210,7 @@ class SimHost:
         self._note(f"serving: {type(error).__name__}: {error}")
 
     def _judge(self, error: BaseException) -> None:
-        """Raise what is a bug."""
+        """Raise an error that is a bug."""
         if not (is_expected(error) and self._cluster.is_disturbed):
             raise error
 

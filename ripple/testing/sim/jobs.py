@@ -21,7 +21,7 @@ GARBAGE_AFTER = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is run: ``MODULE:FUNCTION`` names, and the safeguards that are off."""
+    """A job: ``MODULE:FUNCTION`` names, and the safeguards that are off."""
 
     scenario: str
     check: str | None
@@ -37,7 +37,7 @@ def chunks(job: Job, seeds: range, processes: int) -> Iterator[tuple[bool, str]]
     length = max(1, min(CHUNK_SEEDS_MAX, len(seeds) // (CHUNKS_MIN * processes)))
     starts = range(seeds.start, seeds.stop, length)
     work = [(job, range(start, min(start + length, seeds.stop))) for start in starts]
-    # A module of its own, because fresh processes do not find what belongs to a command.
+    # A module of its own, because fresh processes cannot import from a command's module.
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap(_chunk, work)
 
@@ -45,7 +45,7 @@ def chunks(job: Job, seeds: range, processes: int) -> Iterator[tuple[bool, str]]
 def _chunk(work: tuple[Job, range]) -> tuple[bool, str]:
     job, seeds = work
     scenario, options = find(job.scenario), job.options()
-    gc.freeze()  # what was imported stays, and need not be looked through again and again
+    gc.freeze()  # imports stay, and need not be scanned again and again
     gc.set_threshold(GARBAGE_AFTER)
     try:
         report = explore(scenario, seeds=seeds, **options)

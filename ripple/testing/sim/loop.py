@@ -1,8 +1,7 @@
 """An event loop without real time and without input: asyncio code, scheduled by a seed.
 
-Whatever is ready runs in an order that the seed decides. The order of plain callbacks stays as
-asyncio promises it; which task goes on next is promised by nobody, and that is what the seed
-chooses.
+Ready tasks run in an order that the seed decides. The order of plain callbacks stays as asyncio
+promises it; asyncio promises no order of tasks.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class SimFuture(asyncio.Future[Any]):
     It hashes by number: sets of futures would go by addresses, which differ from run to run.
     """
 
-    _number = 0  # until somebody asks: few are ever in a set
+    _number = 0  # until asked for: few are ever in a set
 
     def __hash__(self) -> int:
         if not self._number:
@@ -56,7 +55,7 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """What is to be called; made and cancelled without asking whether the loop debugs.
+    """A callback; made and cancelled without asking whether the loop debugs.
 
     There is one for each step, and most of what asyncio keeps in it is always the same.
     """
@@ -158,13 +157,13 @@ class SimLoop(asyncio.AbstractEventLoop):
                 raise
 
     def resume(self) -> None:
-        """Go on after a pause: what came due has come due."""
+        """Continue after a pause; timers that came due meanwhile fire."""
         self.paused = False
         self.ready += self._held
         self._held.clear()
 
     def waiting(self) -> list[str]:
-        """Return what waits, for people."""
+        """Return the names of waiting tasks, for messages."""
         return [_name_of(task.get_coro()) for task in self._tasks if not task.done()]
 
     def _next(self) -> int:
@@ -277,7 +276,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     # Futures and tasks.
 
     def next_number(self) -> int:
-        """Return 1, 2, ...: what is made in this loop is told apart by it."""
+        """Return 1, 2, ...: the identity of an object made in this loop."""
         self._numbers += 1
         return self._numbers
 
@@ -313,7 +312,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         func: Callable[[*Ts], T],
         *args: *Ts,
     ) -> asyncio.Future[T]:
-        """Run ``func`` in a step of its own: a thread that nobody interrupts."""
+        """Run ``func`` in a step of its own: a thread that is not interrupted."""
         future = self.create_future()
 
         def run() -> None:
@@ -363,7 +362,7 @@ def _is_task(handle: asyncio.Handle) -> bool:
 
 def _see(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
-        task.exception()  # nobody else will ask for it
+        task.exception()  # otherwise reported as never retrieved
 
 
 def _name_of(coroutine: Any) -> str:
@@ -371,7 +370,7 @@ def _name_of(coroutine: Any) -> str:
 
 
 def _close_quietly(coroutine: Any) -> None:
-    """Close a coroutine and those that it waits for, whose errors nobody hears: it is dead.
+    """Close a dead coroutine and those that it waits for, and suppress their errors.
 
     The innermost first, and each again as long as it waits for something when it is closed. What
     its caller alone had left would be closed, and complain, when garbage is collected.

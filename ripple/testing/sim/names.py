@@ -24,8 +24,8 @@ class Unsynced(NamedTuple):
 class Names:
     """Folders, and the files in them by path.
 
-    Invariants: applying all of ``_unsynced`` to what is durable gives ``files``; a power cut keeps
-    any subset of ``_unsynced``. Folders are durable at once, as the port promises.
+    Invariants: applying all of ``_unsynced`` to the durable names gives ``files``; a power cut
+    keeps any subset of ``_unsynced``. Folders are durable at once, as the port promises.
     """
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class Names:
         self.files: dict[str, Contents] = {}
         self._durable: dict[str, Contents] = {}
         self._unsynced: list[Unsynced] = []
-        self._listed: dict[str, dict[str, None]] = {}  # what is in each folder, by its path
+        self._listed: dict[str, dict[str, None]] = {}  # names in each folder, by its path
 
     def within(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted."""
         return sorted(self._listed.get(folder, ()))
 
     def used_bytes(self) -> int:
-        """Return what all files take, counting each once whatever its names."""
+        """Return the size of all files, each counted once however many names it has."""
         files = {id(contents): contents for contents in self.files.values()}
         return sum(len(contents.data) for contents in files.values())
 
@@ -105,7 +105,7 @@ class Names:
         return self._formed(self.files, self._durable, self._unsynced, Contents.copy)
 
     def after_power_cut(self, fate: Fate) -> Names:
-        """Return what is found after a power cut."""
+        """Return the names after a power cut."""
         files = dict(self._durable)
         for one in self._unsynced:
             if fate.survives():
@@ -121,7 +121,7 @@ class Names:
         unsynced: list[Unsynced],
         form: Callable[[Contents], Contents],
     ) -> Names:
-        # Names of one file go on naming one file.
+        # Names of one file still name one file.
         formed: dict[int, Contents] = {}
 
         def of(change: dict[str, Contents]) -> dict[str, Contents]:

@@ -32,7 +32,7 @@ ANY = ("0.0.0.0", "::")  # noqa: S104 - nothing is bound
 
 
 class SimNetwork(Paths):
-    """What connects the machines of a simulated world; a scenario cuts and heals it.
+    """The network of a simulated world; a scenario cuts and heals it.
 
     Machines are found by name. :meth:`of` gives a process's view, which is the port.
     """
@@ -48,14 +48,14 @@ class SimNetwork(Paths):
         effects: Effects,
         loop: SimLoop,
         disk: SimDisk,
-        told: Callable[[Exception], None],
+        failed: Callable[[Exception], None],
     ) -> SimPort:
         """Return the network as a new process on a machine sees it.
 
-        ``told`` hears of the errors of tasks that serve connections.
+        ``failed`` is called with errors of tasks that serve connections.
         """
         self.machines[machine] = SimPort(
-            self, machine, effects=effects, loop=loop, disk=disk, told=told
+            self, machine, effects=effects, loop=loop, disk=disk, failed=failed
         )
         return self.machines[machine]
 
@@ -71,14 +71,14 @@ class SimPort:
         effects: Effects,
         loop: SimLoop,
         disk: SimDisk,
-        told: Callable[[Exception], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self.machine = machine
         self.effects = effects
         self._paths = paths
         self._loop = loop
         self._disk = disk
-        self.told = told
+        self.failed = failed
         self._listeners: dict[int, SimListener] = {}
         self._streams: list[SimStream] = []
         self._port_next = PORT_FIRST
@@ -145,14 +145,14 @@ class SimPort:
     # What the other side asks.
 
     def listener(self, port: int, source: str) -> SimListener | None:
-        """Return who accepts connections of another machine on a port."""
+        """Return the listener for connections of another machine on a port."""
         listener = self._listeners.get(port)
         if listener is None or (listener.host in LOOPBACK and source != self.machine):
             return None
         return listener
 
     def accept(self, stream: SimStream, port: int, source: str, shown: Identity | None) -> None:
-        """Let a connection be served, or refuse it where nobody listens, or not to this one."""
+        """Let a connection be served, or refuse it where no listener accepts it."""
         listener = self.listener(port, source)
         if listener is None or self.effects.crash is not None or not listener.accepts(shown):
             stream.refuse()
@@ -181,7 +181,7 @@ class SimPort:
         far = SimStream(f"{address}>{here}", here, self._paths, target.effects, back)
         near.other, far.other = far, near
         near.is_secured = far.is_secured = shown is not None
-        if shown is not None:  # as if each who listens had a certificate of its own
+        if shown is not None:  # as if each listener had a certificate of its own
             near.binding = far.binding = address
         self._add(near)
         self._paths.carry(track, lambda: target.accept(far, port, self.machine, shown))
@@ -193,7 +193,7 @@ class SimPort:
         except ConnectionError:
             pass  # as the port says: it ends this connection only
         except Exception as error:
-            self.told(error)
+            self.failed(error)
         finally:
             stream.close()
 
@@ -226,7 +226,7 @@ class SimListener:
         self._listeners = listeners
 
     def misfit(self, address: str, shown: Identity | None, name: str) -> TlsError | None:
-        """Return why one who connects, as ``shown`` and to ``name``, gives up when it is answered.
+        """Return why a client, as ``shown`` and to ``name``, gives up when it is answered.
 
         That it is refused itself it learns only later.
         """
@@ -238,7 +238,7 @@ class SimListener:
         return TlsError(address, f"its certificate does not fit: {reason}") if reason else None
 
     def accepts(self, shown: Identity | None) -> bool:
-        """Return whether one who shows this is served."""
+        """Return whether a client with this identity is served."""
         if self._secured is None:
             return shown is None
         return shown is not None and not self._secured.identity().misfit(shown)

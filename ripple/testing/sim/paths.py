@@ -1,4 +1,4 @@
-"""The ways between simulated machines: how long messages take, and what is cut."""
+"""The paths between simulated machines: latency and cuts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GIVE_UP_SECONDS = 924.0  # how long Linux sends the same bytes again
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """What is to be done where it arrives; ``give_up`` when it has been sent in vain for long."""
+    """A message: a call where it arrives; ``give_up`` when it has been resent in vain for long."""
 
     arrive: Callable[[], None]
     give_up: Callable[[], None] | None
@@ -32,9 +32,9 @@ class Message:
 
 
 class Track:
-    """One direction of a connection: what goes along it arrives in the order in which it was sent.
+    """One direction of a connection: messages arrive in the order in which they were sent.
 
-    On a track that is ``dead`` nothing arrives any more, and nobody is told.
+    On a track that is ``dead`` nothing arrives any more, without an error at either end.
     """
 
     def __init__(self, source: str, target: str) -> None:
@@ -44,7 +44,7 @@ class Track:
         self.queue: deque[Message] = deque()
 
     def delay(self, due_ns: int) -> None:
-        """Let nothing of what is under way arrive before ``due_ns``."""
+        """Let no message under way arrive before ``due_ns``."""
         for message in self.queue:
             message.due_ns = max(message.due_ns, due_ns)
 
@@ -110,7 +110,7 @@ class Paths:
         self._note(f"heal {path[0]}>{path[1]}")
         self._resend(self._cut_at_ns.pop(path))
 
-    # What machines do.
+    # Machines.
 
     def is_cut(self, source: str, target: str) -> bool:
         """Return whether nothing passes from ``source`` to ``target``."""
@@ -126,7 +126,7 @@ class Paths:
         """Let it hear and answer again."""
         self._resend(self._down.pop(machine))
 
-    # What connections do.
+    # Connections.
 
     def is_blocked(self, track: Track) -> bool:
         """Return whether nothing arrives along a track for now."""
@@ -155,14 +155,14 @@ class Paths:
         self._expect(track, message, now_ns)
 
     def stall(self, track: Track, seconds: float) -> None:
-        """Let a track be slow for once: what is under way, and so what follows, comes later."""
+        """Let a track be slow for once: messages under way, and so later ones, are delayed."""
         now_ns = self._loop.time_ns()
         track.delay(now_ns + round(seconds * 1e9))
         for message in track.queue:
             self._expect(track, message, now_ns)
 
     def drop(self, track: Track) -> None:
-        """Let nothing of what is under way arrive any more: its sender has given up."""
+        """Drop the messages under way: their sender has given up."""
         for message in track.queue:
             _stop_timer(message)
         track.queue.clear()
@@ -175,7 +175,7 @@ class Paths:
             self._loop.call_at_ns(max(message.due_ns, now_ns), self._deliver, track)
 
     def _deliver(self, track: Track) -> None:
-        """Let arrive what is due."""
+        """Deliver the messages that are due."""
         now_ns = self._loop.time_ns()
         while track.queue and track.queue[0].due_ns <= now_ns:
             if self.is_blocked(track):
@@ -186,7 +186,7 @@ class Paths:
             message.arrive()
 
     def _stall(self, track: Track) -> None:
-        if track.source in self._down:  # lost with the machine: nobody sends it again
+        if track.source in self._down:  # lost with the machine, which does not resend
             self.drop(track)
             return
         self._stalled[track] = None
@@ -204,7 +204,7 @@ class Paths:
                 message.give_up()
 
     def _resend(self, since_ns: int) -> None:
-        """Send again what can be sent now, each track after a pause that grew with the outage."""
+        """Resend over open paths, each track after a pause that grew with the outage."""
         now_ns = self._loop.time_ns()
         pause_ns_max = min(now_ns - since_ns, RESEND_PAUSE_NS_MAX)
         for track in [track for track in self._stalled if not self.is_blocked(track)]:

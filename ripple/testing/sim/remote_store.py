@@ -1,4 +1,4 @@
-"""The store as a machine sees it: behind a network."""
+"""The store as a machine sees it: over a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SimRemoteStore(SimStore):
-    """The objects of ``store`` for one process on a machine, whose calls travel."""
+    """The objects of ``store`` for one process on a machine; its calls travel."""
 
     def __init__(self, paths: Paths, machine: str, effects: Effects, store: SimStore) -> None:
         super().__init__(effects)

@@ -1,4 +1,4 @@
-"""One run: a scenario lives, crashes and lives again until it has finished."""
+"""One run: a scenario starts, crashes and restarts until it has finished."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ LIVES_MAX = 100
 
 
 class Scenario(Protocol):
-    """What is run: a function, plain or async, of the world and the seed.
+    """A scenario: a function, plain or async, of the world and the seed.
 
-    It is called once for each life: it finds what earlier lives left, goes on from there, and
-    returns when the work is done. An OSError or RippleError that it raises ends a life in which a
-    fault has struck; at any other time, and whatever else it raises, it is the bug looked for.
+    It is called once per incarnation (``lives``) of the process: it resumes from the remains of
+    earlier ones, and returns when the work is done. An OSError or RippleError that it raises ends
+    an incarnation in which a fault has struck; at any other time, and any other error, is the bug
+    looked for.
     """
 
     def __call__(self, world: SimWorld, seed: int, /) -> Any:
@@ -43,7 +44,7 @@ class Run:
 
     @property
     def lives(self) -> int:
-        """How many lives it took."""
+        """How many incarnations it took."""
         return len(self.effects)
 
 
@@ -57,7 +58,7 @@ def run(
 ) -> Run:
     """Run ``scenario`` once under the faults of ``injector``.
 
-    ``check`` sees, after each life, a copy of what has survived in a world without faults.
+    ``check`` gets, after each incarnation, a copy of the remains in a world without faults.
     """
     trace = Trace()
     witness: dict[str, Any] = {}
@@ -89,7 +90,7 @@ def run(
 
 
 def _live(scenario: Scenario, world: SimWorld, seed: int) -> bool:
-    """Return whether the scenario has finished; raise what is a bug."""
+    """Return whether the scenario has finished; raise an error that is a bug."""
     try:
         result = scenario(world, seed)
         if inspect.isawaitable(result):
@@ -97,7 +98,7 @@ def _live(scenario: Scenario, world: SimWorld, seed: int) -> bool:
     except Crash:
         return False
     except Exception as error:
-        # What a process does while it dies, nobody sees.
+        # Errors of a dying process are invisible.
         if world.effects.crash is None:
             if not (world.effects.landed and is_expected(error)):
                 raise

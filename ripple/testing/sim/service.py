@@ -26,7 +26,7 @@ class NoReplyError(Exception):
 class SimService:
     """The way of one process on ``machine`` to the service that the network calls ``name``.
 
-    A request on its way is carried out whatever becomes of its sender, also long after the sender
+    A request on its way is carried out even after the end of its sender, also long after the sender
     gave up: TCP has sent it again.
     """
 

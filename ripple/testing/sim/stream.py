@@ -25,7 +25,7 @@ CUT_SECONDS_MAX = 60
 class SimStream:
     """One end of a connection, owned by one life of a process.
 
-    Invariant: ``_out_bytes`` is what was written and, as far as this end knows, not yet read.
+    Invariant: ``_out_bytes`` counts bytes written and, as far as this end knows, not yet read.
     A connection is broken for an end when the other end's machine says so or when nothing of it
     was heard in spite of trying; an end that only reads may wait for ever.
     """
@@ -36,7 +36,7 @@ class SimStream:
         self.other: SimStream | None = None
         self.is_secured = False
         self.binding = ""
-        self.settled: Callable[[], None] = lambda: None  # of who listens
+        self.settled: Callable[[], None] = lambda: None  # of the listener
         self._paths = paths
         self._effects = effects
         self._track = track
@@ -105,17 +105,17 @@ class SimStream:
         """Whether nothing more will come of this end."""
         return self._closed or self._error is not None
 
-    # What the machine does, whatever has become of the process.
+    # The machine, also after the end of the process.
 
     def refuse(self) -> None:
-        """Answer a connection that nobody has accepted."""
+        """Answer a connection without a listener."""
         if self.is_secured and self._chance.flip():
             self._shut()
         self._closed = True
         self._refuse()
 
     def abandon(self, *, vanishes: bool) -> None:
-        """Do what becomes of a connection whose process has died, or whose machine has vanished.
+        """End a connection after the death of its process, or the loss of its machine.
 
         What the process had not yet handed to its machine is lost, and the end that follows looks
         like any other.
@@ -129,7 +129,7 @@ class SimStream:
             self._shut()
 
     def receive(self, data: bytes) -> None:
-        """Take what has arrived; the machine of a dead process refuses it."""
+        """Take arrived bytes; the machine of a dead process refuses them."""
         if self.is_over:
             self._refuse()
             return
@@ -198,7 +198,7 @@ class SimStream:
             self._paths.carry(self._track, lambda: None, self._the_other()._give_up)
 
     def _give_up(self) -> None:
-        self._paths.drop(self._track)  # or what was written after it would come without it
+        self._paths.drop(self._track)  # or later bytes would arrive without it
         self.fail(ConnectionAbortedError(errno.ETIMEDOUT, f"{self.name}: no answer (simulated)"))
 
     def _check_writable(self) -> None:

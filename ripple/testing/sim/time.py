@@ -1,4 +1,4 @@
-"""True time, and whose turn it is: one timeline for all processes of a simulated world."""
+"""True time, and turns: one timeline for all processes of a simulated world."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SimulationStuckError(AssertionError):
 class Timeline:
     """The loops that take turns, in the order in which they were made.
 
-    ``chance`` decides which loop goes on where several can. When none can, time jumps to the
+    ``chance`` decides which loop runs where several can. When none can, time jumps to the
     next timer of any: computing takes no time.
     """
 
@@ -36,7 +36,7 @@ class Timeline:
         self.now_ns = 0
         self.is_running = False
         self.current: SimLoop | None = None
-        self.told: asyncio.AbstractEventLoop | None = (
+        self.announced: asyncio.AbstractEventLoop | None = (
             None  # the loop that asyncio takes for running
         )
         self._chance = chance
@@ -63,7 +63,7 @@ class Timeline:
     def run(self, done: Callable[[], bool]) -> None:
         """Take steps until ``done``. Raises what an ``after_step`` raises."""
         self.is_running = True
-        before = self.told = events._get_running_loop()
+        before = self.announced = events._get_running_loop()
         # Where a test runs in a loop itself, that one would wait for the generators of this world.
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(None, None)
@@ -81,9 +81,9 @@ class Timeline:
 
     def tell(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Say which loop runs, if it is another one: asyncio asks the system each time."""
-        if self.told is not loop:
+        if self.announced is not loop:
             events._set_running_loop(loop)
-            self.told = loop
+            self.announced = loop
 
     def _step(self) -> None:
         while True:

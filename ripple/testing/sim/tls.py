@@ -1,4 +1,4 @@
-"""Simulated certificates: names, and who vouches for them, in files of a simulated disk."""
+"""Simulated certificates: names and their issuers, in files of a simulated disk."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 class Identity(NamedTuple):
-    """What a process shows, and whose certificates it believes."""
+    """A process's certificate, and the authorities that it trusts."""
 
     names: tuple[str, ...]
     authority: str
-    believed: tuple[str, ...]
+    trusted: tuple[str, ...]
 
     def misfit(self, shown: Identity, name: str = "") -> str:
         """Return why what a peer shows is not accepted, "" if it is."""
-        if shown.authority not in self.believed:
+        if shown.authority not in self.trusted:
             return f"unknown authority {shown.authority}"
         if name and name not in shown.names:
             return f"not for {name!r} but for {', '.join(map(repr, shown.names))}"
@@ -41,7 +41,7 @@ class SimTls:
         self._identity = load(disk, tls)
 
     def identity(self) -> Identity:
-        """Return what is shown now."""
+        """Return the present identity."""
         with suppress(TlsError):
             self._identity = load(self._disk, self._tls)
         return self._identity
@@ -50,7 +50,7 @@ class SimTls:
 def issue(disk: SimDisk, name: str, *, hosts: Sequence[str] = HOSTS, authority: str = "ca") -> Tls:
     """Put a certificate for ``name`` and ``hosts``, its key and its authority's on a disk."""
     folder = f"{authority}-{name}"
-    told = f"{','.join([name, *hosts])} by {authority}"
+    text = f"{','.join([name, *hosts])} by {authority}"
     tls = Tls(
         certificate=f"{folder}/{name}.crt",
         key=f"{folder}/{name}.key",
@@ -58,8 +58,8 @@ def issue(disk: SimDisk, name: str, *, hosts: Sequence[str] = HOSTS, authority: 
     )
     disk.install(
         {
-            tls.certificate: f"certificate {told}".encode(),
-            tls.key: f"key {told}".encode(),
+            tls.certificate: f"certificate {text}".encode(),
+            tls.key: f"key {text}".encode(),
             tls.authority: f"authority {authority}".encode(),
         }
     )
@@ -67,16 +67,16 @@ def issue(disk: SimDisk, name: str, *, hosts: Sequence[str] = HOSTS, authority: 
 
 
 def load(disk: SimDisk, tls: Tls) -> Identity:
-    """Read what a process is. Raises TlsError."""
-    told = _told(disk, tls.certificate, "certificate ")
-    if _told(disk, tls.key, "key ") != told:
+    """Read a process's identity. Raises TlsError."""
+    text = _content(disk, tls.certificate, "certificate ")
+    if _content(disk, tls.key, "key ") != text:
         raise TlsError(tls.key, f"is not the private key of {tls.certificate}")
-    names, _, authority = told.partition(" by ")
-    believed = _told(disk, tls.authority, "authority ")
-    return Identity(tuple(names.split(",")), authority, tuple(believed.split(",")))
+    names, _, authority = text.partition(" by ")
+    trusted = _content(disk, tls.authority, "authority ")
+    return Identity(tuple(names.split(",")), authority, tuple(trusted.split(",")))
 
 
-def _told(disk: SimDisk, path: str, kind: str) -> str:
+def _content(disk: SimDisk, path: str, kind: str) -> str:
     data = disk.contents(path)
     if data is None:
         raise TlsError(path, "cannot be read: No such file or directory")

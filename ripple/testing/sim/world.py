@@ -52,7 +52,7 @@ class SimClock:
 
 
 class SimExecutor:
-    """Work as a step of its own: a thread that nobody interrupts."""
+    """Work as a step of its own: a thread that is not interrupted."""
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         doing = asyncio.get_running_loop().run_in_executor(None, work, *args)
@@ -77,8 +77,8 @@ class Machine(NamedTuple):
 class SimWorld(World):
     """One life's world.
 
-    ``witness`` is what somebody outside has seen: it outlives crashes, and the code under test must
-    not learn from it. A scenario notes there what was promised to a user.
+    ``witness`` holds the observations of an outside user: it outlives crashes, and the code under
+    test must not read it. A scenario notes there each promise made to a user.
     """
 
     clock: SimClock
@@ -117,7 +117,7 @@ def make_world(
     *,
     machine: Machine | None = None,
 ) -> SimWorld:
-    """Return the world of one life around what has survived; ``machine`` if there are several."""
+    """Return the world of one incarnation over the remains; ``machine`` if there are several."""
     labels = (seed, effects.life) if machine is None else (seed, machine.name, effects.life)
     loop = SimLoop(  # type: ignore[abstract]  # it has no sockets, signals and processes
         Chance(*labels, "schedule"),
@@ -131,7 +131,7 @@ def make_world(
         random=Chance(*labels, "random"),
         disk=disk,
         network=network,
-        control=None if network is None else SimControl(network, network.told),
+        control=None if network is None else SimControl(network, network.failed),
         broker=None if machine is None else machine.broker(effects),
         store=store,
         executor=SimExecutor(),
