@@ -1,4 +1,4 @@
-"""Who may do what: roles, and what gives somebody one.
+"""Access control: roles, and the tokens and certificates that give them.
 
 A file of roles names tokens and the names in client certificates::
 
@@ -11,8 +11,8 @@ A file of roles names tokens and the names in client certificates::
     [process]
     certificates = ["worker", "coordinator"]  # these two, where nothing is said
 
-Without such a file everybody who gets as far as to ask may do everything: with TLS, that are those
-with a certificate that is believed, and without it whoever is on this machine.
+Without such a file every caller may do everything: with TLS, each holder of a trusted certificate,
+and without it each process on this machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AccessError(RippleError):
 
 
 class Role(Enum):
-    """What somebody is. Who is one of those below READER is not also one of those before."""
+    """A caller's role. READER and later ones do not include PROCESS."""
 
     NOBODY = "nobody"
     PROCESS = "process"
@@ -49,7 +49,7 @@ class Role(Enum):
 
 
 class Right(Enum):
-    """What somebody may do."""
+    """A right of a role."""
 
     READ = "read"
     OPERATE = "operate"
@@ -69,7 +69,7 @@ _RANK = (Role.NOBODY, Role.PROCESS, Role.READER, Role.OPERATOR, Role.ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the token that was shown, and the names in a certificate that was believed."""
+    """A caller: its token, and the names in its trusted certificate."""
 
     token: str | None = None
     certificates: tuple[str, ...] = ()
@@ -77,28 +77,28 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Somebody: a role, and a name for people who ask who it was."""
+    """A known caller: a role, and a name for logs."""
 
     role: Role
     name: str = ""
 
     def may(self, right: Right) -> bool:
-        """Return whether this is one of what they may do."""
+        """Return whether the role has this right."""
         return right in RIGHTS[self.role]
 
 
 def greater(one: Known, other: Known) -> Known:
-    """Return who of two may do more, the first one where both are the same."""
+    """Return the one of two with the greater role, the first one of equals."""
     return other if _RANK.index(other.role) > _RANK.index(one.role) else one
 
 
 NOBODY = Known(Role.NOBODY)
-# Of every caller, where nobody has said who may do what.
+# Of every caller, without a file of roles.
 EVERYBODY = Known(Role.ADMIN, "anybody here")
 
 
 class Access:
-    """What a file of roles says. Tokens are kept as digests, and compared in constant time."""
+    """A file of roles. Tokens are kept as digests, and compared in constant time."""
 
     def __init__(
         self,
@@ -110,16 +110,16 @@ class Access:
         self._certificates = dict(certificates)
 
     def known(self, caller: Caller) -> Known:
-        """Return who somebody is: the most of what token and certificate say."""
+        """Return a caller's identity: the greatest role of token and certificate."""
         found = NOBODY if caller.token is None else self.of(digest_of(caller.token))
         for name in caller.certificates:
             found = greater(found, Known(self._certificates.get(name, Role.NOBODY), name))
         return found
 
     def of(self, given: bytes) -> Known:
-        """Return who has a token, by its digest."""
+        """Return the holder of a token, by its digest."""
         found = NOBODY
-        for digest, role, name in self._tokens:  # all of them, whichever fits
+        for digest, role, name in self._tokens:  # all of them, in constant time
             if hmac.compare_digest(digest, given):
                 found = Known(role, name)
         return found
@@ -134,7 +134,7 @@ def token_from(data: bytes) -> str:
 
 
 def access_of(data: bytes, path: str) -> Access:
-    """Return what a file of roles says. Raises AccessError."""
+    """Read a file of roles. Raises AccessError."""
     roles = {role.value: role for role in Role if role is not Role.NOBODY}
     tokens: dict[str, tuple[Role, str]] = {}
     certificates = dict.fromkeys(PROCESSES, Role.PROCESS)
@@ -142,7 +142,7 @@ def access_of(data: bytes, path: str) -> Access:
         if name not in roles or not isinstance(said, dict):
             raise AccessError(f"{path} has {name}, which is none of [{'], ['.join(roles)}]")
         for unknown in sorted(set(said) - {"tokens", "certificates"}):
-            raise AccessError(f"{path}, [{name}] has {unknown}, which nobody reads")
+            raise AccessError(f"{path}, [{name}] has {unknown}, an unknown key")
         role = roles[name]
         if role is Role.PROCESS and "certificates" in said:
             for one in PROCESSES:
@@ -152,7 +152,7 @@ def access_of(data: bytes, path: str) -> Access:
             if one in EVERYBODYS:
                 raise AccessError(
                     f"{path} gives {one} the role {name}, which every certificate of a machine may "
-                    "name: give the name of whom it is for"
+                    "name: give a name of its own"
                 )
             if certificates.get(one, role) not in (role, Role.PROCESS):
                 raise AccessError(f"{path} gives the certificate of {one} two roles")
@@ -201,5 +201,5 @@ def _place(message: str) -> str:
 
 
 def digest_of(token: str) -> bytes:
-    """Return what a token is kept as; one that is too long has that of nobody's."""
+    """Return a token's digest; one that is too long gets a digest of no token."""
     return sha256(token[: TOKEN_CHARACTERS_MAX + 1].encode(errors="surrogatepass")).digest()

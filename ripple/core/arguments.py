@@ -1,4 +1,4 @@
-"""Arguments that users give: refused by name, with what was given and what is wanted."""
+"""Checks of users' arguments: errors name the argument, the value and the wanted one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shown(value: object) -> str:
     try:
         text = _ADDRESS.sub("", repr(value))  # which is another one each time
         text.encode()
-    except Exception:  # whatever a user's __repr__ raises
+    except Exception:  # any error of a user's __repr__
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
 

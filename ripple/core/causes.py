@@ -1,4 +1,4 @@
-"""How often records were refused, by cause: bounded, since causes may hold what records hold."""
+"""Counts of rejected records by cause: bounded, since a cause may quote its record."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class Causes(Counter[str]):
         return name
 
     def take(self, counts: Mapping[str, int]) -> None:
-        """Count what others have counted."""
+        """Add other counts."""
         for cause, count in counts.items():
             self.add(cause, count)

@@ -1,8 +1,8 @@
-"""What proves on the data ports who speaks: made with the cluster's key, which its store holds.
+"""Credentials for the data ports, made with the cluster's key, which its store holds.
 
-A process that can read the store proves its own name; who is outside shows what a coordinator has
-given to those who may read. Neither says anything to who listens elsewhere: a process's holds for
-one side of a connection, and over TLS for one certificate of who listens, which others cannot be.
+A process that can read the store proves its own name; an external client shows a credential that a
+coordinator gives to readers. Neither can be used elsewhere: a process's holds for one side of a
+connection, and over TLS for one certificate of the listener.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEY_BYTES = 32
 
 
 class Side(Enum):
-    """Which end of a connection somebody is."""
+    """An end of a connection."""
 
     CONNECTS = "connects"
     ACCEPTS = "accepts"
@@ -32,7 +32,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """What somebody has shown to be; until_s: since 1970, None for as long as they like."""
+    """A proven identity; until_s: since 1970, None without expiry."""
 
     role: Role
     until_s: int | None = None
@@ -48,18 +48,18 @@ class Credentials:
         self._key = key
 
     def of_process(self, process: str, side: Side, binding: str) -> str:
-        """Return what proves a process's name on a connection; binding: as of ``Stream``."""
+        """Return a process's credential for a connection; binding: as of ``Stream``."""
         return f"process {self._proof('process', process, side.value, binding)}"
 
     def of_reader(self, now_s: int) -> str:
-        """Return what lets somebody follow outputs, for an hour from now."""
+        """Return a credential to follow outputs, for an hour from now."""
         until = str(now_s + READS_S)
         return f"reader {until} {self._proof('reader', until)}"
 
     def proven(self, shown: str, who: str, side: Side, binding: str, now_s: int) -> Proven:
-        """Return what somebody at a side of a connection is.
+        """Return the identity of a peer at a side of a connection.
 
-        Raises AccessError for who shows nothing, or what was made for another.
+        Raises AccessError for no credential, or one made for another.
         """
         match shown.split(" "):
             case ["process", _]:
@@ -76,8 +76,8 @@ class Credentials:
                 return Proven(Role.READER, int(until))
             case _:
                 raise AccessError(
-                    "it does not know who asks: a process of the cluster reads its key in the "
-                    "store, and who follows outputs gets a credential from a coordinator"
+                    "the caller is unknown: a process of the cluster reads its key in the "
+                    "store, and a reader of outputs gets a credential from a coordinator"
                 )
 
     def _proof(self, *parts: str) -> str:

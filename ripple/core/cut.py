@@ -27,8 +27,8 @@ def between(cut: Cut, to: Cut) -> int:
 def events_between(cut: Cut, to: Cut) -> int:
     """Return how many events of the sources lie between two cuts.
 
-    A later stage's cut has an input once for each way on which its events come, named by the
-    partitions on the way (``3/0/trades/1``): what is furthest behind counts, and counts once.
+    A later stage's cut has an input once for each path of its events, named by the partitions on
+    the path (``3/0/trades/1``): the lowest offset counts, and counts once.
     """
     found: dict[str, int] = {}
     for name, end in to.items():
@@ -64,18 +64,18 @@ def of_sender(cut: Cut, sender: str) -> Cut | None:
     return {of.removeprefix(prefix): n for of, n in cut.items() if of.startswith(prefix)} or None
 
 
-def check_inputs(cut: Cut, names: Iterable[str], whose: str) -> None:
+def check_inputs(cut: Cut, names: Iterable[str], owner: str) -> None:
     """Raise InputError unless ``cut`` is of the inputs ``names``."""
     if set(cut) != set(names):
         raise InputError(
-            f"{whose} is of the inputs {', '.join(cut)}, but this run reads {', '.join(names)}: "
+            f"{owner} is of the inputs {', '.join(cut)}, but this run reads {', '.join(names)}: "
             f"read the same partitions{_grown(cut, [*names])}, or begin with another folder of "
             "checkpoints and outputs"
         )
 
 
 def _grown(cut: Cut, names: Sequence[str]) -> str:
-    """Return how a topic is read as it was before it got the partitions that follow its first."""
+    """Return the advice to read a topic with its first partitions alone, before it grew."""
     read, there = ([_NUMBERED.fullmatch(name) for name in some] for some in (cut, names))
     numbers = sorted(int(one["number"]) for one in there if one)
     held = [int(one["number"]) for one in read if one] or [0]
@@ -83,7 +83,7 @@ def _grown(cut: Cut, names: Sequence[str]) -> str:
         return ""
     step = numbers[1] - numbers[0]  # of the partitions that share the topic
     return (
-        f" (of a topic of Kafka that has got more, ?partitions={len(held) * step} behind its name "
+        f" (of a topic of Kafka that has got more, ?partitions={len(held) * step} after its name "
         "reads those that it had)"
     )
 

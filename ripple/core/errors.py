@@ -1,4 +1,4 @@
-"""Every error that Ripple raises on purpose: whose fault, what was seen, what to do."""
+"""Every error that Ripple raises on purpose: the cause, the value seen, the way out."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class OutputAwayError(OutputError):
 
 
 class ConnectorError(RippleError):
-    """What a package adds to read and write cannot be used; names the package."""
+    """A package's connector cannot be used; names the package."""
 
 
 class LostRecordsWarning(UserWarning):
-    """Records of a run did not count: they were rejected, or came too late. It is told once."""
+    """Records of a run did not count: they were rejected, or came too late. It comes once."""
 
 
 class GraphError(RippleError):
@@ -60,5 +60,5 @@ class LimitError(RippleError):
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return whether the machine is to blame for an error and not what was computed."""
+    """Return whether an error is for want of memory, and not of the computation."""
     return isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)

@@ -1,4 +1,4 @@
-"""What a life does, and a worker in its cluster, in the words that their user reads."""
+"""Events of tasks, and of a worker in its cluster, as log lines for users."""
 
 from __future__ import annotations
 
@@ -45,33 +45,33 @@ from ripple.core.events import (
 
 
 def line_of(event: Event) -> str | None:
-    """Return the line that tells of an event, None for what is only counted."""
+    """Return the log line of an event, None for one that is only counted."""
     match event:
         case Stabilized():  # first, since it comes with each batch
             return None
         case Promise(sink, text):
             return f"{sink}: {text}"
         case OutputTruncated(sink, length_bytes):
-            return f"{sink}: cut off {length_bytes} bytes behind the last commit"
+            return f"{sink}: cut off {length_bytes} bytes after the last commit"
         case Quarantined(name, offset, reason):
-            return f"{name}, offset {offset}: {reason}; it is set aside as a dead letter"
+            return f"{name}, offset {offset}: {reason}; it becomes a dead letter"
         case UnskippableRecord(name, offset):
             return (
                 f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
-                "it already, so it cannot be set aside: repair the pipeline"
+                "it already, so it cannot be skipped: repair the pipeline"
             )
         case FailedBefore(doing, reason):
             return f"the run before ended while it {_doing(doing)}: {reason}"
         case RecoveryStalled(cut, kills):
             return (
-                f"{kills} runs were killed while they brought the views up to date, the last one "
-                f"to {_cut(cut)}: by somebody who waits less long than that takes, for want of "
+                f"{kills} runs were killed while they stabilized the views, the last one "
+                f"at {_cut(cut)}: by a supervisor with a shorter time limit, for want of "
                 "memory, or by an aggregate of your own? A smaller --batch makes smaller steps"
             )
         case ManyQuarantined(count, deaths):
             return (
-                f"{count} records are set aside because each ended the run {deaths} times: that "
-                "is hardly the records' fault; ripple dead-letter list shows them"
+                f"{count} records became dead letters because each ended the run {deaths} times: "
+                "that is hardly the records' fault; ripple dead-letter list shows them"
             )
         case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
             return _of_state(event)
@@ -80,7 +80,7 @@ def line_of(event: Event) -> str | None:
 
 
 def _of_exceptions(event: Event) -> str | None:
-    """Return the line that tells of what is not plainly in a result."""
+    """Return the line of an event that a result does not show."""
     match event:
         case Uncomputable(fold, rows, final, key, step, reason):
             absent = f"rows of fold {fold!r} that cannot be computed, and are absent: {rows}"
@@ -101,7 +101,7 @@ def _of_exceptions(event: Event) -> str | None:
 
 
 def _of_membership(event: Event) -> str | None:
-    """Return the line that tells what becomes of a worker in its cluster."""
+    """Return the line of an event of membership."""
     match event:
         case StoreHandedOver():
             return "its next owner has its checkpoints from here on, and takes over soon"
@@ -113,7 +113,7 @@ def _of_membership(event: Event) -> str | None:
         case CoordinatorLost(coordinator, reason):
             return f"coordinator {coordinator} does not answer: {reason}"
         case AssignmentUnread(reason):
-            return f"the assignment cannot be read, and what it said last holds: {reason}"
+            return f"the assignment cannot be read, and its last known version holds: {reason}"
         case JoinRefused(coordinator, reason):
             return f"coordinator {coordinator} refuses: {reason}"
         case JoinPostponed(coordinator, wait_ms, reason):
@@ -130,7 +130,7 @@ def _of_membership(event: Event) -> str | None:
 
 
 def _of_peers(event: Event) -> str | None:
-    """Return the line that tells of those whose partitions follow each other."""
+    """Return the line of an event of a peer."""
     match event:
         case PeerConnected(process):
             return f"connected with {process}"
@@ -141,20 +141,20 @@ def _of_peers(event: Event) -> str | None:
 
 
 def _of_hints(event: Event) -> str | None:
-    """Return the line that tells of what is lost or cannot be written, and costs no result."""
+    """Return the line of a loss that costs no result."""
     match event:
         case DeadLettersLost(damage):
             return (
-                f"dead letters cannot be read and are passed over ({'; '.join(damage)}): those "
-                "whose records are read again are written again, the others are lost"
+                f"dead letters cannot be read and are skipped ({'; '.join(damage)}): those "
+                "of replayed records are written again, the others are lost"
             )
         case EntriesLost(damage):
             return (
-                f"entries of the manifest cannot be read and are passed over ({'; '.join(damage)}):"
+                f"entries of the manifest cannot be read and are skipped ({'; '.join(damage)}):"
                 " the checkpoints that they named count no more"
             )
         case NotesLost(why):
-            return f"deaths are counted anew, for what was noted of them is lost: {why}"
+            return f"deaths are counted anew, for the notes of them are lost: {why}"
         case NotesUnwritten(place, error):
             return (
                 f"{place} cannot be written, so that until it can a death will blame no record: "
@@ -166,7 +166,7 @@ def _of_hints(event: Event) -> str | None:
 
 def _doing(doing: Applying | Stabilizing) -> str:
     if isinstance(doing, Stabilizing):
-        return f"brought the views up to {_cut(doing.cut)}"
+        return f"stabilized the views at {_cut(doing.cut)}"
     return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
 
 
@@ -183,9 +183,9 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
     if isinstance(event, InputWaits):
         return f"the input has been waited for {event.seconds:.1f} s: {event.error}"
     if isinstance(event, InputBack):
-        return f"the input is there again after {event.seconds:.1f} s, and is read on"
+        return f"the input is there again after {event.seconds:.1f} s, and reading resumes"
     start = cuts.brief(event.start)
-    parts = [f"passed over: {one.why}" for one in event.passed_over]
+    parts = [f"skipped: {one.why}" for one in event.passed_over]
     if event.checkpoint is not None:
         parts.append(f"restored checkpoint {event.checkpoint} at {start}")
     elif event.cut == event.start:

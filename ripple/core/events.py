@@ -1,7 +1,7 @@
-"""What a life does, as plain values: whoever runs it renders them, counts them or logs them.
+"""Events of a task, as plain values: its caller renders, counts or logs them.
 
-A cut is, per input, the next offset to read. Nothing here says how it is told. They are named
-tuples: to make as many dataclasses would take a command that ends soon a noticeable time.
+A cut is, per input, the next offset to read. Their text is in ``event_text``. They are named
+tuples: as many dataclasses would cost a short command a noticeable time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _Cut: TypeAlias = Mapping[str, int]
 
 
 class Started(NamedTuple):
-    """A partition has a life. epoch: its fencing number, None where nothing is kept."""
+    """A task has started. epoch: its fencing number, None in a one-shot run."""
 
     pipeline: str
     partition: int
@@ -21,21 +21,21 @@ class Started(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """A sink records no cut, so that a restart may repeat. text: what its reader may rely on."""
+    """A sink records no cut, so that a restart may repeat. text: its guarantee to readers."""
 
     sink: str
     text: str
 
 
 class OutputTruncated(NamedTuple):
-    """Opening a sink has removed what was written after its last commit."""
+    """Opening a sink has removed bytes after its last commit."""
 
     sink: str
     length_bytes: int
 
 
 class Quarantined(NamedTuple):
-    """A record has ended so many lives that it is now set aside as a dead letter."""
+    """A record has ended so many tasks that it becomes a dead letter."""
 
     input: str
     offset: int
@@ -43,46 +43,46 @@ class Quarantined(NamedTuple):
 
 
 class UnskippableRecord(NamedTuple):
-    """A record ends each life, but an output shows it already: it cannot be set aside."""
+    """A poison record ends each task, but an output shows it: it cannot be skipped."""
 
     input: str
     offset: int
 
 
 class ManyQuarantined(NamedTuple):
-    """So many records are set aside, after ``deaths`` each, that it is hardly their fault."""
+    """So many records became dead letters, after ``deaths`` each, that they are hardly at fault."""
 
     records: int
     deaths: int
 
 
 class NotesLost(NamedTuple):
-    """What was noted of the records in flight is damaged; deaths are counted anew."""
+    """The notes of records in flight are damaged; deaths are counted anew."""
 
     why: str
 
 
 class NotesUnwritten(NamedTuple):
-    """What is in flight cannot be noted; a death in this time blames no record."""
+    """Records in flight cannot be noted; a death in this time blames no record."""
 
     place: str
     error: OSError
 
 
 class DeadLettersLost(NamedTuple):
-    """Dead letters cannot be read. damage: what, an object each."""
+    """Dead letters cannot be read. damage: a text for each object."""
 
     damage: tuple[str, ...]
 
 
 class EntriesLost(NamedTuple):
-    """The newest entries of a manifest cannot be read. damage: what, an entry each."""
+    """The newest entries of a manifest cannot be read. damage: a text for each entry."""
 
     damage: tuple[str, ...]
 
 
 class Applying(NamedTuple):
-    """Records of one input, taken in."""
+    """Records of one input are being applied."""
 
     input: str
     first_offset: int
@@ -90,20 +90,20 @@ class Applying(NamedTuple):
 
 
 class Stabilizing(NamedTuple):
-    """The views, brought up to a cut."""
+    """The views are being stabilized at a cut."""
 
     cut: _Cut
 
 
 class FailedBefore(NamedTuple):
-    """The life before ended by an error. doing: what it did then."""
+    """The task before ended by an error. doing: its work at that time."""
 
     doing: Applying | Stabilizing
     reason: str
 
 
 class RecoveryStalled(NamedTuple):
-    """So many lives were killed while they brought the views up, the last one to ``cut``."""
+    """So many tasks were killed while they stabilized the views, the last one at ``cut``."""
 
     cut: _Cut
     kills: int
@@ -117,7 +117,7 @@ class CheckpointSkipped(NamedTuple):
 
 
 class EngineView(Protocol):
-    """What there is to see of an engine whose views are up.
+    """The visible state of a stabilized engine.
 
     graph: its incremental graph. counters: of what became of events. last_retractions: rows of
     windows that were shown before and were corrected or withdrawn.
@@ -144,13 +144,13 @@ class EngineView(Protocol):
         """How many windows are held."""
 
     def inspected(self) -> dict[str, Any]:
-        """Return what its plan's nodes have done, as values of JSON."""
+        """Return the counters of its plan's nodes, as values of JSON."""
 
 
 class Stabilized(NamedTuple):
     """The views are at the engine's cut. nanoseconds: that it took, 0 where no clock is.
 
-    engine: for whoever is told to look at, and not to keep.
+    engine: for the listener to read, and not to keep.
     """
 
     engine: EngineView
@@ -165,11 +165,11 @@ class Replaying(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """The state is that of ``cut``, where what is new begins.
+    """The state is that of ``cut``, where new records begin.
 
     checkpoint: its name, None for a replay from the beginning. start, cut: where the replay began
     and ended. events: how many it applied. digest: of all outputs at ``cut``. written_ns: when the
-    last checkpoint was written, by the wall clock of whoever did; None where there is none.
+    last checkpoint was written, by its owner's wall clock; None where there is none.
     """
 
     checkpoint: str | None
@@ -183,7 +183,7 @@ class Restored(NamedTuple):
 
 
 class Diverged(NamedTuple):
-    """A restored table is not what its sink has recorded at the cut: by digests."""
+    """A restored table differs from its sink's record at the cut: by digests."""
 
     output: str
     cut: _Cut
@@ -232,7 +232,7 @@ class InputWaits(NamedTuple):
 
 
 class InputBack(NamedTuple):
-    """An input that was away is what it was, and is read on. seconds: that it was away."""
+    """An input that was away is back and unchanged. seconds: that it was away."""
 
     seconds: float
 
@@ -247,7 +247,7 @@ class Stored(NamedTuple):
 
 
 class StoreFailed(NamedTuple):
-    """A checkpoint could not be stored; the run goes on.
+    """A checkpoint could not be stored; the run continues.
 
     last: the cut of the newest that was. seconds: since when none could be. debt: how many offsets
     lie between that cut and this checkpoint's, which a recovery would replay.
@@ -260,13 +260,13 @@ class StoreFailed(NamedTuple):
 
 
 class StoreHandedOver(NamedTuple):
-    """The next owner has claimed the checkpoints; this one goes on until it takes over the rest."""
+    """The next owner has claimed the checkpoints; this one runs until the handover."""
 
 
 class Uncomputable(NamedTuple):
     """Rows of a fold cannot be computed, and are absent. final: how many of them for ever.
 
-    key, step, reason: of the first of them by key; empty where nobody knows it any more.
+    key, step, reason: of the first of them by key; empty where it is not known any more.
     """
 
     fold: str
@@ -278,19 +278,19 @@ class Uncomputable(NamedTuple):
 
 
 class FromFuture(NamedTuple):
-    """So many events in this life were far ahead of their watermark, which they have moved."""
+    """So many events in this task were far ahead of their watermark, which they have moved."""
 
     events: int
 
 
 class VeryLate(NamedTuple):
-    """So many events in this life came later than is allowed, and do not count."""
+    """So many events in this task came later than is allowed, and do not count."""
 
     events: int
 
 
 class RecordsRefused(NamedTuple):
-    """So many records of an input became dead letters in this life. cause: of the last one."""
+    """So many records of an input became dead letters in this task. cause: of the last one."""
 
     input: str
     records: int
@@ -304,21 +304,21 @@ class CoordinatorFound(NamedTuple):
 
 
 class CoordinatorAnswered(NamedTuple):
-    """A coordinator has answered what it was told, after so many nanoseconds."""
+    """A coordinator has answered a report, after so many nanoseconds."""
 
     coordinator: str
     nanoseconds: int
 
 
 class CoordinatorLost(NamedTuple):
-    """A coordinator answers no more, or not yet; it is asked again and again."""
+    """A coordinator answers no more, or not yet; it is retried."""
 
     coordinator: str
     reason: str
 
 
 class PeerConnected(NamedTuple):
-    """There is a connection with another process, for partitions that follow each other."""
+    """There is a connection with another process, for edges between partitions."""
 
     process: str
 
@@ -331,7 +331,7 @@ class PeerLost(NamedTuple):
 
 
 class AssignmentUnread(NamedTuple):
-    """The assignment could not be read; what it said last holds."""
+    """The assignment could not be read; its last known version holds."""
 
     reason: str
 
@@ -368,7 +368,7 @@ class Evicted(NamedTuple):
 
 
 class PartitionFailed(NamedTuple):
-    """A life of a partition has ended by an error; another one follows."""
+    """A partition's task has ended by an error; another one follows."""
 
     partition: int
     epoch: int
@@ -376,7 +376,7 @@ class PartitionFailed(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The life has ended in good order."""
+    """The task has ended gracefully."""
 
     cut: _Cut
     digest: str
@@ -429,4 +429,4 @@ Tell: TypeAlias = Callable[[Event], None]
 
 
 def untold(_: Event) -> None:
-    """Tell nobody."""
+    """Emit to no listener."""

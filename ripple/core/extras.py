@@ -1,4 +1,4 @@
-"""Packages that only some users need: what is missing is named, and how to get it."""
+"""Optional packages: an error names the missing one, and how to install it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def needed(extra: str, what: str) -> Iterator[None]:
-    """Import in this block what the extra ``extra`` installs; ``what`` is what needs it.
+    """Import packages of the extra ``extra`` in this block; ``what`` names the feature.
 
     Raises ModuleNotFoundError with the command that installs it.
     """

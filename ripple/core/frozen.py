@@ -1,4 +1,4 @@
-"""Values: classes of annotated fields that nobody changes, and that cost little to import.
+"""Values: immutable classes of annotated fields that cost little to import.
 
 ``@dataclass(frozen=True, slots=True)`` compiles six methods of each class from text, which takes
 half a millisecond, and a command imports a hundred classes. What ``@frozen`` makes is the same, but
@@ -25,7 +25,7 @@ def frozen(*, eq: bool = True, kw_only: bool = False) -> Any: ...
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type | None = None, /, *, eq: bool = True, kw_only: bool = False) -> Any:
-    """Make a class of values: a dataclass to whom asks ``dataclasses``.
+    """Make a class of values: a dataclass for the functions of ``dataclasses``.
 
     eq: without it, an instance equals itself alone. kw_only: fields are given by name.
     """
@@ -58,7 +58,7 @@ def _first_init(cls: Any) -> Any:
 
 
 class _Signature:
-    """What a class takes, to who asks ``inspect``, also before there was an instance."""
+    """A class's signature for ``inspect``, also before the first instance."""
 
     def __get__(self, _: Any, cls: Any) -> Signature:
         init = cls.__init__

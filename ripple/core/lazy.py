@@ -1,4 +1,4 @@
-"""Packages that import what they are made of when it is first asked for."""
+"""Packages that import their modules at first use."""
 
 from __future__ import annotations
 

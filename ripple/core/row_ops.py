@@ -1,4 +1,4 @@
-"""What a row of changes does to its key: the one column that says so, and the one set of codes.
+"""Operations of rows of changes: the column ``op``, and its codes.
 
 Changes are a record batch of the key, ``op`` (int8), and the values.
 """

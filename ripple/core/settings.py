@@ -1,8 +1,8 @@
 """The settings of a process: flags, then environment variables, then a file, then defaults.
 
 A setting is declared once; its flag, variable and place in a file follow from its name, and it may
-have others. Nothing here reads anything: whoever owns the process gives the arguments, the
-environment and the bytes of the file. What is in force says where it came from.
+have others. Nothing here does I/O: the caller gives the arguments, the environment and the bytes of
+the file. A value in force says its origin.
 
 A file is TOML, or an S-expression of the same tables: ``((cluster ((name prod))))``.
 """
@@ -29,7 +29,7 @@ INTEGER_MAX = 10**12
 TABLES_MAX = 32  # in each other
 _TOO_DEEP = f"its tables are nested deeper than {TABLES_MAX}"
 
-_ALMOST = 0.92  # one letter more or less, or a unit left out
+_ALMOST = 0.92  # one character more or less, or a missing unit
 _INTEGER = re.compile(r"-?[0-9]{1,30}")
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
@@ -53,9 +53,9 @@ class Alias:
 class Setting:
     """One setting. default: None where there has to be a value.
 
-    The type of values is that of ``default``, a text if there is none; a boolean one is a switch,
-    whose flag needs no value. variables, places: other names in the environment, and in a file,
-    from its top and with dots.
+    The type of values is that of ``default``, a text if there is none; a boolean one is a switch:
+    its flag needs no value. variables, places: other names in the environment, and in a file, from
+    its top and with dots.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Setting:
         return value
 
     def _number(self, given: Any, origin: str) -> float:
-        # As above; nor what is no number, or infinite, which TOML can say.
+        # As above; nor NaN or infinity, which TOML has.
         if type(given) in {int, float} and abs(given) < float("inf"):
             return float(given)
         if isinstance(given, str) and _NUMBER.fullmatch(given):
@@ -106,7 +106,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A value, and where it came from: for people."""
+    """A value, and its origin for messages."""
 
     value: Value
     origin: str
@@ -114,7 +114,7 @@ class InForce:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a command line says. config: the file it names, None for none."""
+    """The parsed command line. config: the file it names, None for none."""
 
     values: Mapping[str, str]
     config: str | None = None
@@ -125,8 +125,8 @@ class Arguments:
 def arguments(settings: Iterable[Setting], given: Sequence[str]) -> Arguments:
     """Read ``--name value`` or ``--name=value``, ``--config FILE``, ``--check-config``, ``--help``.
 
-    Switches stand alone. Raises SettingsError for what is no flag, or is there twice or without its
-    value.
+    Switches stand alone. Raises SettingsError for an unknown flag, or one given twice or without
+    its value.
     """
     settings = list(settings)
     flags = {setting.flag: setting.name for setting in settings} | {"--config": "config"}
@@ -203,7 +203,7 @@ def in_force(
     """Return each setting that has a value, by name, and where that came from.
 
     section: the file's table for this process. others: places in the file that other processes
-    read. Raises SettingsError; also for a place in the file that nobody reads.
+    read. Raises SettingsError; also for an unknown place in the file.
     """
     _refuse_unknown(settings, file, section, others)
     found = {}
@@ -224,10 +224,10 @@ def in_force(
 
 
 def mistyped(settings: Sequence[Setting], environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield what to say of variables that nobody reads, and that are almost one of a setting's.
+    """Yield warnings of unknown variables that are almost one of a setting's.
 
-    Other variables that begin like ours may be anybody's: of the programs beside this one, of
-    Kubernetes for a service of that name.
+    Other variables that begin like ours may be of other programs, or of Kubernetes for a service of
+    that name.
     """
     known = {name for one in settings for name in (one.variable, *(a.name for a in one.variables))}
     known.add(CONFIG_VARIABLE)
@@ -235,11 +235,11 @@ def mistyped(settings: Sequence[Setting], environment: Mapping[str, str]) -> Ite
         if name.startswith("RIPPLE_") and name not in known:
             close = get_close_matches(name, sorted(known), n=1, cutoff=_ALMOST)
             if close:
-                yield f"{name} is set, and nobody reads it: is {close[0]} meant?"
+                yield f"{name} is set, but is no setting: is {close[0]} meant?"
 
 
 def missing(settings: Sequence[Setting], found: Mapping[str, InForce]) -> list[str]:
-    """Return what has to be given and is not, and how it can be."""
+    """Return the missing settings, and how to give them."""
     return [
         f"{setting.name} is missing: give {setting.flag} or {setting.variable} ({setting.help})"
         for setting in settings
@@ -248,7 +248,7 @@ def missing(settings: Sequence[Setting], found: Mapping[str, InForce]) -> list[s
 
 
 def as_text(settings: Sequence[Setting], found: Mapping[str, InForce], section: str) -> str:
-    """Return what is in force as a file that would say the same, with where each came from."""
+    """Return the settings in force as an equal file, with the origin of each."""
     lines = [f"[{section}]"]
     for setting in settings:
         if setting.name in found:
@@ -261,7 +261,7 @@ def as_text(settings: Sequence[Setting], found: Mapping[str, InForce], section: 
 
 
 def help_text(command: str, settings: Sequence[Setting]) -> str:
-    """Return what the settings are, for ``--help``."""
+    """Return the text of ``--help``."""
     lines = [
         f"usage: {command} [--config FILE] [--check-config] [--help] [--SETTING VALUE ...]",
         "",
@@ -308,11 +308,11 @@ def _refuse_unknown(
     known += [place.name for setting in settings for place in setting.places]
     known += others
     for place in _places(file, known):
-        raise SettingsError(f"the file has {place}, which nobody reads{_meant(place, known)}")
+        raise SettingsError(f"the file has {place}, an unknown setting{_meant(place, known)}")
 
 
 def _places(file: Mapping[str, Any], known: Sequence[str], above: str = "") -> list[str]:
-    """Return the places that are not known, nor within one that is."""
+    """Return the unknown places, not within a known one."""
     found = []
     for name, held in file.items():
         place = f"{above}{name}"

@@ -1,9 +1,9 @@
-"""What a life tells of the batches that it takes, for whoever follows an event through processes.
+"""Spans of a task's batches, to trace an event through processes.
 
-The contract between a life and a tracer, which somebody gives it who wants traces: a batch of
-whose events one belongs to a trace, or which is chosen to begin one, is a span of it, and so is
-each batch of a later stage that takes in what the span has changed. A context is the text of a W3C
-``traceparent``. Nothing here changes a result: what is passed on is beside the rows.
+The contract between a task and an optional tracer: a batch with an event of a trace, or one sampled
+to begin a trace, is a span of it, and so is each batch of a later stage that takes in the span's
+changes. A context is the text of a W3C ``traceparent``. Nothing here changes a result: contexts
+travel apart from the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIELD = "traceparent"
 """The name of a Kafka header, and of a text field of records that have no headers."""
 
 CONTEXTS_MAX = 8
-"""Of one batch, and of what goes to a later stage at once; others are not followed."""
+"""Of one batch, and of one batch to a later stage; others are dropped."""
 
 CONTEXT_LENGTH_MAX = 256
 
@@ -27,15 +27,15 @@ CONTEXT_LENGTH_MAX = 256
 class Span(Protocol):
     """One batch's part of one or several traces.
 
-    contexts: one for each trace, for what comes of it.
+    contexts: one for each trace, for later spans.
     """
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """What others go on from."""
+        """The contexts for later spans."""
 
     def end(self, rows: int) -> None:
-        """End now. rows: that were written."""
+        """End now. rows: the number written."""
 
 
 class Tracer(Protocol):
@@ -52,10 +52,10 @@ class Tracer(Protocol):
 
 @runtime_checkable
 class TracedInputs(Protocol):
-    """Inputs whose records have contexts beside their fields."""
+    """Inputs with contexts in their records."""
 
     def trace(self) -> None:
-        """Keep the contexts of what is read from the next ``open`` on."""
+        """Keep the contexts of records from the next ``open`` on."""
 
     def contexts(self, name: str, next_offset: int) -> list[str]:
         """Return those of the records of an input before an offset, each once, and forget them."""
@@ -63,10 +63,10 @@ class TracedInputs(Protocol):
 
 @runtime_checkable
 class TracedGroup(Protocol):
-    """Outputs whose records have a context beside their values."""
+    """Outputs with a context in their records."""
 
     def trace(self, context: str | None) -> None:
-        """Take the context of what is written from now on."""
+        """Take the context of rows written from now on."""
 
 
 def of_records(records: pa.RecordBatch) -> list[str]:

@@ -1,6 +1,6 @@
 """The world: every effect of Ripple goes through these ports.
 
-What does I/O is imported when it is first used: the ports are wanted where nothing is waited for.
+Modules that do I/O are imported at first use: pure code needs the ports alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses, ``host:port``, and whether what is sent there leaves the machine."""
+"""Addresses, ``host:port``, and whether they are on this machine."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def joined(host: str, port: int) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether what is sent there stays on this machine, by the address alone.
+    """Return whether an address is on this machine, by its text alone.
 
-    Of names only ``localhost`` is believed: others are looked up by whoever answers.
+    Of names only ``localhost`` is trusted: others depend on a name server.
     """
     host, _ = parts(address)
     if host == "localhost":
@@ -38,13 +38,13 @@ def is_loopback(address: str) -> bool:
 
 
 def check_secured(address: str, tls: Tls | None, *, insecure: bool = False) -> None:
-    """Refuse plain bytes that would leave this machine, unless somebody has said ``insecure``.
+    """Refuse unencrypted connections beyond this machine, unless ``insecure``.
 
-    For whoever listens as for whoever connects. Raises ValueError.
+    For listeners and clients alike. Raises ValueError.
     """
     if tls is None and not insecure and not is_loopback(address):
         raise ValueError(
-            f"{address} is not on this machine, and without TLS everybody on the way can read and "
-            "change what is sent: give a certificate (`ripple cert` makes some), or an address of "
+            f"{address} is not on this machine, and without TLS others can read and change "
+            "its bytes: give a certificate (`ripple cert` makes some), or an address of "
             "this machine"
         )

@@ -3,14 +3,14 @@
 Today it has a simulated form only (``ripple.testing``); the live one will be Kafka's. What it
 promises is what Kafka does to a client of the first version of its transaction protocol, no more:
 
-- offsets have holes: transactions leave markers, what was aborted is passed over, compaction and
+- offsets have holes: transactions leave markers, aborted records are skipped, compaction and
   retention remove records;
 - readers see committed records only, up to the first record of the oldest transaction that is
   still open;
-- whoever gets a producer of an id fences all those before it, and ends what they left open;
-- a commit may have an outcome that nobody knows. Then the producer is over, because a request of
-  its own that comes late could end its next transaction: the outcome is read from the log, once
-  a new producer has fenced it.
+- a new producer of an id fences all those before it, and aborts their open transactions;
+- a commit may have an unknown outcome. Then the producer is over, because a late request of its own
+  could end its next transaction: the outcome is read from the log, once a new producer has fenced
+  it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class BrokerError(RippleError):
     """The broker did not answer as it should.
 
-    ``done`` is False when nothing was changed, None when nobody knows.
+    ``done`` is False when nothing was changed, None when that is unknown.
     """
 
     def __init__(self, message: str, *, done: bool | None) -> None:
@@ -48,7 +48,7 @@ class FencedError(BrokerError):
 
 
 class UnknownOutcomeError(BrokerError):
-    """Nobody knows what has become of a transaction; this producer is over."""
+    """A transaction's outcome is unknown; this producer is over."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, done=None)
@@ -102,7 +102,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class Record(NamedTuple):
-    """What is written; ``timestamp_ms`` since 1970 UTC."""
+    """A record to write; ``timestamp_ms`` since 1970 UTC."""
 
     key: bytes | None
     value: bytes | None
@@ -147,7 +147,7 @@ class Records:
 
 
 class Refusal(NamedTuple):
-    """A record of a batch that cannot be read; reason: one of a few phrases. raw: what was seen."""
+    """A record of a batch that cannot be read; reason: one of a few phrases. raw: its bytes."""
 
     offset: int
     reason: str
@@ -155,10 +155,10 @@ class Refusal(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Records with their offsets, and the offset from which to go on.
+    """Records with their offsets, and the next offset to read.
 
-    ``next_offset`` is past what readers never see, so it may be far behind the last record, and
-    move on without any. ``refused`` has other offsets than the records.
+    ``next_offset`` is past records that readers never see, so it may be far after the last record,
+    and advance without any. ``refused`` has other offsets than the records.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -180,7 +180,7 @@ class Producer(Protocol):
         ...
 
     def begin(self) -> None:
-        """Begin a transaction. Raises RuntimeError if there is one, and what has ended this one."""
+        """Begin a transaction. Raises RuntimeError if there is one, and why this one is over."""
         ...
 
     async def send(self, place: TopicPartition, records: Records) -> None:
@@ -199,14 +199,14 @@ class Producer(Protocol):
         """Write records to partitions, and how far a group has read, at once; raises as ``send``.
 
         It may be any of them that is there already when it fails. Returns the offset of the first
-        record by partition, -1 where who has it does not say.
+        record by partition, -1 where the broker does not say.
         """
         ...
 
     async def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Note, as part of the transaction, how far a group has read; raises as ``send``.
 
-        After all records: whoever begins with it waits longer for the transaction before.
+        After all records: as the first request it waits longer for the transaction before.
         """
         ...
 
@@ -222,7 +222,7 @@ class Producer(Protocol):
         ...
 
     async def close(self) -> None:
-        """Take no more; what is open is ended by the next producer, or after a while."""
+        """Take no more; an open transaction is ended by the next producer, or after a while."""
         ...
 
 
@@ -234,7 +234,7 @@ class Consumer(Protocol):
         ...
 
     async def read(self, *, records_max: int, wait_s: float) -> dict[TopicPartition, Read]:
-        """Return what is next in some of the partitions, at most ``records_max`` records in all.
+        """Return the next records of some partitions, at most ``records_max`` in all.
 
         Waits up to ``wait_s`` for something to be there; empty if there was nothing. Raises
         BrokerError, of which OffsetError for an offset that is not there, and
@@ -264,12 +264,12 @@ class Broker(Protocol):
     ) -> None:
         """Make a topic, unless there is one of this name, with however many partitions.
 
-        is_kept: nothing goes by age or size, but what is removed.
+        is_kept: no retention by age or size; records go only by ``remove_before``.
         """
         ...
 
     async def remove_before(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Remove what is before these offsets, for ever. Raises BrokerError."""
+        """Remove the records before these offsets, for ever. Raises BrokerError."""
         ...
 
     async def read_by(self, group: str) -> dict[TopicPartition, int]:
@@ -285,19 +285,19 @@ class Broker(Protocol):
     ) -> dict[TopicPartition, int]:
         """Return, by partition, the offset before which a reader sees everything now.
 
-        Not ``committed``: that behind all that was written.
+        Not ``committed``: the offset after all written records.
         """
         ...
 
     async def prepare(self, name: str, group: str | None) -> None:
         """Learn what the next producer of an id waits for otherwise, before any is fenced.
 
-        group: whose offsets it will write, None for none.
+        group: the one for which it will write offsets, None for none.
         """
         ...
 
     async def producer(self, name: str) -> Producer:
-        """Return a producer of this id; all before it are fenced, and what they left open aborted.
+        """Return a producer of this id; earlier ones are fenced, their open transactions aborted.
 
         A transaction that was being committed is committed when this returns.
         """
@@ -306,14 +306,13 @@ class Broker(Protocol):
     def consumer(self, *, ahead: bool = True) -> Consumer:
         """Return a reader.
 
-        ahead: whether it goes on beyond what was asked for, up to where nothing is, and waits there
-        for more. Whoever reads up to somewhere does not want that: what is asked after it waits
-        behind.
+        ahead: whether it reads ahead, up to the end, and waits there for more. Not for a bounded
+        read: later requests would queue after it.
         """
         ...
 
     async def close(self) -> None:
-        """Release what was opened; producers and readers are closed before."""
+        """Release connections; producers and readers are closed before."""
         ...
 
 

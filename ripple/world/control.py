@@ -27,7 +27,7 @@ KEEPALIVE_TIMEOUT_S = 5.0
 NO_METHOD = "it has no such method"
 BUSY = "it does too much at once"
 FAILED = "it has failed in an unexpected way"
-UNKNOWN_CALLER = "it does not know who asks: show a certificate or a token that its roles name"
+UNKNOWN_CALLER = "the caller is unknown: show a certificate or a token that its roles name"
 
 
 class ControlError(RippleError):
@@ -35,7 +35,7 @@ class ControlError(RippleError):
 
 
 class UnreachableError(ControlError):
-    """Nobody answers, or the connection broke; whether a call was carried out is unknown."""
+    """No answer, or the connection broke; whether a call was carried out is unknown."""
 
 
 class DeadlineError(ControlError):
@@ -51,7 +51,7 @@ class RefusedError(ControlError):
 
 
 class Conversation(Protocol):
-    """Messages both ways, in order. Ends for one who handles it when the handler returns."""
+    """Messages both ways, in order. Ends on the serving side when the handler returns."""
 
     @property
     def peer(self) -> str:
@@ -66,7 +66,7 @@ class Conversation(Protocol):
         ...
 
     async def send(self, message: bytes) -> None:
-        """Hand a message over; wait while the other side is far behind.
+        """Hand a message over; wait while the other side lags far.
 
         Raises ControlError, and LimitError for one longer than ``MESSAGE_BYTES_MAX``.
         """
@@ -74,7 +74,7 @@ class Conversation(Protocol):
 
 
 class OpenConversation(Conversation, Protocol):
-    """A conversation as seen by who has opened it."""
+    """A conversation as seen by its opener."""
 
     async def finish(self) -> None:
         """Say that there are no more messages from this side."""
@@ -85,7 +85,7 @@ class OpenConversation(Conversation, Protocol):
         ...
 
 
-# Why a caller may not do something, None if they may: of a method, and of what is asked of it.
+# Why a caller may not do something, None if they may: by method and request.
 Allows: TypeAlias = Callable[[str, Caller, bytes], str | None]
 Answers: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 Converses: TypeAlias = Callable[[Conversation], Awaitable[None]]
@@ -96,9 +96,9 @@ class Service:
     """What a process does for others, by method, such as ``ripple.rpc.Coordinator/Register``.
 
     A handler refuses by raising RefusedError; any other error of its own goes to the event loop's
-    handler of exceptions. It is cancelled when who called is gone or waits no longer. More than
-    ``calls_max`` calls or ``conversations_max`` conversations at once are refused. allows: who may
-    do what, None for everybody everything; of a conversation nothing is known before it begins.
+    handler of exceptions. It is cancelled when the caller is gone or waits no longer. More than
+    ``calls_max`` calls or ``conversations_max`` conversations at once are refused. allows: the
+    access check, None for no check; it sees no message of a conversation.
     """
 
     calls: Mapping[str, Answers] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class ControlServer(Protocol):
 
 
 class Channel(Protocol):
-    """A way to a service: connects when it is first used, and again after it broke."""
+    """A connection to a service: made at first use, and again after it broke."""
 
     async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
         """Return the answer.

@@ -1,4 +1,4 @@
-"""What the outside may answer instead of doing what it was asked."""
+"""Errors of the outside: disk, network, store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DiskFullError(RippleError, OSError):
 
 
 class SyncFailedError(RippleError, OSError):
-    """The system could not make a file durable; what was not synced before is lost or not."""
+    """The system could not make a file durable; unsynced bytes are lost or not."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(errno.EIO, f"cannot be made durable ({reason}): check the disk", path)
@@ -47,14 +47,14 @@ class TlsError(RippleError, OSError):
         super().__init__(errno.EPROTO, reason, subject)
 
 
-# Of one file, whatever becomes of the disk: rights, or another thing that has its name.
+# Of one file, not of its disk: rights, or another kind of file under its name.
 _OF_ONE_FILE = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
 
 
 def is_of_one_file(error: OSError) -> bool:
     """Return whether an error is of the file that was asked for, and not of its disk.
 
-    Such a file is as good as damaged for whoever needs what was in it.
+    Such a file is as good as damaged for its reader.
     """
     return error.errno in _OF_ONE_FILE
 
@@ -62,7 +62,7 @@ def is_of_one_file(error: OSError) -> bool:
 class StoreError(RippleError):
     """The object store did not answer as it should.
 
-    ``done`` is False when nothing was changed, None when nobody knows (the reply was lost).
+    ``done`` is False when nothing was changed, None when that is unknown (the reply was lost).
     """
 
     def __init__(self, message: str, *, done: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""Requests over HTTP that show who asks: what is shown goes to the server that was named alone."""
+"""Requests over HTTP with credentials, which go to the named server alone."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def ask(
     bytes_max: int,
     context: ssl.SSLContext | None = None,
 ) -> bytes:
-    """Return what is answered, ``bytes_max`` of it at most, in ``timeout_s`` from now or not.
+    """Return the answer, at most ``bytes_max`` of it, within ``timeout_s`` from now.
 
     context: how TLS is done. A redirect is followed where it leads to the same scheme, host and
-    port; another must not learn what was shown. Raises urllib's HTTPError for a status that is not
+    port; another must not learn the credentials. Raises urllib's HTTPError for a status that is not
     of success, of which such a redirect is one, and OSError.
     """
     deadline = _Deadline(timeout_s)
@@ -66,13 +66,13 @@ class _Deadline:
         self._timer.start()
 
     def connected(self, *args: Any, **options: Any) -> socket.socket:
-        """Return a connection, which ends with the deadline whatever is made of it."""
+        """Return a connection, which ends with the deadline."""
         made = socket.create_connection(*args, **options)
         self._ways.append(made.dup())
         return made
 
     def end(self) -> None:
-        """Let go of what is no longer waited for."""
+        """Cancel the deadline."""
         self._timer.cancel()
         for way in self._ways:
             way.close()

@@ -41,7 +41,7 @@ class LiveClock:
 
 
 class LiveRandom:
-    """The operating system's chance, fit for names that nobody must guess."""
+    """The operating system's chance, fit for names that must not be guessed."""
 
     def below(self, n: int) -> int:
         return secrets.randbelow(n)

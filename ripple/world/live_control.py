@@ -1,7 +1,7 @@
 """The control port over gRPC.
 
 gRPC has threads of its own: one event loop a process may use it, and a process that has used it
-must not fork. Its TLS cannot be told to speak 1.3 only; two processes of ours do.
+must not fork. Its TLS cannot be limited to 1.3; two processes of ours speak that.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ OPTIONS = (
     ("grpc.http2.ping_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    # A service that comes back is found soon: whoever calls again bounds how often.
+    # A restarted service is found soon: callers bound the rate of their retries.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.use_local_subchannel_pool", 1),  # each channel is a connection of its own
     ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),  # whoever calls knows what may be done twice
+    ("grpc.enable_retries", 0),  # callers know which calls may be repeated
 )
-# Before a word was said: so ends who is spoken to without TLS, and asks for it.
+# Before the first byte: so a server with TLS ends a connection without it.
 _HUNG_UP = re.compile("failed to connect to all addresses;.*: Socket closed$")
 _REFUSED = (
     grpc.StatusCode.FAILED_PRECONDITION,
@@ -87,7 +87,7 @@ class LiveChannel:
         self._closed = False
         self._token = token
         self._newest = None if tls is None else live_tls.Newest(tls, lambda _: None)
-        self._former: list[Any] = []  # where what was under way goes on
+        self._former: list[Any] = []  # where calls under way end
         self._channel = self._make(None if tls is None else live_tls.read(tls))
 
     async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
@@ -199,7 +199,7 @@ class LiveConversation:
 
 
 def _fail(address: str, code: Any, details: str | None) -> NoReturn:
-    """Raise what a status of gRPC says."""
+    """Raise the error for a status of gRPC."""
     error: ControlError
     if code in _REFUSED or code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN):
         error = RefusedError(details or "")
@@ -213,7 +213,7 @@ def _fail(address: str, code: Any, details: str | None) -> NoReturn:
 
 
 def _unless_closed(address: str) -> None:
-    """Tell a call that was ended with its channel from one that somebody here has cancelled."""
+    """Raise ControlError for a call ended with its channel, not for one cancelled here."""
     task = asyncio.current_task()
     if task is None or not task.cancelling():
         raise UnreachableError(f"{address}: this channel is closed") from None

@@ -1,8 +1,9 @@
-"""The door of a service over gRPC: connections have seats there, and pass on as they are.
+"""A proxy in front of a gRPC server, which limits its connections and passes bytes on as they are.
 
 gRPC itself bounds connections in all and no more: silent ones keep others out, one address may have
-them all, and none gives way. So it listens where nobody but this process gets to, and who comes and
-speaks is led there, byte for byte: the handshake and its certificates remain its own.
+them all, and none is evicted. So the server listens at a socket that only this process can reach,
+and the proxy connects each client that has sent bytes: the handshake and its certificates remain
+gRPC's own.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 2048
 BOUNDS = Bounds(most=CONNECTIONS_MAX, of_address=CONNECTIONS_MAX // 2, silent=128)
 SCHEME = "unix:"
-BUFFER_BYTES_MAX = 256 << 10  # that wait for who reads slowly; nothing is read meanwhile
+BUFFER_BYTES_MAX = 256 << 10  # buffered for a slow reader; reading pauses meanwhile
 
 
 class Door:
-    """Where a server of gRPC is come to. Who is let in by a call settles, and keeps the seat."""
+    """The public address of a gRPC server. An authorized call settles its connection's seat."""
 
     def __init__(self, bounds: Bounds = BOUNDS) -> None:
         self._listening = LiveListening(self._came, bounds=bounds)
@@ -38,7 +39,7 @@ class Door:
 
     @property
     def seats(self) -> Seats:
-        """The connections that are there."""
+        """The present connections."""
         return self._listening.seats
 
     @property
@@ -49,24 +50,24 @@ class Door:
         return f"{SCHEME}{self._folder.name}/grpc"
 
     async def open(self, address: str) -> str:
-        """Let come in; return the address, with the port that it has got. Raises OSError."""
+        """Accept connections; return the address, with the bound port. Raises OSError."""
         await self._listening.open(address)
         return self._listening.address
 
     def settle(self, context: Any) -> None:
-        """Note that whoever makes this call may do so."""
+        """Note that this call is authorized."""
         guest = self._guests.get(context.peer())
         if guest is not None:
             self.seats.settle(guest.seat)
 
     def peer_of(self, context: Any) -> str:
-        """Return where a call comes from."""
+        """Return the address of a call's client."""
         known = context.peer()
         guest = self._guests.get(known)
         return known if guest is None else guest.address
 
     def refuse(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more connections."""
         self._listening.close()
 
     def close(self) -> None:
@@ -98,13 +99,13 @@ class Door:
         return made
 
     def left(self, guest: _Outside) -> None:
-        """Forget who has gone."""
+        """Forget an ended connection."""
         self._guests.pop(guest.name, None)
         self.seats.leave(guest.seat)
 
 
 class _Half(asyncio.Protocol):
-    """One half of what is passed on: what it reads the other one writes, as fast as that can."""
+    """One half of a proxied connection: the other writes its bytes, as fast as it can."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -133,7 +134,7 @@ class _Half(asyncio.Protocol):
 
 
 class _Outside(_Half):
-    """The half that somebody has come by, who speaks first: nobody else is led to the server."""
+    """The client's half: it is connected to the server once the client has sent bytes."""
 
     def __init__(self, door: Door, seat: Seat) -> None:
         super().__init__()
@@ -143,7 +144,7 @@ class _Outside(_Half):
         self._door = door
         self._leading: asyncio.Task[None] | None = None
         self._waits: asyncio.TimerHandle | None = None
-        self._early = b""  # what was said before it was led on
+        self._early = b""  # bytes from before the connection to the server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

@@ -41,7 +41,7 @@ with needed("cluster", "the control channel"):
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
     from grpc_reflection.v1alpha import reflection
 
-# Of every server, behind its door: who comes has so long to shake hands.
+# Of every server, after its proxy: the handshake's time limit.
 BOUNDS = (("grpc.server_handshake_timeout_ms", round(live_tls.HANDSHAKE_SECONDS_MAX * 1000)),)
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -71,8 +71,7 @@ class LiveServer:
         self._names = sorted(
             {m.rpartition("/")[0] for m in (*service.calls, *service.conversations)}
         )
-        # Of what messages mean it knows what this process has loaded. Where not everybody may know,
-        # nobody is told.
+        # Reflection shows the messages that this process has loaded. With roles it is off.
         if service.allows is None:
             names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
@@ -120,7 +119,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         return None
 
     async def _check(self, method: str, request: bytes, context: Any) -> None:
-        """Refuse who may not do this; the connection of who may stays."""
+        """Refuse an unauthorized caller; an authorized one's connection keeps its seat."""
         if self._service.allows is not None:
             refused = self._service.allows(method, caller_of(context), request)
             if refused is not None:
@@ -156,7 +155,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
 
 
 def caller_of(context: Any) -> Caller:
-    """Return who calls, as the token and the certificate say that were shown."""
+    """Return the caller, by token and certificate."""
     token = None
     for name, value in context.invocation_metadata() or ():
         if name == "authorization" and isinstance(value, str):
@@ -192,7 +191,7 @@ class _Handled:
 
 
 async def _refusing(work: Callable[[], Awaitable[Any]], context: Any, peer: str) -> Any:
-    """Do the work; let the caller hear of what it raises."""
+    """Do the work; answer the caller with its error."""
     try:
         return await work()
     except (RefusedError, LimitError) as error:
@@ -207,7 +206,7 @@ async def _refusing(work: Callable[[], Awaitable[Any]], context: Any, peer: str)
 
 
 async def opened(server: Any, door: Door, address: str, tls: Tls | None) -> str:
-    """Start a server of gRPC behind its door; return the address, with the port that it has got.
+    """Start a gRPC server and its proxy; return the address, with the bound port.
 
     Raises OSError, of which TlsError names a file that does not fit.
     """
@@ -225,7 +224,7 @@ async def opened(server: Any, door: Door, address: str, tls: Tls | None) -> str:
 
 
 def _credentials(address: str, tls: Tls) -> Any:
-    """Return what connections are accepted with: each as the files are then. Raises TlsError."""
+    """Return the credentials of the server, reread for each connection. Raises TlsError."""
     loop = asyncio.get_running_loop()
 
     def warn(error: TlsError) -> None:

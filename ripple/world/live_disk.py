@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HOLDER_BYTES_MAX = 1024
 LOCK_MARK = "ripple lock: "
-# What versions before there was a mark have left behind when they were killed.
+# Texts that versions without the mark have left when they were killed.
 _FORMER_LOCK = re.compile(
     r"output '.*' of pipeline '.*'|ripple (run|log append|dead-letter retry), process \d+ on .*|"
     "a (life|retry|run|writer)|another run|the creation of a topic"
@@ -33,7 +33,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 class LiveDisk:
     """The files below ``root``, which is made if it is absent, unless ``make`` is False.
 
-    ``look_s`` is how often a folder is looked at where the system cannot tell what happens in it.
+    ``look_s`` is the interval of polling a folder that the system cannot watch.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LiveDisk:
 
     def read_bytes(self, path: str, *, length_max: int) -> bytes:
         with self._real(path).open("rb") as file:
-            # One byte more than allowed tells a file that is too long from one that just fits.
+            # One byte more than allowed distinguishes a file that is too long from one that fits.
             data = file.read(length_max + 1)
         if len(data) > length_max:
             raise LimitError(f"{self._real(path)} is longer than {length_max} bytes")
@@ -122,7 +122,7 @@ class LiveDisk:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not _is_lock(_text_in(descriptor)):
-                    raise NotALockError(str(real), "somebody's own file")
+                    raise NotALockError(str(real), "a user's own file")
             except BlockingIOError:
                 present = _text_in(descriptor).removeprefix(LOCK_MARK)
                 os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Listening sockets, of whose connections there are only so many, from before the handshake on."""
+"""Listening sockets with limits on connections, from before the handshake on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LiveListening:
                 connection, at = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError:  # no descriptor is left: who waits, waits
+            except OSError:  # no descriptor is left: clients wait
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(PAUSE_S, self._resume, listening)

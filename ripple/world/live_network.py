@@ -122,7 +122,7 @@ class LiveStream:
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """Let whatever breaks a connection be one kind of error: systems have many."""
+        """Raise one kind of error for a broken connection: systems have many."""
         try:
             yield
         except ConnectionError:

@@ -21,24 +21,24 @@ State: TypeAlias = "tuple[tuple[int, int, int], ...]"
 
 
 def context_to_connect(tls: Tls) -> ssl.SSLContext:
-    """Return what a connection is made with. Raises TlsError."""
+    """Return the context of a client. Raises TlsError."""
     return _context(tls, ssl.PROTOCOL_TLS_CLIENT)
 
 
 def context_to_listen(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLContext:
-    """Return what connections are accepted with: each as the files are then. Raises TlsError.
+    """Return the context of a listener, reread for each connection. Raises TlsError.
 
     While new files do not fit together, those before are gone on with, and ``warn`` hears of it.
     """
     newest = Newest(tls, warn)
     context = _context(tls, ssl.PROTOCOL_TLS_SERVER)
-    # Called at the beginning of each handshake, whether or not the peer names anybody.
+    # Called at the beginning of each handshake, with or without a server name.
     context.sni_callback = newest.choose
     return context
 
 
 def context_to_show(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLContext:
-    """Return what people's browsers are accepted with, who may show a certificate or none.
+    """Return the context of a listener for browsers, with or without client certificates.
 
     As ``context_to_listen`` otherwise; one that is shown must be by the authority.
     """
@@ -69,7 +69,7 @@ def refusal(error: OSError) -> str:
 
 
 def misfit(error: ssl.SSLError, address: str, name: str, tls: Tls) -> TlsError:
-    """Return why nobody could be connected to, in words."""
+    """Return why a connection failed, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsError(
             address,
@@ -80,7 +80,7 @@ def misfit(error: ssl.SSLError, address: str, name: str, tls: Tls) -> TlsError:
 
 
 def binding_of(connection: ssl.SSLObject | None, *, listens: bool) -> str:
-    """Return a digest of the certificate of who listens, as either end of a connection knows it."""
+    """Return a digest of the listener's certificate, as either end of a connection knows it."""
     if connection is None:
         return ""
     if not listens:
@@ -91,13 +91,13 @@ def binding_of(connection: ssl.SSLObject | None, *, listens: bool) -> str:
 
 
 class _Context(ssl.SSLContext):
-    """One that knows which certificate it shows, which a connection does not tell."""
+    """A context that knows its certificate, which a connection does not show."""
 
     digest = ""
 
 
 class Files(NamedTuple):
-    """What is in the files."""
+    """The contents of the files."""
 
     certificate: bytes
     key: bytes
@@ -105,7 +105,7 @@ class Files(NamedTuple):
 
 
 def read(tls: Tls) -> Files:
-    """Return what is in the files, for whom no context is good enough. Raises TlsError."""
+    """Return the contents of the files, for callers that need no context. Raises TlsError."""
     _context(tls, ssl.PROTOCOL_TLS_SERVER)
     found = []
     for path in (tls.certificate, tls.key, tls.authority):
@@ -143,13 +143,13 @@ class Newest:
         return True
 
     def changed(self) -> Files | None:
-        """Return what is in them if they have changed, and fit together."""
+        """Return their contents if they have changed, and fit together."""
         return read(self._tls) if self.has_changed() else None
 
     def choose(
         self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext
     ) -> None:
-        """Let a connection go on with the files as they are."""
+        """Continue a connection with the files as they are now."""
         self.has_changed()
         if self._context is not None:
             connection.context = self._context
@@ -190,13 +190,13 @@ def _context(tls: Tls, side: int, verify: ssl.VerifyMode = ssl.CERT_REQUIRED) ->
 
 
 def ends_s(path: str) -> int:
-    """Return until when a file's certificate is believed, in seconds since 1970.
+    """Return the end of a file's certificate's validity, in seconds since 1970.
 
-    Raises OSError, ValueError or IndexError for what is none.
+    Raises OSError, ValueError or IndexError if it is none.
     """
     der = _first(path)
     _, at, _ = _element(der, 0)  # the certificate,
-    _, at, _ = _element(der, at)  # of which this is what was signed
+    _, at, _ = _element(der, at)  # its signed part
     kind, _, after = _element(der, at)
     if kind == 0xA0:  # a version
         at = after
@@ -212,7 +212,7 @@ def ends_s(path: str) -> int:
 
 
 def _element(der: bytes, at: int) -> tuple[int, int, int]:
-    """Return the kind of what stands there, where it begins and where it ends."""
+    """Return the kind of the element there, its begin and its end."""
     length, begin = der[at + 1], at + 2
     if length & 0x80:
         length, begin = (

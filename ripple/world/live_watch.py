@@ -1,4 +1,4 @@
-"""What happens in folders of the real file system, as the system tells it: Linux's inotify."""
+"""Watches of folders of the real file system: Linux's inotify."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # How often a folder is looked at that the system does not watch: it has no inotify, or no more of
 # it to give, or there is no such folder yet.
 LOOK_S = 0.05
-# The same for a folder that it does watch: it may be another machine that writes to it, of which no
-# system tells.
+# The same for a folder that it does watch: another machine may write to it, which no system
+# reports.
 BACKSTOP_S = 1.0
 
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
@@ -81,7 +81,7 @@ class LiveWatch:
                 instance.end_waiting()
 
     def _take(self) -> bool:
-        """Take what was noted; return whether there was anything."""
+        """Take noted changes; return whether there were any."""
         if self._instance is not None:
             self._instance.read()
         return self._add() or self._is_noted
@@ -96,10 +96,10 @@ class LiveWatch:
 
 
 class _Instance:
-    """What the system tells of folders to the watches of one event loop.
+    """The system's events of folders for the watches of one event loop.
 
-    They have one instance in common, of which a user has few. It is there while one of them is; who
-    reads it tells all whom an event concerns.
+    They have one instance in common, of which a user has few. It exists while one of them does; a
+    reader notifies all that an event concerns.
     """
 
     _by_loop: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Instance]] = (
@@ -109,7 +109,7 @@ class _Instance:
     def __init__(self) -> None:
         self._descriptor = _open()
         self._watches: set[LiveWatch] = set()
-        self._told: dict[int, dict[LiveWatch, str]] = {}  # who watches which folder, by number
+        self._watched: dict[int, dict[LiveWatch, str]] = {}  # watches of each folder, by number
         self._waiting = 0
 
     @classmethod
@@ -129,9 +129,9 @@ class _Instance:
 
     def leave(self, watch: LiveWatch) -> None:
         self._watches.discard(watch)
-        for number, told in list(self._told.items()):
+        for number, told in list(self._watched.items()):
             if told.pop(watch, None) is not None and not told:
-                del self._told[number]
+                del self._watched[number]
                 _remove(self._descriptor, number)
         if not self._watches and self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
@@ -141,7 +141,7 @@ class _Instance:
         """Watch a folder; return False if there is no such folder or no watch to be had."""
         number = _add(self._descriptor, folder) if self._descriptor >= 0 else -1
         if number >= 0:
-            self._told.setdefault(number, {})[watch] = folder
+            self._watched.setdefault(number, {})[watch] = folder
         return number >= 0
 
     def begin_waiting(self) -> None:
@@ -155,13 +155,13 @@ class _Instance:
             asyncio.get_running_loop().remove_reader(self._descriptor)
 
     def read(self) -> None:
-        """Tell the watches what was noted."""
+        """Notify the watches of noted events."""
         for number, mask in self._events():
-            told = self._told.get(number, {})
+            told = self._watched.get(number, {})
             if mask & _GONE and told:
                 for watch, folder in told.items():
                     watch.gone(folder)
-                del self._told[number]
+                del self._watched[number]
                 _remove(self._descriptor, number)
             for watch in list(self._watches if mask & _OVERFLOW else told):
                 watch.wake()

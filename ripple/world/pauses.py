@@ -11,11 +11,11 @@ _NS = 1_000_000_000
 
 
 class Pauses:
-    """Pauses that double, until what is tried has worked for a while.
+    """Exponential back-off, reset once an attempt has worked for a while.
 
-    What cannot work is so tried ever more rarely, and what has worked comes back at once, however
-    often it ends. The calls are, for each try: ``begin``, ``works`` once it does, if it ever does,
-    and ``next_s`` when it has ended.
+    Hopeless attempts become ever rarer, and one that has worked is retried at once, however often
+    it ends. The calls are, for each try: ``begin``, ``works`` once it does, if it ever does, and
+    ``next_s`` when it has ended.
     """
 
     def __init__(

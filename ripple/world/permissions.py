@@ -1,4 +1,4 @@
-"""Who may read and write a file, kept when another file takes its place."""
+"""Permissions of a file, kept when another file takes its place."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _give(descriptor: int, kept: os.stat_result) -> None:
             os.fchown(descriptor, owner, kept.st_gid)
             break
     if os.fstat(descriptor).st_gid != kept.st_gid:
-        # What one group could do is not for another one, beyond what everybody can.
+        # The rights of one group are not for another one, beyond those of all users.
         mode &= ~0o070 | (mode & 0o007) << 3
     with suppress(OSError):  # some file systems have no modes
         os.fchmod(descriptor, mode)

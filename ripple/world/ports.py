@@ -103,26 +103,26 @@ class Lock(Protocol):
 
 
 class Watch(Protocol):
-    """Notes what happens in some folders from the moment it is opened, for one who waits.
+    """Notes changes in some folders from the moment it is opened, for one waiter.
 
-    Whoever follows files opens a watch, looks at them, and waits where there is nothing new: what
-    came between looking and waiting has been noted.
+    A follower of files opens a watch, looks at them, and waits where there is nothing new: changes
+    between looking and waiting have been noted.
     """
 
     async def changed(self) -> None:
-        """Wait for a creation, append, truncation, renaming or removal by whatever process.
+        """Wait for a creation, append, truncation, renaming or removal by any process.
 
-        Of what came since this returned last, or since the watch was opened, the first is enough to
-        return at once. It may return for nothing. Nothing is lost where the wait is cancelled.
+        It returns at once for any such change since its last return, or since the watch was opened.
+        It may return for nothing. Nothing is lost where the wait is cancelled.
         """
         ...
 
     def wake(self) -> None:
-        """Let ``changed`` return, or its next call if nobody waits; from the loop's thread."""
+        """Let ``changed`` return, or its next call if none waits; from the loop's thread."""
         ...
 
     def close(self) -> None:
-        """Watch no more; nobody must be waiting. Closing twice is allowed."""
+        """Watch no more; ``changed`` must not be waiting. Closing twice is allowed."""
         ...
 
 
@@ -191,7 +191,7 @@ class Disk(Protocol):
     def lock(self, path: str, holder: str) -> Lock:
         """Hold the lock of this name until it is released or the process dies.
 
-        ``holder`` is a short line for people. Whoever holds it may remove the file. Raises
+        ``holder`` is a short line for people. Its holder may remove the file. Raises
         :class:`~ripple.world.errors.DiskLockedError`, which names the present holder, and
         :class:`~ripple.world.errors.NotALockError` for a file that no lock has made, or a link to
         one; it stays as it is.
@@ -199,7 +199,7 @@ class Disk(Protocol):
         ...
 
     def watch(self, folders: Sequence[str]) -> Watch:
-        """Watch what happens to the files in these folders, not below them; they may be absent."""
+        """Watch the files in these folders, not below them; they may be absent."""
         ...
 
     def free_bytes(self) -> int:
@@ -217,7 +217,7 @@ class Stream(Protocol):
 
     @property
     def binding(self) -> str:
-        """What both ends know of who listens, and nobody else can have: its certificate's digest.
+        """The digest of the listener's certificate, known to both ends, which no other can have.
 
         "" without TLS.
         """
@@ -233,17 +233,17 @@ class Stream(Protocol):
     async def write(self, data: bytes | memoryview) -> None:
         """Hand over ``data``; wait while too much is on its way. Raises ConnectionError.
 
-        That it returned says nothing about what the peer has received. Whoever is cancelled while
-        it waits has handed over all the same.
+        Its return says nothing about the peer's receipt. Cancelled while it waits, it has handed
+        over all the same.
         """
         ...
 
     def settle(self) -> None:
-        """Note that the other side has said what it was listened for: it gives way to nobody."""
+        """Note that the other side has identified itself: it keeps its seat."""
         ...
 
     def finish(self) -> None:
-        """Say that no more will be written; reading goes on, except over TLS, where this closes."""
+        """Say that no more will be written; reading stays possible, except over TLS: it closes."""
         ...
 
     def close(self) -> None:
@@ -267,9 +267,9 @@ class Listener(Protocol):
 class Network(Protocol):
     """Byte streams between processes. Addresses are ``host:port``.
 
-    A connection may end without an end: a peer that vanishes, or can no longer be reached, is found
-    out by those who write to it, after a quarter of an hour, and by those who only read never.
-    Bytes of a connection arrive in order and once, of two connections in any order.
+    A connection may end without an end: a peer that vanishes, or can no longer be reached, is
+    noticed by writers, after a quarter of an hour, and by mere readers never. Bytes of a connection
+    arrive in order and once, of two connections in any order.
     """
 
     async def listen(
@@ -282,12 +282,12 @@ class Network(Protocol):
     ) -> Listener:
         """Run ``serve`` as a task for each connection, closed when it ends.
 
-        There are as many as ``bounds`` say; who has not settled gives way to others.
+        ``bounds`` limits them; unsettled ones are evicted for others.
 
-        A ConnectionError of ``serve`` ends its connection, and nobody else hears of it. With
-        ``tls``, nobody is served whose certificate does not fit; files that are replaced count
-        from the next connection on. Raises OSError, of which
-        :class:`~ripple.world.errors.TlsError` names a file that does not fit.
+        A ConnectionError of ``serve`` ends its connection, without further notice. With ``tls``, a
+        peer without a fitting certificate is not served; replaced files count from the next
+        connection on. Raises OSError, of which :class:`~ripple.world.errors.TlsError` names a file
+        that does not fit.
         """
         ...
 
@@ -296,7 +296,7 @@ class Network(Protocol):
 
         Raises OSError, of which TlsError names a file, or the peer, that does not fit. Where the
         peer refuses our certificate the new stream ends or breaks before its first byte: TLS 1.3
-        lets who connects speak before that is known.
+        lets clients write before that is known.
         """
         ...
 
@@ -304,9 +304,9 @@ class Network(Protocol):
 class ObjectStore(Protocol):
     """Named, immutable objects shared by processes.
 
-    Every method may raise :class:`~ripple.world.errors.StoreError`, whose ``done`` says whether the
-    effect took place: False, or None when nobody knows. An object that was put is there for every
-    later get and list of any process.
+    Every method may raise :class:`~ripple.world.errors.StoreError`, with ``done`` for whether the
+    effect took place: False, or None when that is unknown. An object that was put is there for
+    every later get and list of any process.
     """
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
@@ -331,20 +331,20 @@ class ObjectStore(Protocol):
 
 
 class Executor(Protocol):
-    """Work that takes long, done beside the event loop."""
+    """Long work, done outside of the event loop."""
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Return what ``work(*args)`` returns, or raise what it raises.
+        """Return the result of ``work(*args)``, or raise its error.
 
-        How much is done at once has a limit; the rest waits its turn. Whoever is cancelled while
-        it waits, however often, is so only after work that was begun has ended. Two calls may
-        overlap: whoever can be called by two tasks orders them, by a lock that is held meanwhile.
+        Concurrency has a limit; further calls queue. A cancellation, or several, takes effect only
+        after work that was begun has ended. Two calls may overlap: code that two tasks can call
+        orders them, by a lock that is held meanwhile.
         """
         ...
 
 
 class Inline:
-    """An executor that does everything at once, where nobody else waits for the loop."""
+    """An executor that does everything at once, where nothing else waits for the loop."""
 
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Call ``work`` here and now."""
@@ -365,7 +365,7 @@ def all_guards(_safeguard: str) -> bool:
 
 @frozen(kw_only=True)
 class World:
-    """All that one process may touch.
+    """All ports of one process.
 
     ``removed`` names safeguards that a test has switched off, to see that their absence is found
     out; it is empty outside of tests.

@@ -1,4 +1,4 @@
-"""Which calls a producer of transactions takes, whatever it writes to: see Producer."""
+"""Which calls a producer of transactions takes, for any broker: see Producer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from ripple.world.broker import BrokerError, FencedError, UnknownOutcomeError
 
 
 class ProducerState:
-    """What a producer knows of its transaction.
+    """A producer's view of its transaction.
 
-    over: why it takes no more; it is set while a request is under way whose sender may be
-    cancelled. name: its id, None where records count at once and there are no transactions.
+    over: why it takes no more; it is set during a request that may be cancelled. name: its id, None
+    where records count at once and there are no transactions.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -48,7 +48,7 @@ class ProducerState:
             raise BrokerError(f"{self._name}: a send has failed: only abort", done=False)
 
     def check(self, *, is_open: bool) -> None:
-        """Raise what has ended it, and RuntimeError where it is not this call's turn."""
+        """Raise the error that ended it, and RuntimeError where this call is out of turn."""
         if isinstance(self.over, FencedError | UnknownOutcomeError):
             raise type(self.over)(str(self.over))
         if self.over is not None:

@@ -1,4 +1,4 @@
-"""A small file replaced as a whole: what a crash leaves is the old one or the new one."""
+"""A small file replaced as a whole: a crash leaves the old one or the new one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def replace(
 
 
 def open_anew(disk: Disk, path: str, *, like: str) -> File:
-    """Make an empty file in place of what a crash may have left there, with like's permissions.
+    """Make an empty file in place of a crash's remains, with like's permissions.
 
     A symbolic link is replaced itself, not what it points to.
     """

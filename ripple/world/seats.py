@@ -1,4 +1,4 @@
-"""How many connections a listener has, and who goes where there are too many. No I/O."""
+"""Limits on a listener's connections, and eviction where there are too many. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of connections: in all, of one address, and of those who have said nothing of use yet."""
+    """Limits of connections: in all, of one address, and of unidentified ones."""
 
     most: int = 4096
     of_address: int = 2048
@@ -21,10 +21,10 @@ class Bounds:
 
 @dataclass(slots=True, eq=False)
 class Seat:
-    """A connection's.
+    """A connection's seat.
 
-    end: called where another one takes its place. is_over: whether it has ended by itself, for
-    those of whom nobody says so.
+    end: called where another one takes its place. is_over: whether it has ended by itself, where
+    its end is not reported.
     """
 
     address: str
@@ -33,10 +33,10 @@ class Seat:
 
 
 class Seats:
-    """The connections of one listener, of which the silent ones give way to those who come.
+    """The connections of one listener; silent ones are evicted for new ones.
 
-    Who has said what we listen for keeps its seat. So strangers cannot keep others out by being
-    many: of the address that has the most silent connections, the one that came first goes.
+    An identified connection keeps its seat. Strangers cannot keep others out by their number: of
+    the address that has the most silent connections, the oldest one goes.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -49,7 +49,7 @@ class Seats:
         return len(self._taken)
 
     def take(self, address: str) -> Seat | None:
-        """Return a seat for who has come, None where all are taken by others who are known."""
+        """Return a seat for a new connection, None where identified ones have all."""
         bounds, silent = self._bounds, self._silent
         if self._is_full(address):
             for one in [one for one in self._taken if one.is_over()]:
@@ -68,11 +68,11 @@ class Seats:
         return self._seated(address)
 
     def settle(self, seat: Seat) -> None:
-        """Note that who is there has said what we listen for."""
+        """Note that a connection has identified itself."""
         self._silent.pop(seat, None)
 
     def idle(self, seat: Seat) -> None:
-        """Note that it was answered, and says nothing for now."""
+        """Note that it was answered, and is silent for now."""
         if seat in self._taken:
             self._silent.pop(seat, None)
             self._silent[seat] = None

@@ -1,4 +1,4 @@
-"""Who a process is for others, and whom it believes."""
+"""A process's certificate, and the authorities that it trusts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ class Tls:
     Args:
         certificate: this process's, followed by those between it and its authority, if any.
         key: its private key, without a passphrase.
-        authority: of those whose certificates are believed.
-        peer: the name for which the certificate of who listens must be; "": the host of the
-            address that is connected to.
+        authority: the CA certificates that are trusted.
+        peer: the name that the listener's certificate must have; "": the host of the address.
 
     """
 

@@ -22,7 +22,7 @@ async def together(*asked: Coroutine[Any, Any, T]) -> list[T]:
 
 
 async def to_its_end(doing: asyncio.Future[T]) -> T:
-    """Return what comes of work in a thread; who is cancelled waits for its end all the same."""
+    """Return the result of work in a thread; a cancelled caller waits for its end all the same."""
     cancelled: asyncio.CancelledError | None = None
     while not doing.done():  # what it uses must not be closed under it
         try:
@@ -31,6 +31,6 @@ async def to_its_end(doing: asyncio.Future[T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not doing.cancelled():
-            doing.exception()  # told to nobody
+            doing.exception()  # otherwise reported as never retrieved
         raise cancelled
     return doing.result()

@@ -290,7 +290,7 @@ def test_a_peer_that_knows_types_0_to_5_alone_follows_committed_outputs(asked: A
     assert list(ports) == ["worker-1/0", "worker-2/0", "worker-3/0"]
     with ExitStack() as sockets:
         nobody = sockets.enter_context(connected(ports["worker-1/0"]))
-        with pytest.raises(Refused, match="it does not know who asks"):
+        with pytest.raises(Refused, match="the caller is unknown"):
             PlainPeer(nobody).greet("plain", "")
         peers = {
             name: PlainPeer(sockets.enter_context(connected(address)))

@@ -29,7 +29,7 @@ def test_who_was_not_heard_of_has_shown_nothing_yet() -> None:
     ],
 )
 def test_a_topic_that_has_got_more_partitions_is_told_with_a_way_on(read, there, partitions):
-    with pytest.raises(InputError, match=rf"\?partitions={partitions} behind its name"):
+    with pytest.raises(InputError, match=rf"\?partitions={partitions} after its name"):
         cuts.check_inputs(dict.fromkeys(read, 7), there, "o.csv")
 
 

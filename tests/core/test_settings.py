@@ -89,9 +89,9 @@ def test_an_s_expression_says_the_same_as_toml() -> None:
             [],
             "[process]\nprt = 1",
             {},
-            "has process.prt, which nobody reads: is process.port meant",
+            "has process.prt, an unknown setting: is process.port meant",
         ),
-        ([], "port = 1", {}, "the file has port, which nobody reads"),
+        ([], "port = 1", {}, "the file has port, an unknown setting"),
         (
             [],
             "[process]\nport = 1\n[cluster]\nport = 1",

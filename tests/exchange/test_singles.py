@@ -185,7 +185,7 @@ def test_a_partition_that_is_elsewhere_ends_the_connection_and_says_where() -> N
 @pytest.mark.parametrize(
     ("credential", "wanted", "why"),
     [
-        ("", {}, "it does not know who asks"),
+        ("", {}, "the caller is unknown"),
         (Credentials(b"o" * 32).of_reader(NOW_S), {}, "is not of this cluster"),
         (CREDENTIALS.of_reader(NOW_S - 86_400), {}, "has run out"),
         ("process 00", {}, "it cannot prove to be plain"),

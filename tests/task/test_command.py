@@ -142,7 +142,7 @@ def test_run_that_was_killed_in_the_same_step_over_and_over_goes_on(place: Place
     place.append(1000)
     after = place.run()
     assert after.code == 0
-    assert "50 runs were killed while they brought the views up to date" in after.err
+    assert "50 runs were killed while they stabilized the views" in after.err
     assert '{"trades": 20500}' in after.err
     assert "runs were killed" not in place.run().err
 

@@ -123,7 +123,7 @@ def test_state_from_what_was_damaged_is_i14() -> None:
     one.restored(1, {}, "c2")
     for damaged in ("c1.rows", "c2.rows"):
         one.began(2, frozenset({damaged}))
-        with pytest.raises(Broken, match="I14: partition 0 goes on from"):
+        with pytest.raises(Broken, match="I14: partition 0 resumes from"):
             one.restored(2, {}, "c2")
         one.restored(2, {}, None)
 

@@ -296,7 +296,7 @@ class DiskContract:
         file = disk.open("lock", create=True)
         file.append(b"mine")
         file.close()
-        with pytest.raises(NotALockError, match="is somebody's own file, not a lock: move it away"):
+        with pytest.raises(NotALockError, match="is a user's own file, not a lock: move it away"):
             disk.lock("lock", "the first")
         assert disk.read_bytes("lock", length_max=9) == b"mine"
         disk.rename("lock", "elsewhere")

@@ -1,6 +1,6 @@
-"""Bytes that are checked before they are believed: checksums, compression, Arrow streams.
+"""Bytes that are checked before use: checksums, compression, Arrow streams.
 
-What crosses the wire and what lies in logs is made of these; none of them does I/O.
+Frames of the wire and of logs are made of these; none of them does I/O.
 
 crc          CRC-32C
 compression  LZ4 and Zstandard by pyarrow, within bounds; lengths: what packed bytes will hold

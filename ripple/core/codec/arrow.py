@@ -32,7 +32,7 @@ _PLAIN = (
     pt.is_large_string,
     pt.is_binary,
     pt.is_large_binary,
-    # Any other zone is a name that somebody's reader may not know.
+    # Any other zone is a name that a reader may not know.
     lambda kind: pt.is_timestamp(kind) and kind.tz in (None, "UTC"),
 )
 # Where the flatbuffers Message keeps its header, and RecordBatch its compression.
@@ -67,8 +67,8 @@ def loads(
 ) -> pa.RecordBatch:
     """Return the batch in ``body``, which must have ``schema`` if one is given.
 
-    has_nulls: columns may be of the type null, of which no value is known, not even its type.
-    Raises :class:`EncodingError` whatever is wrong with the bytes.
+    has_nulls: columns may be of the type null, without values or their type.
+    Raises :class:`EncodingError` for any defect of the bytes.
     """
     try:
         return _read(_aligned(body), schema, has_nulls)
@@ -79,7 +79,7 @@ def loads(
 
 
 def _aligned(body: Buffer) -> pa.Buffer:
-    # A frame begins anywhere in what was received, but Arrow's loops want whole words in place.
+    # A frame begins at any byte of a buffer, but Arrow's loops want aligned words.
     buffer = pa.py_buffer(body)
     return buffer if buffer.address % 8 == 0 else pa.py_buffer(bytes(body))
 

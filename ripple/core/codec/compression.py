@@ -1,4 +1,4 @@
-"""Bounded compression of payloads: LZ4 or Zstandard behind five bytes of our own.
+"""Bounded compression of payloads: LZ4 or Zstandard after five bytes of our own.
 
 A compressed payload is::
 
@@ -10,7 +10,7 @@ A compressed payload is::
 The length is checked before a byte is decompressed or a buffer made: against the reader's limit,
 and against what the compressed bytes themselves say (:mod:`ripple.core.codec.lengths`). A payload
 that claims to expand more than ``RATIO_MAX`` times is a bomb; such a one is never written either,
-since :func:`compress` leaves alone what does not fit the format or does not get smaller.
+since :func:`compress` leaves payloads alone that do not fit the format or do not get smaller.
 """
 
 from __future__ import annotations

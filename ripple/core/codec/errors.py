@@ -1,4 +1,4 @@
-"""What is wrong with encoded bytes; whose fault that is, the reader of them knows."""
+"""The error of encoded bytes; their reader knows the culprit."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_process_commands_nothing_and_people_take_no_part() -> None:
         ('[reader]\ncertificates = ["localhost"]', "every certificate of a machine may name"),
         ("[guest]", "guest, which is none of"),
         ("reader = 1", "reader, which is none of"),
-        ("[reader]\nusers = []", "users, which nobody reads"),
+        ("[reader]\nusers = []", "users, an unknown key"),
         ('[reader.tokens]\na = "short"', "has 5 characters, not 32 to 512"),
         (f'[reader.tokens]\na = "{"ü" * 32}"', "no text of plain characters"),
         ("[reader.tokens]\na = 5", "no text of plain characters"),

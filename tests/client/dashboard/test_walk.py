@@ -382,7 +382,7 @@ def test_a_command_shows_the_token_that_a_file_holds(coordinator: Shown, tmp_pat
     file = tmp_path / "token"
     file.write_text(TOKENS[Role.READER] + "\n")
     asked = ["cluster", "status", "--coordinator", coordinator.rpc]
-    assert "does not know who asks" in ripple(*asked).err
+    assert "the caller is unknown" in ripple(*asked).err
     assert ripple(*asked, "--token-file", file).code == 0
     frozen = ripple(
         *("cluster", "freeze", "--reason", "x", "--coordinator", coordinator.rpc),

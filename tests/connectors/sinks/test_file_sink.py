@@ -73,7 +73,7 @@ def test_file_of_a_user_is_left_alone(disk: LiveDisk) -> None:
 
 def test_lock_beside_it_is_no_file_of_a_user(disk: LiveDisk) -> None:
     rewrite(disk, "out.lock", b"my own\n")
-    with pytest.raises(NotALockError, match="is somebody's own file, not a lock"):
+    with pytest.raises(NotALockError, match="is a user's own file, not a lock"):
         CSV.open(world_of(disk))
     (disk.root / "important").write_bytes(b"important")
     (disk.root / "out.lock").unlink()

@@ -54,7 +54,7 @@ def test_people_read_what_they_always_read() -> None:
     assert said.lines == [
         f"{head}is told to stop\n",
         f"{head}partition 3 has failed in epoch 9, and is tried again: no\n",
-        f"{head}partition 3: log:out: cut off 7 bytes behind the last commit\n",
+        f"{head}partition 3: log:out: cut off 7 bytes after the last commit\n",
         f"{head}coordinator c:9200 does not answer: it is gone\n",
     ]
 

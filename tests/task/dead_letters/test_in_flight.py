@@ -111,7 +111,7 @@ def test_kills_while_views_are_brought_up_never_stop_a_partition(tmp_path) -> No
     for life_number in range(100):
         life = die_stabilizing(disk, 10)
         assert life.was_killed == life.was_killed_stabilizing == (life_number > 0)
-        lines = [line for line in said(life) if "brought the views up" in line]
+        lines = [line for line in said(life) if "stabilized the views" in line]
         assert bool(lines) == (life_number >= DEATHS_MAX)
         if lines:
             assert lines[0].startswith(f"{life_number} runs were killed")
@@ -138,7 +138,7 @@ def test_error_that_ends_a_run_is_no_kill_and_is_told_to_the_next(tmp_path) -> N
     for number in range(2 * DEATHS_MAX):
         life = opened(disk)
         assert not life.was_killed
-        line = 'the run before ended while it brought the views up to {"trades": 10}: no room'
+        line = 'the run before ended while it stabilized the views at {"trades": 10}: no room'
         assert said(life) == [line] * (number > 0)
         life.begin("trades", 0, 10)
         life.stabilizing({"trades": 10})
@@ -175,7 +175,7 @@ def test_record_whose_error_ends_each_run_is_set_aside_with_the_error(tmp_path) 
         life.close()
     why = f"ended the run {DEATHS_MAX} times: ZeroDivisionError: by 4"
     life = opened(disk)
-    assert f"trades, offset 4: {why}; it is set aside as a dead letter" in said(life)
+    assert f"trades, offset 4: {why}; it becomes a dead letter" in said(life)
     for _ in range(2):
         life.close()
         life = opened(disk)
@@ -191,7 +191,7 @@ def test_too_many_killers_are_told_and_do_not_stop_a_partition(tmp_path, monkeyp
             die_in(disk, offset, offset + 1)
     life = opened(disk)
     assert [*life.quarantined("trades")] == [4, 6]
-    assert any(line.startswith("2 records are set aside") for line in said(life))
+    assert any(line.startswith("2 records became dead letters") for line in said(life))
 
 
 def test_suspects_that_will_not_come_again_are_forgotten(tmp_path) -> None:
