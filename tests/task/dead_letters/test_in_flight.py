@@ -115,7 +115,7 @@ def test_kills_while_views_are_brought_up_never_stop_a_partition(tmp_path) -> No
         assert bool(lines) == (life_number >= DEATHS_MAX)
         if lines:
             assert lines[0].startswith(f"{life_number} runs were killed")
-            assert 'the last one to {"trades": 10}' in lines[0]
+            assert 'the last one at {"trades": 10}' in lines[0]
             assert "memory" in lines[0]
     assert not said(die_stabilizing(disk, 10, "repaired"))
 
