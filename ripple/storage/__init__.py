@@ -1,7 +1,7 @@
-"""Storage: what outlives a process.
+"""Storage: durable data of every kind.
 
-store       object stores: a folder, S3, a cache before either
+store       object stores: a folder, S3, memory, and a cache in front of either
 fenced      chains and journals whose writers are fenced by epochs
 log         the embedded event log
-checkpoint  state at cuts, and the list of what counts
+checkpoint  state at cuts, and the manifest that lists them
 """

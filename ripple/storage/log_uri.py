@@ -1,6 +1,6 @@
-"""Places in an event log, as users write them: ``log:DIR/TOPIC`` or ``log:DIR/TOPIC/PARTITION``.
+"""URIs of event logs: ``log:DIR/TOPIC`` or ``log:DIR/TOPIC/PARTITION``.
 
-Beside the log and not in it: whoever tells places apart need not import what reads and writes logs.
+Outside the log's package, so that parsing a URI does not import the log.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class LogUri(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> LogUri:
-        """Return the place, with or without ``log:`` before it. A number at the end is a partition.
+        """Parse a URI, with or without ``log:``. A number at the end is a partition.
 
-        Raises InputError for what is none, and for ``..`` behind a name: what looks like a topic in
-        one folder would be one somewhere else.
+        Raises InputError for anything else, and for ``..`` after a name: the topic would be in
+        another folder than it seems.
         """
         path = PurePath(text.removeprefix(PREFIX))
         named = [part for part in path.parts if part != path.anchor]
@@ -48,7 +48,7 @@ class LogUri(NamedTuple):
 
     @classmethod
     def whole(cls, text: str) -> LogUri:
-        """Return the place of a topic with all its partitions. Raises InputError for others."""
+        """Parse the URI of a topic with all its partitions. Raises InputError for any other."""
         if not text.startswith(PREFIX):
             raise InputError(f"{text!r} is not of the form {WHOLE_FORM}")
         place = cls.parse(text)
@@ -59,11 +59,11 @@ class LogUri(NamedTuple):
 
 
 def path_of(text: str) -> str:
-    """Return the folder of the topic behind ``log:``; raises as ``LogUri.parse`` does."""
+    """Return the topic's folder, the part after ``log:``; raises as ``LogUri.parse`` does."""
     place = LogUri.parse(f"{PREFIX}{text}")
     return str(PurePath(place.folder, place.topic))
 
 
 def is_number(name: str) -> bool:
-    """Return whether a name at the end of a place is that of a partition."""
+    """Return whether the last part of a URI names a partition."""
     return name.isascii() and name.isdigit() and len(name) <= _DIGITS_MAX

@@ -1,9 +1,9 @@
-"""Checkpoints: a partition's state at a cut, in files that anything can open, behind a fence.
+"""Checkpoints: a partition's state at a cut, in Arrow files, listed by a fenced manifest.
 
-checkpoints found, read, checked, and written as their owner; format: as files; seal: checksums
-manifest    the list of them, and the fence around it; chain: which need others, what to keep
-choosing    one of them, and of its folds, by name
-origin      what all partitions of a pipeline begin from: nothing, or history
+checkpoints finds, reads, verifies and writes them; format: their files; seal: checksums
+manifest    the fenced list of checkpoints; chain: increments, and which checkpoints to keep
+choosing    selects a checkpoint, and one of its folds, by name
+origin      the starting point of all partitions of a pipeline: nothing, or a backfill
 """
 
 from __future__ import annotations

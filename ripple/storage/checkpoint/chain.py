@@ -1,4 +1,4 @@
-"""Checkpoints that hold changes of others: what they need, when to start anew, what to keep."""
+"""Incremental checkpoints: their base chain, when to write a full one, which to keep."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ripple.storage.checkpoint.format import Checkpoint
 from ripple.storage.fenced import DamagedError
 
 INCREMENTS_MAX_DEFAULT = 8
-_INCREMENTS_SHARE = 0.5  # of the bytes of the checkpoint below them; more are slow to read
+_INCREMENTS_SHARE = 0.5  # of the full checkpoint's bytes; more would be slow to read
 
 
 def chain_of(checkpoint: Checkpoint, present: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
-    """Return a checkpoint of everything and its increments, in order, up to ``checkpoint``.
+    """Return the full checkpoint and its increments, in order, up to ``checkpoint``.
 
-    Raises DamagedError when one of them is not among those ``present``.
+    Raises DamagedError when one of them is missing from ``present``.
     """
     named = {one.name: one for one in present}
     chain = [checkpoint]
@@ -27,7 +27,7 @@ def chain_of(checkpoint: Checkpoint, present: Sequence[Checkpoint]) -> tuple[Che
 
 
 def may_grow(chain: Sequence[Checkpoint], increments_max: int) -> bool:
-    """Tell whether another increment may follow, or everything is to be stored anew."""
+    """Return whether another increment may follow; if not, the next checkpoint is a full one."""
     whole, *increments = chain
     length_bytes = sum(one.length_bytes for one in increments)
     is_short = len(increments) < increments_max
@@ -35,10 +35,10 @@ def may_grow(chain: Sequence[Checkpoint], increments_max: int) -> bool:
 
 
 def kept(present: tuple[Checkpoint, ...], keep: int) -> tuple[Checkpoint, ...]:
-    """Return those of ``present``, newest first, that are not to be deleted.
+    """Return the checkpoints of ``present``, newest first, that retention keeps.
 
-    The newest ``keep``, and what they need. Of two or more, one does not need what the newest
-    does, if there is one: a damaged file must not cost all of them.
+    These are the newest ``keep`` and their bases. If ``keep`` is 2 or more, one of them has another
+    base than the newest, if there is such a one: a damaged file must not cost all of them.
     """
     wanted = list(present[:keep])
     if keep > 1:

@@ -1,4 +1,4 @@
-"""The checkpoints of one partition: find, read and check them; write them as its owner."""
+"""The checkpoints of one partition: find, read and verify them; write them as its owner."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_OWNER = re.compile(r"(\d+)-")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The newest checkpoint that is whole. damaged: what was passed over, and why."""
+    """The newest complete checkpoint. damaged: the newer ones that were skipped, and why."""
 
     checkpoint: Checkpoint
     snapshot: Snapshot
@@ -50,7 +50,7 @@ class Found:
 
 
 class Checkpoints:
-    """Reads the checkpoints of a partition; anybody may, at any time.
+    """Reads the checkpoints of a partition; any process may do so at any time.
 
     Objects are named ``PIPELINE/PARTITION/manifest/...`` and ``PIPELINE/PARTITION/state/...``.
     """
@@ -66,11 +66,10 @@ class Checkpoints:
         executor: Executor = INLINE,
         guards: Guards = all_guards,
     ) -> None:
-        """Look into ``store``.
+        """Read from ``store``.
 
-        entries_kept: how many entries behind the newest stay readable. executor: where files are
-        made and read that may be large. guards: which safeguards
-        are on, for tests of the tests.
+        entries_kept: how many entries before the newest stay readable. executor: runs the encoding
+        and decoding of large files. guards: the active safeguards, for tests of the tests.
         """
         self.store = store
         self.pipeline = pipeline
@@ -88,10 +87,10 @@ class Checkpoints:
         self.file_bytes_max = file_bytes_max
 
     async def list(self) -> tuple[Checkpoint, ...]:
-        """Return the checkpoints that count, newest first.
+        """Return the checkpoints in force, newest first.
 
-        The last one is of the history that the partition began from, if it did. Raises DamagedError
-        if nothing can tell.
+        The last one is the backfill from which the partition began, if any. Raises DamagedError if
+        no entry of the manifest can be read.
         """
         reading = await self.manifest.newest()
         if reading.entry is None and reading.damaged:
@@ -106,9 +105,9 @@ class Checkpoints:
         return present if origin is None else (*present, *origin.of(self.partition))
 
     async def begin(self) -> tuple[Checkpoint, ...]:
-        """Return the checkpoints that count, of a partition that begins from nothing if none does.
+        """Return the checkpoints in force; if none, record that the partition begins empty.
 
-        Only for its owner: from then on no backfill can be adopted any more.
+        Only the owner calls this: afterwards no backfill can be adopted any more.
         """
         listed = await self.list()
         if not listed:
@@ -116,9 +115,9 @@ class Checkpoints:
         return listed
 
     async def read(self, checkpoint: Checkpoint) -> Snapshot:
-        """Return the state, put together from the checkpoint and those that it builds on.
+        """Return the state, assembled from the checkpoint and its bases.
 
-        Raises DamagedError, which names the file, or LimitError.
+        Raises DamagedError naming the file, or LimitError.
         """
         present = () if checkpoint.base is None else await self.list()
         return await self._read(checkpoint, present)
@@ -133,7 +132,7 @@ class Checkpoints:
             ) from error
 
     async def _read_one(self, checkpoint: Checkpoint) -> Snapshot:
-        """Return what one checkpoint holds, be it only changes."""
+        """Return the content of one checkpoint, which may be an increment."""
         files = {}
         for part in checkpoint.parts:
             if part.length_bytes > self.file_bytes_max:
@@ -154,22 +153,22 @@ class Checkpoints:
         return data
 
     async def latest(self) -> Found | None:
-        """Return the newest checkpoint that is whole, None when there never was one.
+        """Return the newest complete checkpoint, None when there never was one.
 
-        Raises DamagedError when none is: what happened is to be decided by people.
+        Raises DamagedError when none is complete: an operator has to decide.
         """
         while True:
             reading = await self.manifest.newest()
             found, damaged = await self._whole(reading)
             if not damaged or reading == await self.manifest.newest():
                 break
-            # An owner was faster: what is missing may have been replaced and deleted.
+            # An owner was faster: the missing file may have been replaced and deleted.
         if found is None and damaged:
             raise DamagedError(f"no checkpoint below {self.prefix} is whole: {'; '.join(damaged)}")
         return found
 
     async def _whole(self, reading: Reading[Holding]) -> tuple[Found | None, tuple[str, ...]]:
-        """Return the newest checkpoint of an entry that is whole, and what was passed over."""
+        """Return the newest complete checkpoint of an entry, and the reasons for those skipped."""
         damaged = list(reading.damaged)
         present = await self._listed(reading)
         for checkpoint in present:
@@ -181,7 +180,7 @@ class Checkpoints:
         return None, tuple(damaged)
 
     async def verify(self) -> tuple[str, ...]:
-        """Read everything that counts; return what is wrong, nothing when all is well."""
+        """Read all checkpoints in force; return the problems found, empty if there are none."""
         problems = list(await self.manifest.problems())
         try:
             await origin_in(self.store, self.pipeline)
@@ -193,7 +192,7 @@ class Checkpoints:
             try:
                 entry = await self.manifest.get(number)
             except DamagedError:
-                continue  # told already
+                continue  # reported already
             if entry is None:
                 continue
             present = entry.content.checkpoints
@@ -219,27 +218,26 @@ class Checkpoints:
         keep: int = KEEP_DEFAULT,
         increments_max: int = INCREMENTS_MAX_DEFAULT,
     ) -> Owner:
-        """Become the partition's owner: whoever was before can write no more.
+        """Become the partition's owner, and fence off the previous one.
 
-        epoch: from whoever assigns partitions; None takes the next one, above ``above``, which is
-        the highest that others know of. keep: how many checkpoints
-        are not deleted, 1 or more, beside those that they build on. increments_max: how many
-        checkpoints may hold only changes before everything is stored again, 0 for none. Raises
-        FencedError if the partition had this epoch or a higher one; a claim that failed otherwise
-        needs a new epoch, for nobody knows if it counted.
+        epoch: given by the assignment; None takes the next one above ``above``, the highest epoch
+        known from elsewhere. keep: how many checkpoints to retain, 1 or more; their bases are
+        retained too. increments_max: how many increments may follow a full checkpoint, 0 for none.
+        Raises FencedError if the partition had this epoch or a higher one. After any other error
+        the claim may have taken effect: retry with a new epoch.
         """
         if keep < 1:
             raise CheckpointError(f"keep must be 1 or more checkpoints, not {keep}")
         nonce = random.bytes(_NONCE_BYTES).hex()
         fence = await Fence.claim(self.manifest, nonce, epoch, above=above)
         owner = Owner(self, fence, clock, random, keep=keep, increments_max=increments_max)
-        with suppress(StoreError):  # what is left over costs room; the next owner sweeps it
+        with suppress(StoreError):  # leftovers cost room only; the next owner sweeps them
             await owner.sweep()
         return owner
 
 
 class Owner:
-    """Writes the checkpoints of a partition, until somebody else claims it."""
+    """Writes the checkpoints of a partition until another owner claims it."""
 
     def __init__(
         self,
@@ -261,7 +259,7 @@ class Owner:
 
     @property
     def epoch(self) -> int:
-        """The epoch under which it writes."""
+        """The owner's epoch."""
         return self._fence.epoch
 
     @property
@@ -271,15 +269,15 @@ class Owner:
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What of the manifest could not be read when it was claimed, newest first."""
+        """The entries of the manifest that were unreadable at the claim, newest first."""
         return self._fence.damaged
 
     @property
     def since(self) -> int | None:
-        """What to pass to ``Engine.begin_snapshot``: the number of the snapshot to build on.
+        """The base of the next snapshot, as ``Engine.begin_snapshot`` takes it.
 
-        None when everything is to be stored: by this owner for the first time, or because enough
-        increments follow each other.
+        None asks for a full snapshot: the owner's first one, or the one after increments_max
+        increments.
         """
         present = self._fence.checkpoints
         for one in present:
@@ -292,10 +290,9 @@ class Owner:
     async def write(self, snapshot: Snapshot) -> Checkpoint:
         """Store a snapshot; when this returns, it is the latest checkpoint, and durable.
 
-        One of changes must be of those since the last snapshot that was stored; see ``since``.
+        An increment must begin at the last stored snapshot; see ``since``.
 
-        Raises FencedError when another owner has claimed, and StoreError; nothing older is lost
-        then.
+        Raises FencedError when another owner has claimed, and StoreError; older checkpoints stay.
         """
         name = f"{self.epoch:0{_EPOCH_DIGITS}d}-{self._random.bytes(_NONCE_BYTES).hex()}"
         if snapshot.since not in (None, self._stored.number):
@@ -306,7 +303,7 @@ class Owner:
         base = None if snapshot.since is None else self._stored.name
         prefix = f"{self.checkpoints.prefix}state/"
         now_ns = self._clock.now_ns()
-        # Beside the loop, which has other work: it compresses.
+        # In the executor, for it compresses: the event loop has other work.
         encoded = await self.checkpoints.executor.run(
             partial(encode, base=base), snapshot, name, self.epoch, now_ns, prefix
         )
@@ -315,16 +312,16 @@ class Owner:
         return checkpoint
 
     async def commit(self, checkpoint: Checkpoint, files: dict[str, bytearray]) -> Checkpoint:
-        """Store what ``encode`` made, elsewhere: the slow half of ``write`` needs no owner."""
+        """Store the result of ``encode``, the slow half of ``write``, which may run elsewhere."""
         store = self.checkpoints.store
         for name, data in files.items():
-            # False: an attempt whose reply was lost. Nobody else draws the same nonce.
+            # False: an earlier attempt whose reply was lost, since the nonce is unique.
             await store.put_if_absent(name, bytes(data))
         await self._change(lambda present: _with(present, checkpoint))
         return checkpoint
 
     async def delete(self, name: str) -> None:
-        """Delete one checkpoint. Raises CheckpointError when there is none, or others need it."""
+        """Delete one checkpoint. Raises CheckpointError when it is missing, or others need it."""
         present = self._fence.checkpoints
         if all(checkpoint.name != name for checkpoint in present):
             raise CheckpointError(f"there is no checkpoint {name} below {self.checkpoints.prefix}")
@@ -338,26 +335,25 @@ class Owner:
     async def _change(
         self, change: Callable[[tuple[Checkpoint, ...]], tuple[Checkpoint, ...]]
     ) -> None:
-        """Change which checkpoints count, then delete the files of those that do not any more."""
+        """Append to the manifest, then delete the files of the checkpoints that it dropped."""
         gone = await self._fence.append(lambda present: kept(change(present), self._keep))
         try:
             await self._delete(part.object_name for one in gone for part in one.parts)
             await self._fence.forget()
         except StoreError:
-            return  # the checkpoint counts; the next owner sweeps what is left over
+            return  # the checkpoint is in force; the next owner sweeps the leftovers
 
     async def sweep(self) -> None:
-        """Delete files that no checkpoint names and none ever will.
+        """Delete orphaned files, which no checkpoint names and none ever will.
 
-        Those are of owners before: what they have not yet put into the manifest, they cannot any
-        more.
+        Previous owners left them; they can no longer add them to the manifest.
         """
         prefix = f"{self.checkpoints.prefix}state/"
         used = {
             part.object_name for checkpoint in self._fence.checkpoints for part in checkpoint.parts
         }
         names = await self.checkpoints.store.list(prefix)
-        # What somebody else put there is no file of ours, and stays.
+        # Foreign files are not ours, and stay.
         owned = ((name, _OF_OWNER.match(name.removeprefix(prefix))) for name in names)
         await self._delete(
             name
@@ -373,7 +369,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The checkpoint that was stored last, and the number of its snapshot."""
+    """The last stored checkpoint, and the number of its snapshot."""
 
     name: str
     number: int
@@ -384,7 +380,7 @@ _NOTHING_STORED = _Stored("", 0)
 
 def _with(present: tuple[Checkpoint, ...], checkpoint: Checkpoint) -> tuple[Checkpoint, ...]:
     others = _without(present, checkpoint.name)
-    chain_of(checkpoint, others)  # what it builds on must be there
+    chain_of(checkpoint, others)  # its bases must be there
     return (checkpoint, *others)
 
 
@@ -393,17 +389,17 @@ def _without(checkpoints: tuple[Checkpoint, ...], name: str) -> tuple[Checkpoint
 
 
 def is_file(name: str) -> bool:
-    """Return whether an object is a file of a checkpoint: nobody ever puts it a second time."""
+    """Return whether an object is a file of a checkpoint, which is never put twice."""
     return _FILE.match(name) is not None
 
 
 def prefix_of(pipeline: str, partition: int) -> str:
-    """Return what the names of all objects of a partition start with."""
+    """Return the common prefix of the names of a partition's objects."""
     return f"{folder_of(pipeline)}{partition:05d}/"
 
 
 async def newest_epoch(store: ObjectStore, pipeline: str) -> int:
-    """Return the highest epoch that an owner of any partition of a pipeline has claimed."""
+    """Return the highest epoch claimed in any partition of a pipeline."""
     names = await store.list(folder_of(pipeline))
     found = {_PARTITION.match(name) for name in names}
     epochs = [0]
@@ -414,14 +410,14 @@ async def newest_epoch(store: ObjectStore, pipeline: str) -> int:
 
 
 async def partitions(store: ObjectStore) -> tuple[tuple[str, int], ...]:
-    """Return the pipelines and partitions that have begun, or can, sorted."""
+    """Return the pipelines and partitions that have or may have checkpoints, sorted."""
     names = await store.list("")
     matches = {_PARTITION.match(name) for name in names}
     found = {(unquote(match[1]), int(match[2])) for match in matches if match}
     for name in names:
         pipeline, _, last = name.rpartition("/")
         if last == ORIGIN_NAME:
-            with suppress(DamagedError):  # what reads a partition says it
+            with suppress(DamagedError):  # reported when the partition is read
                 origin = await origin_in(store, unquote(pipeline)) or NOTHING
                 found |= {(one.pipeline, one.partition) for one in origin.checkpoints}
     return tuple(sorted(found))

@@ -1,4 +1,4 @@
-"""Which of the checkpoints, and which of their folds, somebody means."""
+"""Selection of a checkpoint, and of one of its folds, by name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def named(present: Sequence[Checkpoint], name: str | None) -> Checkpoint:
 
 
 def fold_named(node_keys: Iterable[str], name: str | None, how: str) -> str:
-    """Return the node key of a fold, of the only one without a name.
+    """Return the node key of the named fold; without a name, of the only one.
 
-    how: to name one, in the words of who is asked. Raises CheckpointError.
+    how: the flag or argument that names a fold, for the error. Raises CheckpointError.
     """
     keys = {fold_name(node_key): node_key for node_key in node_keys}
     if name is None and len(keys) == 1:

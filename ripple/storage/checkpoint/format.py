@@ -1,14 +1,15 @@
-"""Checkpoint files: a snapshot as Arrow IPC files that anything can open, and back.
+"""Checkpoint files: a snapshot as Arrow IPC files, readable by any Arrow library.
 
 A fold's table is one file, named after the fold, because an Arrow file has one schema and a user
-who opens it wants a table. Its schema's metadata say what it is part of (``ripple.checkpoint``,
-JSON), in which version of this format (``ripple.format``), and carry a checksum over the whole
-file (``ripple.checksum``). Columns: the fold's key, then its accumulators, one row per key.
+who opens it wants a table. Its schema's metadata hold the description of the checkpoint
+(``ripple.checkpoint``, JSON), the version of this format (``ripple.format``), and a checksum over
+the whole file (``ripple.checksum``). Columns: the fold's key, then its accumulators, one row per
+key.
 
-The file of an increment holds the rows that changed since the checkpoint that ``base`` names, and
-the keys that are no more: between key and accumulators, ``ripple.op`` is 0 for a row as it is now
-and 2 for a key that went, whose accumulators are null. In formats 1 and 2 (of everything, of
-changes), Ripple's own columns had no ``ripple.`` before their names; the engine knows both.
+The file of an increment holds the rows that changed since the checkpoint ``base``, and the removed
+keys: between key and accumulators, ``ripple.op`` is 0 for a current row and 2 for a removed key,
+with null accumulators. In formats 1 (full) and 2 (increments), Ripple's own columns had no
+``ripple.`` before their names; the engine reads both.
 
 Promise: a version of Ripple reads every format up to its own; tests/data has a file of each.
 """
@@ -31,17 +32,18 @@ from ripple.storage.checkpoint.seal import UNSEALED, seal, sealed_digest
 from ripple.storage.fenced import DamagedError
 
 FORMAT = 3
-RETAINED = "ripple/retained#"  # in the place of a node's key: final rows for the next stage
+RETAINED = "ripple/retained#"  # instead of a node's key: final rows for the next stage
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
-# In the thread that calls: it works beside intake, and to wake others takes longer than it saves.
+# In the calling thread: it works concurrently with intake, and waking others costs more than it
+# saves.
 _WRITING = pyarrow.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _READING = pyarrow.ipc.IpcReadOptions(use_threads=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One fold's table: what its file must be. ``object_name`` is in the store."""
+    """One fold's table: its file in the store, with its expected length and checksum."""
 
     node_key: str
     object_name: str
@@ -55,8 +57,8 @@ class Checkpoint:
     """A partition's state at a cut, as the manifest names it.
 
     name: unique, the owner's epoch first. written_ns: wall clock, for people. The rest as in
-    ``Snapshot``; what is retained is the part RETAINED. base: the checkpoint that the parts are
-    changes of, None if they are everything.
+    ``Snapshot``; retained rows are the part RETAINED. base: the checkpoint to which the parts are
+    an increment, None for a full one.
     """
 
     name: str
@@ -88,18 +90,18 @@ class Checkpoint:
 
 
 def fold_name(node_key: str) -> str:
-    """Return the name that a pipeline gives a fold: a node's key is PIPELINE/.../NAME#DIGEST."""
+    """Return a fold's name in its pipeline; a node's key is PIPELINE/.../NAME#DIGEST."""
     return node_key.rpartition("#")[0].rpartition("/")[2]
 
 
 def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return a checkpoint as JSON has it."""
+    """Return a checkpoint as JSON fields."""
     parts = [_own_fields(part) for part in checkpoint.parts]
     return _own_fields(checkpoint) | {"parts": parts}
 
 
 def checkpoint_of(held: dict[str, Any]) -> Checkpoint:
-    """Return the checkpoint of ``fields_of``, in this release or an earlier one."""
+    """Return the checkpoint from the output of ``fields_of`` of this release or an earlier one."""
     digests = {name: (whole, live) for name, (whole, live) in held["digests"].items()}
     parts = tuple(Part(**part) for part in held["parts"])
     nodes = tuple(held.get("nodes", ()))  # files written by the first release have none
@@ -119,10 +121,9 @@ def encode(
     *,
     base: str | None = None,
 ) -> tuple[Checkpoint, dict[str, bytearray]]:
-    """Return a checkpoint and its files by object name, which start with ``prefix``.
+    """Return a checkpoint and its files by object name, each below ``prefix``.
 
-    base: the checkpoint that a snapshot of changes builds on.
-    Pure and slow (it compresses): call it where nothing waits, such as a thread.
+    base: the base of an increment. Pure and slow (it compresses): call it in a thread.
     """
     assert (snapshot.since is None) == (base is None), "changes have a base, and only they"
     about: dict[str, Any] = {
@@ -159,9 +160,9 @@ def encode(
 def decode(
     checkpoint: Checkpoint, files: Mapping[str, bytes], *, is_verified: bool = True
 ) -> Snapshot:
-    """Return the snapshot in files that were read, one of changes if the checkpoint has a base.
+    """Return the snapshot in these files, an increment if the checkpoint has a base.
 
-    Raises DamagedError, which names the file.
+    Raises DamagedError naming the file.
     """
     tables = {}
     for part in checkpoint.parts:
@@ -174,7 +175,7 @@ def decode(
 
 
 def bare(checkpoint: Checkpoint) -> Snapshot:
-    """Return what the manifest alone says: the snapshot with empty tables."""
+    """Return the snapshot with empty tables, from the manifest alone."""
     nothing = pa.table({})
     return Snapshot(
         pipeline=checkpoint.pipeline,
@@ -194,7 +195,7 @@ def bare(checkpoint: Checkpoint) -> Snapshot:
 
 
 def encode_file(table: pa.Table, about: Mapping[str, Any]) -> tuple[bytearray, str]:
-    """Return one sealed file, and its checksum: a table and what it says about itself, as JSON."""
+    """Return one sealed file and its checksum. about: its description, written as JSON."""
     about = {**about, "layout_hash": _layout_hash(table)}
     metadata = {
         "ripple.format": str(FORMAT),
@@ -212,11 +213,11 @@ def encode_file(table: pa.Table, about: Mapping[str, Any]) -> tuple[bytearray, s
 def decode_file(
     data: bytes, name: str, digest: str | None = None, *, is_verified: bool = True
 ) -> tuple[dict[str, Any], pa.Table]:
-    """Return what one file says about itself, and its table.
+    """Return the description in one file, and its table.
 
-    Nothing is believed before the checksum is right, and is the manifest's ``digest`` if that is
-    given; ``is_verified`` is False only in tests of the tests. Raises DamagedError, or
-    CheckpointError for a newer format.
+    The checksum is verified first; it must be ``digest``, the manifest's, if that is given.
+    ``is_verified`` is False only in tests of the tests. Raises DamagedError, or CheckpointError for
+    a newer format.
     """
     if is_verified:
         _verify(data, name, digest)
@@ -242,6 +243,6 @@ def _verify(data: bytes, name: str, digest: str | None) -> None:
 
 
 def _layout_hash(table: pa.Table) -> str:
-    """Return 16 hexadecimal digits that differ wherever columns have other names or types."""
+    """Return 16 hexadecimal digits that identify the names and types of columns."""
     columns = [[field.name, str(field.type)] for field in table.schema]
     return blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()

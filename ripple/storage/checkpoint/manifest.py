@@ -1,11 +1,10 @@
 """The manifest of a partition: the list of its checkpoints, and the fence around it.
 
-A chain (:mod:`ripple.storage.fenced`) whose entries hold the owner's epoch and the checkpoints that
-count.
-Taking over is one more entry, with a higher epoch; the owner before finds its next number taken,
-and stops.
+It is a chain (:mod:`ripple.storage.fenced`). An entry holds the owner's epoch and the checkpoints
+in force. A takeover appends an entry with a higher epoch; the previous owner finds its next number
+taken, and stops.
 
-Invariant, beside those of a chain: epochs never fall along it.
+Invariant, besides those of a chain: epochs never fall along it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CLAIM_ATTEMPTS_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What an entry says. epoch: of the owner. checkpoints: newest first."""
+    """The content of an entry. epoch: the owner's. checkpoints: newest first."""
 
     epoch: int
     checkpoints: tuple[Checkpoint, ...]
@@ -40,20 +39,20 @@ class HoldingContent:
         return {"epoch": content.epoch, "checkpoints": list(map(fields_of, content.checkpoints))}
 
     def from_fields(self, fields: Mapping[str, Any]) -> Holding:
-        """Return what ``to_fields`` made."""
+        """Return the content of ``to_fields``."""
         return Holding(fields["epoch"], tuple(map(checkpoint_of, fields["checkpoints"])))
 
 
 class Fence:
-    """The right to write a manifest, until somebody else claims it.
+    """The right to write a manifest, until another owner claims it.
 
-    Invariant: ``entry`` is the newest entry that this owner knows to be its own.
+    Invariant: ``entry`` is the newest entry known to be this owner's.
     """
 
     def __init__(
         self, chain: Chain[Holding], entry: Entry[Holding], damaged: tuple[str, ...] = ()
     ) -> None:
-        """damaged: newer entries than the one that was gone on from, and why they were not."""
+        """damaged: the newer entries that were skipped, and why."""
         self.chain = chain
         self.entry = entry
         self.damaged = damaged
@@ -62,12 +61,12 @@ class Fence:
     async def claim(
         cls, chain: Chain[Holding], owner: str, epoch: int | None = None, *, above: int = 0
     ) -> Fence:
-        """Become the owner, by an entry that keeps the checkpoints of the newest one.
+        """Become the owner by an entry that keeps the checkpoints of the newest one.
 
-        owner: a nonce. epoch: from whoever assigns partitions, above all before; None takes the
-        next, above ``above``: what the outputs know may be more than a manifest that was lost.
+        owner: a nonce. epoch: given by the assignment, above all previous ones; None takes the next
+        above ``above``, for the outputs may know a higher epoch than a manifest that was restored.
         Raises FencedError when ``epoch`` is not above the newest entry's, and DamagedError, with
-        nothing changed, where no entry can be read: its checkpoints would count no more.
+        nothing changed, when no entry is readable: its checkpoints would be lost.
         """
         for _ in range(CLAIM_ATTEMPTS_MAX):
             reading = await chain.newest()
@@ -104,16 +103,16 @@ class Fence:
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """The checkpoints that count, newest first."""
+        """The checkpoints in force, newest first."""
         return self.entry.content.checkpoints
 
     async def append(
         self, change: Callable[[tuple[Checkpoint, ...]], tuple[Checkpoint, ...]]
     ) -> tuple[Checkpoint, ...]:
-        """Append what ``change`` makes of the newest entry's checkpoints; return those it drops.
+        """Apply ``change`` to the newest entry's checkpoints; return those it drops.
 
-        Raises FencedError when another owner has claimed, StoreError when nobody knows whether it
-        happened: then the next append finds out.
+        Raises FencedError when another owner has claimed, StoreError when the outcome is unknown:
+        the next append finds out.
         """
         while True:
             present = self.checkpoints
@@ -127,9 +126,9 @@ class Fence:
             mine = (self.entry.owner, self.epoch)
             if there is None or (there.owner, there.content.epoch) != mine:
                 theirs = None if there is None else there.content.epoch
-                whose = "an epoch that cannot be read" if theirs is None else f"epoch {theirs}"
+                claimant = "an epoch that cannot be read" if theirs is None else f"epoch {theirs}"
                 raise FencedError(
-                    f"an owner with {whose} has claimed {self.chain.prefix}: "
+                    f"an owner with {claimant} has claimed {self.chain.prefix}: "
                     f"epoch {self.epoch} must not write any more",
                     theirs,
                 )
@@ -141,5 +140,5 @@ class Fence:
             # An append that had failed was stored after all; this one comes after it.
 
     async def forget(self) -> None:
-        """Delete entries that nobody needs, now and then."""
+        """Delete obsolete entries, now and then."""
         await self.chain.forget(self.entry)

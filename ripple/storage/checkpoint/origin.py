@@ -1,8 +1,8 @@
-"""What the partitions of a pipeline begin from: nothing, or history that was backfilled.
+"""The starting point of the partitions of a pipeline: nothing, or backfilled history.
 
-One object says it for all of them, and whoever is first puts it: the first owner who finds no
-checkpoint, or a backfill whose files are all there. So either every partition begins from history
-or none does, and who has begun from nothing is not overtaken by it.
+One object records it for all of them, and the first put wins: by the first owner that finds no
+checkpoint, or by a backfill when all its files are stored. So either every partition begins from
+history or none does.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ NAME = "origin.json"
 BYTES_MAX = 64 << 20
 
 ORIGIN = "origin"
-"""The note of the checkpoints that come after it: the fingerprint of the backfill."""
+"""The note of checkpoints written after a backfill: its fingerprint."""
 
 HISTORY_EPOCH = 0
-"""The epoch of a checkpoint that no owner has written: those of owners are above."""
+"""The epoch of a backfill's checkpoints; those of owners are higher."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What was begun from. backfill: its fingerprint, "" for nothing.
+    """The starting point. backfill: its fingerprint, "" for nothing.
 
-    checkpoints: of history, one for each partition that there is, under HISTORY_EPOCH. Their files
-    are beside those of the partitions, where no owner sweeps.
+    checkpoints: the backfill's, one for each partition, under HISTORY_EPOCH. Their files are
+    outside the partitions' folders, so that no owner sweeps them.
     """
 
     backfill: str = ""
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def of(self, partition: int) -> tuple[Checkpoint, ...]:
-        """Return what a partition begins from, nothing or one. Raises CheckpointError."""
+        """Return the checkpoint from which a partition begins, if any. Raises CheckpointError."""
         found = tuple(one for one in self.checkpoints if one.partition == partition)
         if self.checkpoints and not found:
             raise CheckpointError(
@@ -73,7 +73,7 @@ _CONTENT = _Content()
 
 
 def folder_of(pipeline: str) -> str:
-    """Return what the names of all objects of a pipeline start with."""
+    """Return the common prefix of the names of a pipeline's objects."""
     if not pipeline:
         raise CheckpointError("a pipeline without a name has no checkpoints")
     # Dots tell files from folders in a store on disk.
@@ -81,16 +81,17 @@ def folder_of(pipeline: str) -> str:
 
 
 async def origin_in(store: ObjectStore, pipeline: str) -> Origin | None:
-    """Return what a pipeline has begun from, None where it has not begun. Raises DamagedError."""
+    """Return the starting point of a pipeline, None if it has not begun. Raises DamagedError."""
     name = f"{folder_of(pipeline)}{NAME}"
     data = await object_in(store, name, length_max=BYTES_MAX)
     return None if data is None else decode_entry(data, name, _CONTENT).content
 
 
 async def begin(store: ObjectStore, pipeline: str, origin: Origin) -> Origin:
-    """Let a pipeline begin from ``origin``, unless it has begun; return what it has begun from.
+    """Record ``origin`` unless the pipeline has begun; return its starting point.
 
-    Raises StoreError; then it may be repeated. Raises LimitError for what could not be read back.
+    Raises StoreError, after which it may be repeated, and LimitError when it is too large to be
+    read back.
     """
     name = f"{folder_of(pipeline)}{NAME}"
     data = Entry(1, origin.backfill, "", origin, _CONTENT).encoded

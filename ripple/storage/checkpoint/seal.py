@@ -1,8 +1,8 @@
-"""A checksum inside an Arrow IPC file, over all of the file: it stays an Arrow IPC file.
+"""A checksum over an Arrow IPC file, stored inside it: the file stays valid Arrow.
 
-The schema's metadata hold a mark and 64 hexadecimal digits. Arrow writes them twice, before all
-data and after all data, so the first and the last mark in the file are the schema's, whatever the
-data hold. The digits are the BLAKE2b (RFC 7693, 32 bytes) of the file with zeros in their places.
+The schema's metadata hold a mark and 64 hexadecimal digits. Arrow writes them twice, before and
+after the data, so the first and the last mark in the file belong to the schema. The digits are the
+BLAKE2b (RFC 7693, 32 bytes) of the file with zeros instead of them.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ _ZEROS = b"0" * DIGITS
 
 
 def seal(data: bytearray) -> str:
-    """Put the checksum of a file that has UNSEALED in its schema in its places; return it."""
-    places = _places(data)
-    if any(data[at : at + DIGITS] != _ZEROS for at in places):
+    """Write the checksum over the two UNSEALED marks of a file's schema; return it."""
+    positions = _digit_positions(data)
+    if any(data[at : at + DIGITS] != _ZEROS for at in positions):
         raise CheckpointError(f"a name in the pipeline holds {MARK.decode()!r}: choose another")
-    digits = _digest(data, places)
-    for at in places:
+    digits = _digest(data, positions)
+    for at in positions:
         data[at : at + DIGITS] = digits
     return digits.decode()
 
 
 def sealed_digest(data: bytes) -> str:
-    """Return the checksum of a sealed file. Raises DamagedError unless it is the file's own."""
-    places = _places(data)
-    digits = {bytes(data[at : at + DIGITS]) for at in places}
-    if len(places) != 2 or digits != {_digest(data, places)}:
+    """Return the checksum of a sealed file. Raises DamagedError if it does not match."""
+    positions = _digit_positions(data)
+    digits = {bytes(data[at : at + DIGITS]) for at in positions}
+    if len(positions) != 2 or digits != {_digest(data, positions)}:
         raise DamagedError("it does not have the checksum that it was written with")
     return digits.pop().decode()
 
 
-def _places(data: bytes | bytearray) -> tuple[int, ...]:
-    """Return where the digits of the first and the last mark start."""
+def _digit_positions(data: bytes | bytearray) -> tuple[int, ...]:
+    """Return the positions of the digits of the first and the last mark."""
     first, last = data.find(MARK), data.rfind(MARK)
     return () if first < 0 else tuple(at + len(MARK) for at in sorted({first, last}))
 
 
-def _digest(data: bytes | bytearray, places: tuple[int, ...]) -> bytes:
+def _digest(data: bytes | bytearray, positions: tuple[int, ...]) -> bytes:
     hashed = hashlib.blake2b(digest_size=DIGITS // 2)
     view = memoryview(data)
     start = 0
-    for at in places:
+    for at in positions:
         hashed.update(view[start:at])
         hashed.update(_ZEROS)
         start = at + DIGITS

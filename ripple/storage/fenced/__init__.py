@@ -1,4 +1,4 @@
-"""The put-if-absent sequence: who adds to it next is decided by the store, once and for all."""
+"""Put-if-absent sequences: the store decides, atomically, which writer adds the next object."""
 
 from __future__ import annotations
 

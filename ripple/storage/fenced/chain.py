@@ -1,12 +1,12 @@
 """A chain of entries in a store, to which at most one writer can add each number.
 
-Entry n+1 is created only where no n+1 exists, by a writer who has seen n; an entry is the whole
-truth. Who finds the next number taken has lost, and reads what is there.
+Entry n+1 is created only where no n+1 exists, by a writer that has read n; an entry holds the
+complete state. A writer that finds the next number taken has lost, and reads the entry there.
 
-Old entries are deleted. A forgotten name could be created again, by a writer that slept through
-it; so a boundary is made durable before, no entry below it counts, and whoever has created an
-entry looks for the boundary and for newer entries before it believes in it. A chain without entries
-may be told by a boundary from which number on to begin.
+Old entries are deleted. A writer that was paused meanwhile could create a deleted name again.
+Therefore a boundary is made durable before the deletion, and entries below it are ignored. After
+creating an entry, a writer looks for the boundary and for newer entries before it relies on its
+own. In a chain without entries the boundary sets the first number.
 
 Invariants: entries from the boundary to the newest exist; the boundary is at most the newest entry,
 if there is one.
@@ -25,7 +25,7 @@ from ripple.storage.fenced.errors import DamagedError, FencedError
 from ripple.storage.fenced.stored import object_in
 from ripple.world.ports import Guards, ObjectStore, all_guards
 
-# Entries behind the newest that stay readable, and as many again before they are deleted at once.
+# Entries before the newest that stay readable; twice as many before a batch is deleted.
 ENTRIES_KEPT = 8
 NAMES_REMEMBERED = 1024
 
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """The newest entry that can be read, if any; what was seen on the way to it.
+    """The newest readable entry, if any, and the damaged ones after it.
 
-    newest_number: of the newest entry, readable or not; when there is none, one less than the first
-    may have, which is 0 unless somebody has said otherwise.
+    newest_number: of the newest entry, readable or not; without entries, one less than the first
+    number, which is 1 unless a boundary says otherwise.
     """
 
     entry: Entry[T] | None
@@ -47,7 +47,7 @@ class Reading(Generic[T]):
     damaged: tuple[str, ...]
 
     def next(self, owner: str, content: T, codec: Content[T]) -> Entry[T]:
-        """Return the entry that would follow; ``owner`` is a nonce of who writes it."""
+        """Return the entry that would follow; ``owner`` is the writer's nonce."""
         is_last = self.entry is not None and self.entry.number == self.newest_number
         previous = self.entry.checksum if self.entry is not None and is_last else ""
         return Entry(self.newest_number + 1, owner, previous, content, codec)
@@ -76,14 +76,14 @@ class Chain(Generic[T]):
         return f"{self.prefix}{number:016d}.json"
 
     async def numbers(self) -> tuple[int, list[int]]:
-        """Return the boundary, 0 for none, and the numbers of the entries that count, rising."""
+        """Return the boundary, 0 for none, and the numbers of the valid entries, ascending."""
         held = await self._names()
         boundary = max((number for number, marks in held.values() if marks), default=0)
         numbers = [number for number, marks in held.values() if not marks and number >= boundary]
         return boundary, sorted(numbers)
 
     async def _names(self) -> dict[str, tuple[int, bool]]:
-        """Return the number of each object, and whether it is a boundary."""
+        """Return each object's number, and whether it is a boundary."""
         names = await self.store.list(self.prefix)
         read = {name: _number_of(name.removeprefix(self.prefix)) for name in names}
         return {name: one for name, one in read.items() if one is not None}
@@ -96,11 +96,11 @@ class Chain(Generic[T]):
             return None
         entry = decode_entry(data, name, self.codec, is_verified=self._guards("checksum"))
         if entry.number != number:
-            raise DamagedError(f"{name} is entry {entry.number}: somebody renamed it")
+            raise DamagedError(f"{name} is entry {entry.number}: the object was renamed")
         return entry
 
     async def newest(self) -> Reading[T]:
-        """Return the newest entry that can be read; damaged ones are passed over and reported."""
+        """Return the newest readable entry; damaged ones are skipped and reported."""
         boundary, numbers = await self.numbers()
         damaged = []
         for number in reversed(numbers):
@@ -114,10 +114,10 @@ class Chain(Generic[T]):
         return Reading(None, numbers[-1] if numbers else max(0, boundary - 1), tuple(damaged))
 
     async def create(self, entry: Entry[T]) -> Entry[T] | None:
-        """Create an entry; return what is there now: it, or another writer's (None if damaged).
+        """Create an entry; return the entry there now: it, or another writer's (None if damaged).
 
         A create that was repeated after a lost reply finds its own earlier success. Raises
-        LimitError for an entry that ``get`` would refuse.
+        LimitError for an entry too large for ``get``.
         """
         if len(entry.encoded) > BYTES_MAX:
             raise LimitError(
@@ -133,18 +133,18 @@ class Chain(Generic[T]):
             return None
 
     async def check_newest(self, entry: Entry[T]) -> None:
-        """Raise FencedError unless ``entry``, just created, counts and is the newest."""
+        """Raise FencedError unless ``entry``, just created, is valid and the newest."""
         if not self._guards("check_newest"):
             return
         boundary, numbers = await self.numbers()
         if entry.number < boundary or numbers[-1:] != [entry.number]:
             raise FencedError(
                 f"{self.name_of(entry.number)} came too late: the newest entry is "
-                f"{max(numbers, default=boundary)}; somebody else goes on from there"
+                f"{max(numbers, default=boundary)}; another writer continues from there"
             )
 
     async def problems(self) -> tuple[str, ...]:
-        """Read every entry that counts; return what is wrong with the chain itself."""
+        """Read every valid entry; return the problems of the chain itself."""
         found = []
         boundary, numbers = await self.numbers()
         first, last = min(numbers, default=0), max(numbers, default=0)
@@ -166,11 +166,11 @@ class Chain(Generic[T]):
         return tuple(found)
 
     async def begin_at(self, number: int) -> None:
-        """Let the first entry of a chain that has none have this number, or a higher one."""
+        """Let the first entry of an empty chain have this number, or a higher one."""
         await self._set_boundary(number)
 
     async def forget(self, newest: Entry[T]) -> None:
-        """Delete entries that nobody needs, now and then; ``newest`` is an entry of the caller."""
+        """Delete obsolete entries, now and then; ``newest`` is an entry of the caller."""
         boundary, _ = await self.numbers()
         if newest.number - boundary >= 2 * self.entries_kept:
             await self._forget_below(newest.number - self.entries_kept)
@@ -190,13 +190,13 @@ class Chain(Generic[T]):
 def _number_of(name: str) -> tuple[int, bool] | None:
     """Return an entry's number, and whether its name is that of a boundary; None for others.
 
-    Who looks for the newest entry again and again lists mostly the same names.
+    Cached: repeated searches for the newest entry list mostly the same names.
     """
     match = _NAME.fullmatch(name)
     return None if match is None else (int(match[1]), bool(match[2]))
 
 
 def _fit(before: Entry[T], entry: Entry[T]) -> bool:
-    """Return False if ``entry`` says that something else stood where ``before`` is."""
+    """Return False if ``entry`` was chained to another entry than ``before``."""
     is_next = before.number == entry.number - 1
     return not is_next or entry.previous in ("", before.checksum)

@@ -13,16 +13,16 @@ from ripple.storage.fenced.errors import ChainError, DamagedError
 
 FORMAT = 1
 BYTES_MAX = 64 << 20
-ENTRIES_REMEMBERED = 16  # of this process, as they were read last
+ENTRIES_REMEMBERED = 16  # per process, the most recently read
 
 T = TypeVar("T")
 
 
 class Content(Protocol[T]):
-    """What a chain's entries hold, as JSON: the codec that its user brings.
+    """The codec of a chain's contents as JSON, which its user supplies.
 
-    It is a value, and nobody changes what it returns: the same entry may be read by others, too.
-    A field is named neither ``format``, ``number``, ``owner`` nor ``previous``.
+    It is a value, and its results must not be changed: entries are shared between readers. No field
+    is named ``format``, ``number``, ``owner`` or ``previous``.
     """
 
     def to_fields(self, content: T, /) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ class Content(Protocol[T]):
         ...
 
     def from_fields(self, fields: Mapping[str, Any], /) -> T:
-        """Return the content of what ``to_fields`` made, in this release or an earlier one."""
+        """Return the content from the output of ``to_fields`` of this release or an earlier one."""
         ...
 
     def __hash__(self) -> int: ...
@@ -38,9 +38,9 @@ class Content(Protocol[T]):
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """Entry ``number`` of a chain. owner: a nonce of who wrote it.
+    """Entry ``number`` of a chain. owner: the writer's nonce.
 
-    previous: the checksum of the entry before, "" for the first or after a damaged one.
+    previous: the checksum of the previous entry, "" for the first or after a damaged one.
     """
 
     number: int
@@ -80,7 +80,7 @@ def decode_entry(
 
 @lru_cache(maxsize=ENTRIES_REMEMBERED)
 def _entry_of(body: bytes, name: str, codec: Content[T]) -> Entry[T]:
-    """Return the entry of a body; who reads the newest one again and again has it at once."""
+    """Return the entry of a body; cached, since the newest one is read again and again."""
     held: dict[str, Any] = json.loads(body)
     version = held.pop("format")
     if version > FORMAT:

@@ -1,4 +1,4 @@
-"""What can be wrong with a chain of entries, or with the right to add to it."""
+"""Errors of chains and journals: damage, and writers that were fenced off."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class DamagedError(ChainError):
 
 
 class FencedError(ChainError):
-    """Somebody else has added to the chain: this writer must stop, and has changed nothing.
+    """Another writer has added to the chain: this one must stop, and has changed nothing.
 
-    epoch: of the owner who is there, None where that is not known.
+    epoch: the present owner's, None if unknown.
     """
 
     def __init__(self, message: str, epoch: int | None = None) -> None:

@@ -1,16 +1,16 @@
-"""A journal in a store: numbered objects that nobody changes, added by one owner after the other.
+"""A journal in a store: numbered, immutable objects, added by one owner after the other.
 
-An owner begins with an object of its own, under its epoch. One with a lower epoch finds that number
-taken when it adds the next time, and stops; nobody adds to a number that somebody has.
+An owner begins with an object of its own, under its epoch. An owner with a lower epoch finds that
+number taken when it adds the next object, and stops; a number is never used twice.
 
-An object may be ``whole``: then those before it do not count any more, and are deleted now and
-then. One with which an owner begins is, where nothing was added before it. An owner that slept
-through all that may create a forgotten number again, which nobody reads.
+An object may be ``whole``: it replaces those before it, which are deleted now and then. The first
+object of an owner is whole if no data were added before it. An owner that was paused meanwhile may
+create a deleted number again, which is never read.
 
-An object that is missing, damaged or cannot be read costs what was in it, and nothing else: it is
-passed over, and ``damage`` says so.
+A missing, damaged or unreadable object loses its own data and nothing else: it is skipped and
+reported in ``damage``.
 
-An object is, little-endian: magic "RJNL", CRC-32C of all that follows, epoch (8 bytes), whether it
+Layout of an object, little-endian: magic "RJNL", CRC-32C of the rest, epoch (8 bytes), whether it
 is whole (1), a nonce of its owner (16), the data.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OBJECT_BYTES_MAX = 64 << 20
 OPEN_ATTEMPTS_MAX = 16
 NONCE_BYTES = 16
-# So many objects after those before a whole one were deleted, they are deleted again.
+# Objects that a whole one has replaced are deleted once there are this many.
 FORGET_AT = 64
 DELETES_MAX = 16  # at a time
 
@@ -65,16 +65,16 @@ class Journal:
         self._nonce = b""
         self._first = 0
         self.objects = self.length_bytes = 0
-        """What counts: how many objects, of how many bytes, the next owner would read."""
+        """The objects that the next owner would read, and their bytes."""
         self.damage: tuple[str, ...] = ()
-        """What could not be read the last time, an object each, in order."""
+        """The objects that were unreadable at the last reading, one text each, in order."""
 
     async def read(self) -> list[Added]:
-        """Return what counts and can be read, in order; anybody may, at any time."""
+        """Return the valid, readable objects in order; any process may call this at any time."""
         return (await self._read())[1]
 
     async def newest_epoch(self) -> int:
-        """Return the epoch of the newest owner that can be read, 0 for none. Raises StoreError."""
+        """Return the epoch of the newest readable object, 0 for none. Raises StoreError."""
         for number in reversed(await self._numbers()):
             epoch = await self._epoch_at(self._name(number))
             if epoch >= 0:
@@ -82,9 +82,9 @@ class Journal:
         return 0
 
     async def open(self, epoch: int, random: Random) -> list[Added]:
-        """Become the owner; return what counts and can be read, by the owners before.
+        """Become the owner; return the valid, readable objects of previous owners.
 
-        Raises FencedError if one had this epoch or a higher one, and StoreError.
+        Raises FencedError if one of them had this epoch or a higher one, and StoreError.
         """
         self._epoch, self._nonce = epoch, random.bytes(NONCE_BYTES)
         for _ in range(OPEN_ATTEMPTS_MAX):
@@ -94,7 +94,7 @@ class Journal:
             self._first = min(numbers, default=1)
             self.objects = len(found)
             self.length_bytes = sum(len(one.data) for one in found)
-            # Otherwise each owner would read what all before it have begun with.
+            # Otherwise each owner would read the first objects of all previous ones.
             is_whole = not any(one.data for one in found)
             if await self._add(b"", is_whole=is_whole):
                 if is_whole:
@@ -106,19 +106,19 @@ class Journal:
         )
 
     async def add(self, data: bytes, *, is_whole: bool = False) -> None:
-        """Add an object; with ``is_whole`` those before it do not count any more.
+        """Add an object; with ``is_whole`` it replaces those before it.
 
         Raises FencedError when another owner has begun; after a StoreError it may be repeated.
         """
         if not await self._add(data, is_whole=is_whole):
-            raise FencedError(f"{self._name(self._number + 1)} is there, by an owner before")
+            raise FencedError(f"{self._name(self._number + 1)} exists, written by a previous owner")
         if is_whole:
             await self._forget()
 
     async def _forget(self) -> None:
-        """Delete what is before the object that was added last, if it is that much.
+        """Delete the objects that the last whole one has replaced, once there are enough of them.
 
-        What a store does not delete costs room: it is tried again with the next ones.
+        A failed deletion costs room only, and is repeated with the next ones.
         """
         if self._number - self._first < FORGET_AT:
             return
@@ -130,14 +130,14 @@ class Journal:
                 await together(*(self._store.delete(self._name(number)) for number in some))
 
     async def _add(self, data: bytes, *, is_whole: bool) -> bool:
-        """Return whether it was added: not where an owner before was faster."""
+        """Return whether it was added; False if a previous owner was faster."""
         about = _ABOUT.pack(self._epoch, is_whole, self._nonce) + data
         whole = _HEADER.pack(_MAGIC, crc32c(about)) + about
         name = self._name(self._number + 1)
         if len(whole) > OBJECT_BYTES_MAX:
             raise LimitError(f"{name} would take {len(whole)} bytes, more than {OBJECT_BYTES_MAX}")
         is_taken = not await self._store.put_if_absent(name, whole)
-        # A put that was repeated after a lost reply finds its own.
+        # A put repeated after a lost reply finds its own object.
         if is_taken and self._guards("journal_fence") and not await self._holds(name, whole):
             self._check_epoch(await self._epoch_at(name))
             return False
@@ -149,19 +149,19 @@ class Journal:
         return True
 
     async def _read(self) -> tuple[list[int], list[Added]]:
-        """Return the numbers that are there, and what counts: from the last whole object on."""
+        """Return all numbers, and the valid objects: from the last whole one on."""
         while True:
             numbers = await self._numbers()
             reading = await self._back_to_whole(numbers)
             if reading is not None:
                 found, self.damage = reading
                 return numbers, found
-            # One was deleted meanwhile, so a whole one has come: look again.
+            # One was deleted meanwhile, so there is a new whole one: read again.
 
     async def _back_to_whole(
         self, numbers: list[int]
     ) -> tuple[list[Added], tuple[str, ...]] | None:
-        """Return what counts, and what of it cannot be read; None where one is gone meanwhile."""
+        """Return the valid objects and the unreadable ones; None if one was deleted meanwhile."""
         found: list[Added] = []
         damage: list[str] = []
         behind = numbers[-1] + 1 if numbers else 1
@@ -204,7 +204,7 @@ class Journal:
             return False
 
     async def _epoch_at(self, name: str) -> int:
-        """Return the epoch of an object's owner, -1 where nobody knows."""
+        """Return the epoch of an object's owner, -1 if unknown."""
         try:
             data = await self._get(name)
             return -1 if data is None else _decoded(data, name).epoch
@@ -214,7 +214,7 @@ class Journal:
     def _check_epoch(self, theirs: int) -> None:
         if theirs >= self._epoch:
             raise FencedError(
-                f"an owner with epoch {theirs} has begun with {self.prefix}: epoch {self._epoch} "
+                f"an owner with epoch {theirs} has opened {self.prefix}: epoch {self._epoch} "
                 "must not write any more",
                 theirs,
             )
@@ -225,10 +225,10 @@ class Journal:
 
 def _decoded(data: bytes, name: str) -> Added:
     if len(data) < _HEADER.size + _ABOUT.size:
-        raise DamagedError(f"{name} is damaged: it is cut to {len(data)} bytes")
+        raise DamagedError(f"{name} is damaged: it is truncated to {len(data)} bytes")
     magic, checksum = _HEADER.unpack_from(data)
     about = data[_HEADER.size :]
     if magic != _MAGIC or crc32c(about) != checksum:
-        raise DamagedError(f"{name} is damaged: its checksum does not fit")
+        raise DamagedError(f"{name} is damaged: its checksum does not match")
     epoch, is_whole, _ = _ABOUT.unpack_from(about)
     return Added(epoch, is_whole, about[_ABOUT.size :])

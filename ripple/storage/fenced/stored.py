@@ -1,4 +1,4 @@
-"""One object of a store, whole or not at all."""
+"""Reads one object of a store, completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 async def object_in(store: ObjectStore, name: str, *, length_max: int) -> bytes | None:
     """Return an object, None if there is none.
 
-    Raises DamagedError for one that is too long, or that cannot be read while the store answers:
-    its reader does as where its bytes are wrong. StoreError is of the store.
+    Raises DamagedError for an object that is too long, or unreadable although the store answers:
+    readers treat it as corrupt. Raises StoreError when the store itself fails.
     """
     try:
         return await store.get(name, length_max=length_max)

@@ -1,4 +1,4 @@
-"""The embedded event log: on one machine what Kafka is on many, and the archive behind it.
+"""The embedded event log: a partitioned, durable log on one machine.
 
 ::
 

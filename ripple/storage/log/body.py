@@ -1,4 +1,4 @@
-"""Records as the bodies of frames: the topic's columns as one Arrow IPC stream."""
+"""Encoding of records as bodies of frames: one Arrow IPC stream of the topic's columns."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=64)
 def columns_of(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema of a topic's frames: what metadata says is in the topic file.
+    """Return the Arrow schema of a topic's frames, without metadata (the topic file has that).
 
-    Raises SchemaError naming the field of which frames cannot be read again.
+    Raises SchemaError naming a field whose frames could not be read back.
     """
     bare = to_arrow(schema).remove_metadata()
     columns = pa.schema([field.remove_metadata() for field in bare])
@@ -42,8 +42,8 @@ def columns_of(schema: Schema) -> pa.Schema:
 def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     """Return ``records`` with exactly ``columns``, cast where nothing is lost.
 
-    Raises SchemaError naming the field that is missing, of another type, none where it must not
-    be, or not UTF-8: whoever reads the frame would refuse it, and all that follows.
+    Raises SchemaError naming the field that is missing, of another type, none where it must not be,
+    or not UTF-8: readers would reject the frame and all that follow.
     """
     if not records.schema.equals(columns):
         missing = [name for name in columns.names if name not in records.schema.names]
@@ -67,21 +67,21 @@ def conformed(records: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
 
 
 def dumps(records: pa.RecordBatch, notes: Mapping[str, str] | None = None) -> memoryview:
-    """Return the body that carries ``records``, and ``notes`` as its custom metadata."""
+    """Return the body of ``records``, with ``notes`` as its custom metadata."""
     return memoryview(arrow.dumps(records, notes))
 
 
 def notes_of(body: memoryview) -> dict[str, str]:
-    """Return the notes of a body that ``read`` has read."""
+    """Return the notes of a body that ``read`` accepted."""
     return arrow.notes_of(body)
 
 
 def read(
     header: Header, data: bytes, at: int, columns: pa.Schema
 ) -> tuple[pa.RecordBatch, tuple[Rejected, ...]]:
-    """Return the records of a checked frame, sharing its memory, and those that nobody can read.
+    """Return the records of a checked frame, sharing its memory, and the unreadable ones.
 
-    Raises FrameError when it is of other columns.
+    Raises FrameError when its columns are not the topic's.
     """
     try:
         raw = body_of(header, data, at)

@@ -1,9 +1,9 @@
-"""After a failed sync: the system may show bytes that it will never write.
+"""Marks a segment whose sync failed: the system may show bytes that it will never write.
 
-A sync that fails leaves the bytes in the system's memory, marked as written. The process that saw
-it fail ends; the next one finds a whole segment, syncs it with success, and calls durable what a
-power cut then takes. So a failure leaves a file behind. It need not be durable itself: a power cut
-takes what was not written with it. The next writer that finds it writes the segment anew.
+A failed sync leaves the bytes in the system's memory, marked as written. The process that saw it
+fail ends; the next one finds a complete segment, syncs it with success, and counts bytes as durable
+that a power cut then takes. So a failed sync leaves a marker file. It need not be durable: a power
+cut takes the unwritten bytes with it. The next writer that finds the marker rewrites the segment.
 
 Method: "Can Applications Recover from fsync Failures?", Rebello et al., USENIX ATC 2020.
 """
@@ -27,9 +27,9 @@ def distrust(disk: Disk, folder: str) -> None:
 
 
 def rewrite_distrusted(disk: Disk, folder: str, first_offset: int) -> None:
-    """Write the segment anew if a sync of it has failed; raises OSError with nothing changed.
+    """Rewrite the segment if a sync of it has failed; raises OSError with nothing changed.
 
-    Readers that have the old file open see no more of it grow: they begin again, as the writer did.
+    Readers that have the old file open do not see the new one grow: they reopen it.
     """
     if not disk.exists(_note(folder)):
         return

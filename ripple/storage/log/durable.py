@@ -1,10 +1,10 @@
-"""How far a partition is durable, kept beside it: so that what is missing is known to be missing.
+"""The durable offset of a partition, noted outside it, so that lost records are detected.
 
-Frames, segments and indexes say it too, as long as they are there. So ``TOPIC/PARTITION.durable``
-gets a note after every sync; the last sound one counts. A note is not synced before a segment is
-sealed or the writer closed: a killed process leaves it in the system's memory, a power failure may
-take it. So the file may say less than is durable, and never more. A note is 16 bytes,
-little-endian: magic "RLDU", the offset below which all is durable, CRC-32C of that.
+Frames, segments and indexes hold it too, but may be lost themselves. So ``TOPIC/PARTITION.durable``
+gets a note after every sync; the last valid one counts. A note is synced only when a segment is
+sealed or the writer closed: it survives a killed process, but not always a power failure. So the
+file may state too little, never too much. A note is 16 bytes, little-endian: magic "RLDU", the
+durable offset, CRC-32C of that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"RLDU"
 NOTE_BYTES = 16
-# When there is that much of them, the notes begin anew.
+# Beyond this size the file of notes begins anew.
 NOTES_BYTES_MAX = 256 * NOTE_BYTES
 
 _NOTE = struct.Struct("<4sq")
@@ -36,15 +36,15 @@ _CRC = struct.Struct("<I")
 def durable_offset(topic: Topic, partition: int, listing: Listing | None = None) -> int:
     """Return an offset below which all records are known to be durable, 0 if nothing is known.
 
-    It is asked of what lies beside the segments: the seal that began the epoch in force, its
-    owner's notes, and the indexes of its last segment and of those that are gone. Whoever looks at
-    the segments afterwards finds at least that much, or the log is damaged: no writer ever takes it
-    back. listing: of the partition's folder, where somebody keeps one.
+    Its sources are the seal that began the present epoch, its owner's notes, and the indexes of its
+    last segment and of removed ones. Segments that are read afterwards reach at least that far, or
+    the log is damaged: no writer ever takes it back. listing: a cached listing of the partition's
+    folder, if there is one.
     """
     folder = topic.folder(partition)
     listed = (listing or Listing(topic.disk, folder)).now()
     epoch, begin = listed.epochs.begins[-1]
-    # Without a segment nobody can tell who the last owner was: none of their notes is ahead of it.
+    # Without a segment the last owner is unknown: any owner's notes may count.
     owners = [epoch] if listed.segments else [epoch, *_owners_with_notes(topic, partition)]
     noted = max(_read(topic.disk, notes_path(topic, partition, one)) for one in owners)
     last = max(
@@ -59,13 +59,13 @@ def durable_offset(topic: Topic, partition: int, listing: Listing | None = None)
 
 
 def notes_path(topic: Topic, partition: int, epoch: int = 0) -> str:
-    """Return the path of an owner's notes: not in the partition's folder, so as to outlast it."""
+    """Return the path of an owner's notes, outside the partition's folder, so as to outlast it."""
     owner = f"{partition}-{epoch:010}" if epoch else f"{partition}"
     return f"{topic.path}/{owner}.durable"
 
 
 def forget_notes(topic: Topic, partition: int, epoch: int) -> None:
-    """Remove the notes of owners before this one, which nobody asks for once it is in force."""
+    """Remove the notes of earlier owners, which are obsolete once this one is in force."""
     for before in _owners_with_notes(topic, partition):
         if before < epoch:
             with suppress(FileNotFoundError):
@@ -79,10 +79,10 @@ def _owners_with_notes(topic: Topic, partition: int) -> list[int]:
 
 
 class DurableNotes:
-    """The notes of the one writer of a partition.
+    """Writes the notes of one owner of a partition.
 
-    They only find what is missing, so that nothing fails for them: one that cannot be written is
-    left out, and the next one takes its place.
+    They only serve to detect losses, so they cause no failure: a note that cannot be written is
+    skipped, and the next one replaces it.
     """
 
     def __init__(self, disk: Disk, path: str) -> None:
@@ -92,11 +92,11 @@ class DurableNotes:
         self._is_kept = False
 
     def note(self, offset: int) -> None:
-        """Note what is durable, without waiting for the disk."""
+        """Note the durable offset, without waiting for the disk."""
         if offset == self._noted:
             return
         with suppress(OSError):
-            # A process has more partitions than it may have files, so none is kept open for this.
+            # Not kept open: a process may have more partitions than files.
             with closing(self._disk.open(self._path, create=True)) as file:
                 size = file.size()
                 is_whole = size < NOTES_BYTES_MAX and size % NOTE_BYTES == 0
@@ -108,7 +108,7 @@ class DurableNotes:
             self._noted = offset
 
     def keep(self) -> None:
-        """Let the last note survive a power failure."""
+        """Sync the last note."""
         if self._noted and not self._is_kept:
             with suppress(OSError):
                 self._begin(self._noted)
@@ -124,7 +124,7 @@ def _dumps(offset: int) -> bytes:
 
 
 def _read(disk: Disk, path: str) -> int:
-    """Return the last sound note, 0 if there is none."""
+    """Return the last valid note, 0 if there is none."""
     data = hint_in(disk, path, length_max=NOTES_BYTES_MAX + NOTE_BYTES) or b""
     for at in range(len(data) // NOTE_BYTES * NOTE_BYTES - NOTE_BYTES, -1, -NOTE_BYTES):
         magic, offset = _NOTE.unpack_from(data, at)

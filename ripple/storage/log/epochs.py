@@ -1,8 +1,8 @@
-"""The owners of a partition, one after the other: fences that stop them, seals that end them.
+"""The successive owners of a partition: fences stop them, seals end their epochs.
 
-docs/seals.md has the protocol. A fence, ``epochs/EPOCH.fence``, says that an owner has come: no
-lower one acknowledges any more. A seal, ``EPOCH.seal``, says where this epoch ended and which one
-followed, with all that were before; so the newest seal is enough to know every epoch that counts.
+docs/seals.md has the protocol. A fence, ``epochs/EPOCH.fence``, announces an owner: no lower epoch
+acknowledges any more. A seal, ``EPOCH.seal``, states the end of this epoch and its successor, and
+repeats all earlier ones; so the newest seal alone gives every valid epoch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Begin(NamedTuple):
 
 
 class Epochs(NamedTuple):
-    """Whose records count, by offset.
+    """The valid epochs, by offset.
 
     begins: ascending in both, the last one is in force. sealed: the highest epoch that a seal has
     ended, None if there is none.
@@ -60,7 +60,7 @@ class Epochs(NamedTuple):
         return self.begins[at].offset if at < len(self.begins) else None
 
     def believed(self, found: Iterable[Segment]) -> list[Segment]:
-        """Return the segments that count, ascending; the last one of an old epoch has an end."""
+        """Return the valid segments, ascending; the last one of an old epoch has an end."""
         by_epoch: dict[int, list[Segment]] = {}
         for one in sorted(found):
             by_epoch.setdefault(one.epoch, []).append(one)
@@ -79,10 +79,10 @@ class Epochs(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What a partition's folder held, by the names of its files.
+    """The content of a partition's folder, by the names of its files.
 
-    epochs: whose records count. segments: those that do, ascending. indexes: the first offsets of
-    the index files of the epoch in force.
+    segments: the valid ones, ascending. indexes: the first offsets of the index files of the epoch
+    in force.
     """
 
     names: list[str]
@@ -92,7 +92,7 @@ class Listed(NamedTuple):
 
     @classmethod
     def of(cls, names: list[str], epochs: Epochs) -> Listed:
-        """Return what these names say."""
+        """Interpret these names."""
         found = epochs.believed(segments_in(names, SEGMENT_SUFFIX))
         of_files = segments_in(names, INDEX_SUFFIX)
         indexes = [one.first_offset for one in of_files if one.epoch == epochs.newest]
@@ -100,9 +100,9 @@ class Listed(NamedTuple):
 
 
 class Listing:
-    """A partition's folder, asked again and again: it is understood anew when its names change.
+    """A cached listing of a partition's folder, interpreted again when its names change.
 
-    They say everything: nobody ever changes the newest seal.
+    The names are enough: the newest seal never changes.
     """
 
     def __init__(self, disk: Disk, folder: str) -> None:
@@ -111,13 +111,13 @@ class Listing:
         self._found = Listed.of([], Epochs())
 
     def now(self) -> Listed:
-        """Return what is there; raises LogDamagedError."""
+        """Return the present content; raises LogDamagedError."""
         names = self._list()
         while names != self._found.names:
             epochs = None
-            with suppress(FileNotFoundError):  # a later owner has removed it, and made another
+            with suppress(FileNotFoundError):  # a later owner replaced it
                 epochs = _epochs_among(self._disk, self._folder, names)
-            # A list may have a name, and lack one that was given before: this one began later.
+            # A listing may have a new name and lack an older one; this one began later.
             names = self._list()
             if epochs is not None and epochs.sealed == max(_numbers(names, _SEAL), default=None):
                 self._found = Listed.of(names, epochs)
@@ -133,17 +133,17 @@ def read_epochs(disk: Disk, folder: str) -> Epochs:
 
 
 def segments(disk: Disk, folder: str) -> list[Segment]:
-    """Return the segments that count in ``folder``, ascending; raises LogDamagedError."""
+    """Return the valid segments in ``folder``, ascending; raises LogDamagedError."""
     return Listing(disk, folder).now().segments
 
 
 def newest_fence(disk: Disk, folder: str) -> int:
-    """Return the highest epoch that a fence is for, 0 if there is none."""
+    """Return the highest epoch with a fence, 0 if there is none."""
     return max(_numbers(disk.list(_epochs_folder(folder)), _FENCE), default=0)
 
 
 def newest_owner(disk: Disk, folder: str) -> int:
-    """Return the highest epoch that ever came, as far as is known."""
+    """Return the highest epoch of any known owner."""
     return max(newest_fence(disk, folder), read_epochs(disk, folder).newest)
 
 
@@ -154,26 +154,26 @@ def newest_owner_of(topic: Topic) -> int:
 
 
 def lock_path(folder: str, epoch: int) -> str:
-    """Return the path of the lock that tells people who owns the partition."""
+    """Return the path of the lock that names the partition's owner for people."""
     return f"{_epochs_folder(folder)}/{epoch:010}{_LOCK}" if epoch else f"{folder}/lock"
 
 
 def check_epoch(epoch: int) -> None:
-    """Raise ValueError unless this can be the epoch of an owner."""
+    """Raise ValueError unless this is a possible epoch of an owner."""
     if not 1 <= epoch <= EPOCH_MAX:
         raise ValueError(f"an epoch is from 1 to {EPOCH_MAX}, not {epoch}")
 
 
 def stale(folder: str, epoch: int, newest: int) -> StaleEpochError:
-    """Return what an owner is told that has been replaced."""
+    """Return the error for an owner that was replaced."""
     return StaleEpochError(
         f"{folder}: the owner of epoch {epoch} was replaced by that of epoch {newest}: nothing "
-        "more of it counts, and it must stop"
+        "that it writes is valid any more, and it must stop"
     )
 
 
 def make_fence(disk: Disk, folder: str, epoch: int) -> None:
-    """Let no owner of a lower epoch acknowledge anything; raises StaleEpochError."""
+    """Stop owners of lower epochs from acknowledging anything; raises StaleEpochError."""
     newest = newest_owner(disk, folder)
     if newest >= epoch:
         raise _refused(folder, epoch, newest)
@@ -192,7 +192,7 @@ def seal(disk: Disk, folder: str, ended: Epochs, begin: Begin, first_offset: int
     """End the epoch in force, durably; return False if another owner did.
 
     begin: the epoch that follows, whose first segment is durable. first_offset: of the log; epochs
-    that ended before are left out, and those that have no records.
+    that ended before it, or without records, are left out.
     """
     begins = (*ended.begins, begin)
     begins = tuple(
@@ -218,7 +218,7 @@ def seal(disk: Disk, folder: str, ended: Epochs, begin: Begin, first_offset: int
 
 
 def forget_before(disk: Disk, folder: str, epoch: int, sealed: int) -> None:
-    """Remove what the seal of ``sealed``, which is durable, and the fence of ``epoch`` replace."""
+    """Remove the files that the durable seal of ``sealed`` and the fence of ``epoch`` replace."""
     fences = _epochs_folder(folder)
     for suffix in (_FENCE, _LOCK):
         for number in _numbers(disk.list(fences), suffix):
@@ -255,7 +255,7 @@ def _numbers(names: Iterable[str], suffix: str) -> list[int]:
 
 
 def _epochs_among(disk: Disk, folder: str, names: list[str]) -> Epochs:
-    """Return what the newest of the seals says; raises FileNotFoundError if it has gone since."""
+    """Read the newest seal; raises FileNotFoundError if it has gone since."""
     seals = _numbers(names, _SEAL)
     if not seals:
         return Epochs()
@@ -263,7 +263,7 @@ def _epochs_among(disk: Disk, folder: str, names: list[str]) -> Epochs:
     try:
         data = disk.read_bytes(path, length_max=SEAL_BYTES_MAX)
     except LimitError as error:
-        raise LogDamagedError(path, 0, 0, f"it is no seal: {error}") from error
+        raise LogDamagedError(path, 0, 0, f"not a seal: {error}") from error
     except IsADirectoryError:
         raise LogDamagedError(path, 0, 0, "a folder stands in its place: move it away") from None
     text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
@@ -275,10 +275,10 @@ def _epochs_among(disk: Disk, folder: str, names: list[str]) -> Epochs:
     return Epochs(begins, max(seals))
 
 
-# Readers ask for the epochs again and again, and each owner that comes makes the seal longer.
+# Cached: readers need the epochs again and again, and each new owner makes the seal longer.
 @lru_cache(maxsize=64)
 def _begins_in(text: str) -> tuple[Begin, ...] | None:
     match sexp.loads(text):
         case [["format", "1"], ["epochs", [*begins]]]:
-            return tuple(Begin(int(one[0]), int(one[1])) for one in begins)  # type: ignore[arg-type]  # what has its checksum is as it was written
+            return tuple(Begin(int(one[0]), int(one[1])) for one in begins)  # type: ignore[arg-type]  # the checksum was verified
     return None

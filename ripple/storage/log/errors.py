@@ -1,4 +1,4 @@
-"""What can go wrong with a log: the caller's fault, the disk's, or another process's."""
+"""Errors of a log: faults of the caller, of the disk, or of another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TopicError(LogError, InputError):
 
 
 class LogDamagedError(LogError, InputError):
-    """Bytes that were durable are not as they were written. Nothing was skipped or changed.
+    """Durable bytes are not as they were written. Nothing was skipped or changed.
 
     ``file`` is the path on the log's disk, ``position`` the byte where the damage begins, and
     ``offset`` that of the first record that cannot be read.
@@ -27,15 +27,15 @@ class LogDamagedError(LogError, InputError):
         self.reason = reason
         super().__init__(
             f"{file} is damaged at byte {position} (offset {offset}): {reason}; "
-            "restore the file from a copy, or give up what is lost by ripple log repair (ripple "
-            "log verify says how)"
+            "restore the file from a copy, or give up the lost records by ripple log repair "
+            "(ripple log verify says how)"
         )
 
 
 class OffsetOutOfRangeError(LogError, InputError):
     """An offset that the partition does not hold, or no longer holds.
 
-    Readable are ``first_offset <= offset <= next_offset``; the last one waits for what comes.
+    Readable are ``first_offset <= offset <= next_offset``; the last one waits for new records.
     """
 
     def __init__(self, partition: str, offset: int, first_offset: int, next_offset: int) -> None:
@@ -50,9 +50,9 @@ class OffsetOutOfRangeError(LogError, InputError):
 
 
 class LogDivergedError(LogError, InputError):
-    """A reader's past is no longer in the log: it was cut and written anew after a failed sync.
+    """Records that a reader has read were cut off and rewritten after a failed sync.
 
-    What the reader took from ``offset`` down to its last durable offset may have been replaced.
+    The records from the reader's last durable offset up to ``offset`` may have been replaced.
     """
 
     def __init__(self, file: str, position: int, offset: int) -> None:
@@ -60,31 +60,28 @@ class LogDivergedError(LogError, InputError):
         self.position = position
         self.offset = offset
         super().__init__(
-            f"{file}: what follows byte {position} does not continue what was read up to offset "
+            f"{file}: the bytes from {position} on do not continue the records read up to offset "
             f"{offset}: the writer lost unsynced records; read again from a durable offset"
         )
 
 
 class LogChangedError(LogError, InputError):
-    """A log is not, or no longer, the one that somebody has read.
-
-    See ``ripple.storage.log.identity``.
-    """
+    """A log is not the one that was read before; see ``ripple.storage.log.identity``."""
 
 
 class StaleEpochError(LogError):
-    """A producer, or the owner of a partition, that another one of a higher epoch has replaced.
+    """A producer, or the owner of a partition, was replaced by one of a higher epoch.
 
-    What it has appended was not acknowledged, and does not count unless the successor had seen it.
+    Its append was not acknowledged, and is valid only if the successor had seen it.
     """
 
 
 class SequenceError(LogError):
-    """A producer's sequence numbers do not continue, or one stands for two different batches.
+    """A producer's sequence numbers have a gap, or one stands for two different batches.
 
     Nothing was stored.
     """
 
 
 class WriterFailedError(LogError):
-    """A write or sync failed earlier, so this writer takes no more: open a new one."""
+    """A write or sync failed earlier, so this writer accepts nothing more: open a new one."""

@@ -1,4 +1,4 @@
-"""Files of a log by what they are worth: hints, which are left out, and the truth, which is named.
+"""Reading of a log's files: hints, which may be missing, and segments, which may not.
 
 See docs/recovery.md, One object, or the store.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def hint_in(disk: Disk, path: str, *, length_max: int) -> bytes | None:
-    """Return a file that the data can do without; None where it is missing, or cannot be read."""
+    """Return an optional file; None if it is missing or unreadable."""
     try:
         return disk.read_bytes(path, length_max=length_max)
     except LimitError:

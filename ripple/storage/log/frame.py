@@ -1,4 +1,4 @@
-"""One frame of a segment: what is on disk for one append.
+"""One frame of a segment: the bytes of one append.
 
 A frame is a header of 88 bytes, a body, and zeros up to a multiple of eight bytes::
 
@@ -14,7 +14,7 @@ A frame is a header of 88 bytes, a body, and zeros up to a multiple of eight byt
     24  4      body length as stored
     28  4      CRC-32C of the stored body and the zeros after it
     32  8      producer id, -1 for none
-    40  8      sequence of the producer's append, from 0; of lost records the chain behind them
+    40  8      sequence of the producer's append, from 0; of lost records the chain after them
     48  4      epoch of the producer
     52  4      partition
     56  8      smallest event time of the records, ns; of a marker its watermark
@@ -23,15 +23,15 @@ A frame is a header of 88 bytes, a body, and zeros up to a multiple of eight byt
     80  4      CRC of the header before: a chain from the log's first frame on
     84  4      CRC-32C of the 84 bytes above
 
-The header has a CRC of its own so that no length is believed before it was checked. The chain ties
-each frame to all before it: a frame that was moved, repeated or left out does not fit. The durable
-offset tells damage from a torn tail: when a frame cannot be read but a later one says that its
-records were durable, they have been damaged since; when none does, they were never promised.
+The header has a CRC of its own so that no unverified length is used. The chain ties each frame to
+all before it: a moved, repeated or missing frame breaks it. The durable offset tells damage from a
+torn tail: if an unreadable frame lies below the durable offset of a later one, its records were
+damaged; otherwise they were never acknowledged.
 
 The body of a records frame is one Arrow IPC stream (:mod:`ripple.core.codec.arrow`), compressed as
 :mod:`ripple.core.codec.compression` says; a marker has none. Frames of *lost* records, without a
-body, stand where frames were damaged that somebody gave up (:mod:`ripple.storage.log.repair`): the
-frame behind them continues one that is not there any more, so they say what it continues.
+body, replace damaged frames that an operator gave up (:mod:`ripple.storage.log.repair`). The frame
+after them continues one that no longer exists, so they hold its chain value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MAGIC = b"RLOG"
 VERSION = 1
 HEADER_BYTES = 88
 NO_PRODUCER = -1
-# The event time of records without one: no event is that late.
+# The event time of records without one: beyond any valid time.
 NO_TIME_NS = -(1 << 63)
 TIME_NS_MAX = (1 << 63) - 1
 OFFSET_END = 1 << 62
@@ -59,7 +59,7 @@ _ZEROS = bytes(8)
 
 
 class Kind(IntEnum):
-    """What a frame holds."""
+    """The kind of a frame."""
 
     RECORDS = 1
     MARKER = 2
@@ -67,15 +67,15 @@ class Kind(IntEnum):
 
 
 class FrameError(Exception):
-    """Bytes that are no frame; the text says why. Never leaves the package."""
+    """Bytes are not a frame; the text says why. Never leaves the package."""
 
 
 class ChainError(FrameError):
-    """A frame that is sound but does not continue the one before it."""
+    """A valid frame does not continue the one before it."""
 
 
 class Header(NamedTuple):
-    """The fields of a header, in their order, without the magic and what is always the same."""
+    """The fields of a header in order, without the magic and the constant ones."""
 
     kind: int
     compression: int
@@ -101,7 +101,7 @@ class Header(NamedTuple):
 
     @property
     def chain_behind(self) -> int:
-        """What the next frame's ``chain`` is."""
+        """The next frame's ``chain``."""
         return self.sequence if self.kind == Kind.LOST else self.crc
 
     @property
@@ -111,7 +111,7 @@ class Header(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A frame about to be written: all that does not depend on where it goes."""
+    """A frame about to be written: the parts that do not depend on its position."""
 
     kind: Kind
     record_count: int
@@ -136,7 +136,7 @@ def draft_records(
     compression: Compression,
     times_ns: tuple[int, int],
 ) -> Draft:
-    """Compress a body if that makes it smaller; ``times_ns`` are the smallest and the largest."""
+    """Compress a body if that makes it smaller; ``times_ns``: the smallest and the largest."""
     packed = compress(body, compression)
     if packed is None:
         return Draft(
@@ -146,7 +146,7 @@ def draft_records(
 
 
 def draft_marker(watermark_ns: int) -> Draft:
-    """Return the frame of a promise that no event below ``watermark_ns`` follows."""
+    """Return a marker: the promise that no event below ``watermark_ns`` follows."""
     return Draft(Kind.MARKER, 1, b"", Compression.NONE, 0, watermark_ns, watermark_ns)
 
 
@@ -179,9 +179,9 @@ def dumps(
 
 
 def read_header(data: bytes | memoryview, at: int = 0) -> Header:
-    """Return the header at ``at``; raises FrameError if there is none, or not all of it."""
+    """Return the header at ``at``; raises FrameError if it is missing or incomplete."""
     if len(data) - at < HEADER_BYTES:
-        raise FrameError(f"{len(data) - at} bytes are no whole header of {HEADER_BYTES}")
+        raise FrameError(f"{len(data) - at} bytes are less than a header of {HEADER_BYTES}")
     view = memoryview(data)[at : at + HEADER_BYTES]
     magic, version, kind, compression, zero, *fields = _HEADER.unpack_from(view)
     (crc,) = _CRC.unpack_from(view, _HEADER.size)
@@ -193,12 +193,12 @@ def read_header(data: bytes | memoryview, at: int = 0) -> Header:
         raise FrameError(f"the frame has format version {version}; this release reads {VERSION}")
     header = Header._make((kind, compression, *fields, crc))
     if zero or not _is_sound(header):
-        raise FrameError(f"the header is not of a form that is ever written: {header}")
+        raise FrameError(f"the header has an impossible combination of fields: {header}")
     return header
 
 
 def check_body(header: Header, data: bytes | memoryview, at: int = 0) -> None:
-    """Check the body of the frame at ``at``; raises FrameError if it is cut short or changed."""
+    """Check the body of the frame at ``at``; raises FrameError if it is truncated or changed."""
     end = at + header.length
     if len(data) < end:
         raise FrameError(f"{len(data) - at} of the frame's {header.length} bytes are there")

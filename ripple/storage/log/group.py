@@ -1,4 +1,4 @@
-"""Group commit: many tasks append, one sync serves them all."""
+"""Group commit: one sync for the appends of many tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LINGER_SECONDS = 0.002
 class GroupCommit:
     """A writer shared by the tasks of one event loop; its topic has ``sync_appends=0``.
 
-    Whoever comes first waits ``linger_seconds`` and then syncs for everybody who has appended
-    meanwhile. An append returns only when it is durable. If the sync fails it fails for all of
-    them, and each may have been stored or not: a retry with the same stamp, on a new writer, tells.
+    The first append waits ``linger_seconds`` and then syncs for all appends made meanwhile. An
+    append returns only when it is durable. If the sync fails, it fails for all of them, and each
+    may have been stored or not: a retry with the same stamp, on a new writer, finds out.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class GroupCommit:
         if self._writer.durable_offset < appended.next_offset:
             if self._coming is None:
                 self._coming = asyncio.ensure_future(self._sync())
-            # One waiting task that is cancelled must not take the sync from the others.
+            # The cancellation of one waiting task must not cancel the sync for the others.
             await asyncio.shield(self._coming)
         return appended
 

@@ -1,7 +1,7 @@
-"""Whether a log still is the one that was read: what a cut remembers of the frame before it.
+"""Identity of a log's prefix, stored in a cut, to detect that a log was replaced.
 
-Each header's checksum covers the one of the header before, so that the last one read stands for
-all that was read.
+Each header's checksum covers that of the header before it, so the last one identifies all records
+read so far.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def identity_at(reader: PartitionReader, offset: int) -> str:
-    """Return what tells this log from others that have as many records before ``offset``.
+    """Return the identity of the records before ``offset``.
 
-    "" for offset 0, and where retention has removed all before it. Moves the reader. Raises
+    "" for offset 0, and where retention has removed all of them. Moves the reader. Raises
     OffsetOutOfRangeError.
     """
     if offset <= reader.range(whole=True)[0]:
@@ -28,24 +28,23 @@ def identity_at(reader: PartitionReader, offset: int) -> str:
 
 
 def identity_of(header: Header) -> str:
-    """Return the identity of a log at any offset behind the first one of this frame."""
+    """Return the identity of a log at any offset after the first one of this frame."""
     return f"{header.first_offset}:{header.crc:08x}"
 
 
 def check_identity(reader: PartitionReader, offset: int, identity: str) -> None:
-    """Raise unless the records before ``offset`` are those that had this ``identity``.
+    """Raise unless the records before ``offset`` have this ``identity``.
 
-    Where retention has removed all of them, or the last ones were lost and given up, nothing can be
-    said, and nothing is. Moves the reader.
-    Raises OffsetOutOfRangeError when the record at ``offset`` itself was removed, LogChangedError
-    when the log is shorter or another one.
+    The check is skipped where retention has removed all of them, or the last ones were lost and
+    given up. Moves the reader. Raises OffsetOutOfRangeError when the record at ``offset`` itself
+    was removed, LogChangedError when the log is shorter or another one.
     """
     first_offset, next_offset = reader.range(whole=True)
     name = f"{reader.topic.path}/{reader.partition}"
     if offset > next_offset:
         raise LogChangedError(
             f"{name} ends at offset {next_offset}, but records up to {offset} were read from it: "
-            "it lost what was never synced, or was made anew. Restore it, or begin again without "
+            "it lost unsynced records, or was created anew. Restore it, or begin again without "
             "the state that was computed from it"
         )
     if offset < first_offset:
@@ -57,6 +56,6 @@ def check_identity(reader: PartitionReader, offset: int, identity: str) -> None:
     if found != identity and header.kind != Kind.LOST:
         raise LogChangedError(
             f"{name} holds other records before offset {offset} than those that were read "
-            f"(frame {found}, not {identity}): it was made anew, or lost records and got others. "
-            "Restore it, or begin again without the state that was computed from it"
+            f"(frame {found}, not {identity}): it was created anew, or lost records and got "
+            "others. Restore it, or begin again without the state that was computed from it"
         )

@@ -1,10 +1,10 @@
-"""A segment's index: where to begin reading, and what was known when it was written.
+"""A segment's sparse index: positions by offset and time, and the producers.
 
 It is written when a segment is sealed or its writer closed, and now and then before, as far as the
-segment is durable; readers go on from there. It is never trusted over the data: one that is
-missing, damaged or wrong is built again from the frames' headers. It also says how far the
-segment was durable, so that a shorter one is known to have lost something. Layout, little-endian:
-the fields of _HEAD, the entries as three int64 each, the producers, and a CRC-32C of all that.
+segment is durable; readers continue it from there. It is never trusted over the data: a missing,
+damaged or wrong index is rebuilt from the frames' headers. It also holds the durable length, so
+that a shorter segment is known to have lost records. Layout, little-endian: the fields of _HEAD,
+the entries as three int64 each, the producers, and a CRC-32C of all that.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Entry(NamedTuple):
 class Index:
     """Invariants: entries ascend in all three members, the first one is the segment's first frame.
 
-    ``place`` is the end of what is indexed, ``time_ns_max`` the largest event time in it (or
+    ``place`` is the end of the indexed part, ``time_ns_max`` the largest event time in it (or
     NO_TIME_NS), ``sealed_ns`` the clock's time when it was written, 0 if it never was.
-    ``time_ns_first`` is that of the first frame that has one; it is not kept in the file, and nor
-    is ``epoch``, the segment's.
+    ``time_ns_first`` is the first frame's event time; neither it nor ``epoch``, the segment's, is
+    in the file.
     """
 
     first_offset: int
@@ -63,7 +63,7 @@ class Index:
     epoch: int = 0
 
     def add(self, header: Header) -> None:
-        """Take the frame at ``place``."""
+        """Index the frame at ``place``."""
         position = self.place.position
         if not self.entries or position - self.entries[-1].position >= self.interval_bytes:
             self.entries.append(Entry(header.first_offset, position, self.time_ns_max))
@@ -74,16 +74,16 @@ class Index:
         self.place = self.place.after(header)
 
     def copy(self) -> Self:
-        """Return another one that says the same for now."""
+        """Return an independent copy."""
         return replace(self, entries=list(self.entries))
 
     def before_offset(self, offset: int) -> FramePosition:
-        """Return a frame's place from which reading on comes to ``offset``."""
+        """Return the position of a frame at or before ``offset``."""
         at = bisect_right(self.entries, offset, key=lambda entry: entry.offset)
         return self._place(at)
 
     def before_time(self, time_ns: int) -> FramePosition:
-        """Return a frame's place before which all records are earlier than ``time_ns``."""
+        """Return the position of a frame before which all records are earlier than ``time_ns``."""
         at = bisect_left(self.entries, time_ns, key=lambda entry: entry.time_ns_before)
         return self._place(at)
 
@@ -120,7 +120,7 @@ def dumps(index: Index, producers: Producers) -> bytes:
 
 
 def loads(data: bytes, interval_bytes: int, producers: Producers | None) -> Index | None:
-    """Return a sound index, None for anything else; fill ``producers`` if given."""
+    """Return a valid index, None for anything else; fill ``producers`` if given."""
     if not _is_sound(data):
         return None
     _, _, entry_count, producer_count, first, *rest = _HEAD.unpack_from(data)
@@ -147,7 +147,7 @@ def read(
     *,
     epoch: int = 0,
 ) -> Index | None:
-    """Return a segment's index file if there is a sound one, and fill ``producers`` if given."""
+    """Return a segment's index file if it is valid, and fill ``producers`` if given."""
     data = hint_in(disk, index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
     if data is None:
         return None
@@ -159,7 +159,7 @@ def read(
 
 
 def end_of(disk: Disk, folder: str, first_offset: int, epoch: int = 0) -> int:
-    """Return where a segment ends that has an index, 0 if there is no sound one."""
+    """Return the end of a segment by its index, 0 without a valid one."""
     data = hint_in(disk, index_path(folder, first_offset, epoch), length_max=INDEX_BYTES_MAX)
     if data is None or not _is_sound(data):
         return 0
@@ -168,7 +168,7 @@ def end_of(disk: Disk, folder: str, first_offset: int, epoch: int = 0) -> int:
 
 
 def write(disk: Disk, folder: str, index: Index, producers: Producers) -> None:
-    """Write a segment's index file, whole or not at all; raises OSError."""
+    """Write a segment's index file atomically; raises OSError."""
     replacing.replace(
         disk, index_path(folder, index.first_offset, index.epoch), dumps(index, producers)
     )

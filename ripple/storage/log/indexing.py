@@ -1,4 +1,4 @@
-"""Indexes as readers need them: of any segment, up to date."""
+"""Up-to-date indexes of any segment, for readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADERS_READ_BYTES = 1 << 14
 class Indexes:
     """The indexes of one partition's segments: their files, continued or built from headers.
 
-    That of the last segment is remembered: whoever asks again goes on from there.
+    That of the last segment is cached, and continued at the next call.
     """
 
     def __init__(self, topic: Topic, partition: int) -> None:
@@ -36,7 +36,7 @@ class Indexes:
     def of(
         self, segment: Segment, following: int | None, open_to_read: Callable[[Segment], File]
     ) -> Index:
-        """Return a segment's index; following: where the next one begins, None for the last."""
+        """Return a segment's index. following: the next one's first offset, None for the last."""
         if following is None:
             return self._of_last(segment, open_to_read)
         found = self._read(segment)
@@ -72,11 +72,11 @@ class Indexes:
         return Index(first, begin, self._settings.index_interval_bytes, epoch=epoch)
 
     def _continue(self, index: Index, file: File, end: int | None) -> Index | None:
-        """Index what has come since; return the index as it is without the last frame.
+        """Index the new frames; return the index without the last one.
 
-        That can be continued later: what was cut off since, and perhaps replaced, does not go on
-        with a frame that continues the one before. None if this is so now, or there was no frame.
-        What is no frame ends the index; reading comes to it and says what it is.
+        Such an index can be continued later: if frames were cut off and replaced since, the next
+        one does not continue the chain. Returns None if that is so now, or there was no frame.
+        Anything that is not a frame ends the index; a reader reports it.
         """
         raw_bytes_max = self._settings.batch_bytes_max
         frames = Frames(

@@ -1,4 +1,4 @@
-"""The locks that tell people who writes to a partition. They fence nobody: see docs/seals.md."""
+"""The locks that name a partition's writer for people. They are no fences: see docs/seals.md."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class OwnerLocks:
-    """The locks of one owner: ``lock``, which all have in common, or that of its epoch.
+    """The locks of one owner: the common ``lock``, or that of its epoch.
 
-    The second is for who finds the first held, by one that it replaces; one file is less to keep
-    open for each partition.
+    An owner takes the second if its predecessor still holds the first. One lock, not two, saves an
+    open file per partition.
     """
 
     def __init__(self, disk: Disk, folder: str, holder: str) -> None:
@@ -28,8 +28,9 @@ class OwnerLocks:
     def take(self, epoch: int | None) -> int:
         """Take the locks of an owner of ``epoch``; return its epoch.
 
-        Without an epoch nobody else may be there, and it is the one after the newest, or 0 if there
-        was none; raises DiskLockedError naming the holder. With one, others keep what they hold.
+        Without an epoch no other owner may hold a lock; the epoch is the one after the newest, or 0
+        if there was none; raises DiskLockedError naming the holder. With one, others keep their
+        locks.
         """
         try:
             if epoch is None:
@@ -40,7 +41,7 @@ class OwnerLocks:
                 try:
                     self._take(0)
                 except DiskLockedError:
-                    with suppress(DiskLockedError):  # one of the same epoch: its fence refuses
+                    with suppress(DiskLockedError):  # the same epoch: its fence rejects it
                         self._take(epoch)
         except BaseException:
             self.release()
@@ -48,7 +49,7 @@ class OwnerLocks:
         return epoch
 
     def take_all(self) -> int:
-        """Take the locks of all who may be there; return the newest epoch.
+        """Take the locks of all possible owners; return the newest epoch.
 
         Raises DiskLockedError naming the holder.
         """
@@ -59,7 +60,7 @@ class OwnerLocks:
         return newest
 
     def release(self) -> None:
-        """Let others have them; releasing twice is allowed."""
+        """Release the locks; releasing twice is allowed."""
         for lock in self._locks:
             lock.release()
         self._locks = []

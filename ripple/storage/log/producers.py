@@ -1,4 +1,4 @@
-"""What a partition knows about its producers, so that a retried append is stored once."""
+"""Deduplication of retried appends, by producer and sequence."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from ripple.storage.log.frame import Header
 
-# A producer that has more than this many appends under way cannot retry the oldest of them.
+# A producer with more appends in flight than this cannot retry the oldest of them.
 REMEMBERED = 5
 
 
 class Stamp(NamedTuple):
-    """Who appends, and its how manieth append to this partition this is, from 0 in each epoch."""
+    """A producer, its epoch, and its append's sequence number in this partition, from 0."""
 
     producer: int
     epoch: int
@@ -27,7 +27,7 @@ class Stamp(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """One append that is in the log."""
+    """One stored append."""
 
     sequence: int
     first_offset: int
@@ -45,8 +45,8 @@ class _State:
 class Producers:
     """The last appends of each producer: a function of the log, and bounded.
 
-    Invariant: ordered by the latest append, the producer that has been silent longest first; it is
-    forgotten when there are more than ``producers_max``.
+    Invariant: ordered by the latest append, the longest silent producer first; it is evicted when
+    there are more than ``producers_max``.
     """
 
     def __init__(self, producers_max: int) -> None:
@@ -57,9 +57,9 @@ class Producers:
         return len(self._states)
 
     def find(self, stamp: Stamp, record_count: int) -> Stored | None:
-        """Return the append if it is stored already, None if it is the next one.
+        """Return the append if it is stored already, None if it is new.
 
-        Raises StaleEpochError and SequenceError; whatever happens, nothing changes.
+        Raises StaleEpochError and SequenceError. Changes nothing.
         """
         if stamp.producer < 0 or stamp.epoch < 0 or stamp.sequence < 0:
             raise SequenceError(f"producer, epoch and sequence are not negative: {stamp}")
@@ -76,7 +76,7 @@ class Producers:
         if state is None or is_new or stamp.sequence > expected:
             raise SequenceError(
                 f"producer {stamp.producer} (epoch {stamp.epoch}) appends with sequence "
-                f"{stamp.sequence} where {expected} is next: append what is missing first, or "
+                f"{stamp.sequence} where {expected} is next: append the missing ones first, or "
                 "begin a new epoch"
             )
         for stored in state.appends:
@@ -93,7 +93,7 @@ class Producers:
         )
 
     def note(self, header: Header) -> None:
-        """Remember an append that is in the log."""
+        """Remember a stored append."""
         if header.producer == NO_PRODUCER:
             return
         state = self._states.pop(header.producer, None)
@@ -108,11 +108,11 @@ class Producers:
             yield producer, state.epoch, list(state.appends)
 
     def restore(self, producer: int, epoch: int, appends: list[Stored]) -> None:
-        """Put back what ``items`` gave."""
+        """Restore an item of ``items``."""
         self._put(producer, _State(epoch, deque(appends, maxlen=REMEMBERED)))
 
     def copy(self) -> Producers:
-        """Return the same knowledge, to be kept as it is now."""
+        """Return an independent copy."""
         other = Producers(self._producers_max)
         for producer, epoch, appends in self.items():
             other.restore(producer, epoch, appends)

@@ -1,4 +1,4 @@
-"""Readers of a partition: any number, in any process, beside its writer."""
+"""Readers of a partition: any number, in any process, concurrent with its writer."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from ripple.storage.log.topic import Topic
     from ripple.world.ports import File, Guards
 
-# At the end of the log, each so manieth call asks what is known to be durable; the first one does.
+# At the end of the log, one call in so many checks the durable offset, beginning with the first.
 CALLS_PER_LOOK = 50
 POSITION_END = 1 << 62
 GIVEN_UP = "it was lost from the log and given up"
 
 
 class PartitionReader:
-    """Reads one partition in order, from any offset, as far as whole frames are there.
+    """Reads one partition in order, from any offset up to the last complete frame.
 
-    Invariants: what it returns is a gapless run of offsets; it never passes a frame that is not
-    whole, and what cannot be a torn tail is a LogDamagedError: so is a log that ends before what is
-    known to be durable. It holds at most one segment open and reads READ_BYTES ahead; the records
-    of uncompressed frames share that memory.
+    Invariants: the returned offsets have no gap; it never skips an incomplete frame; anything but a
+    torn tail raises LogDamagedError, and so does a log that ends before the known durable offset.
+    It holds at most one segment open and reads READ_BYTES ahead; the records of uncompressed frames
+    share that memory.
 
-    Records are seen as soon as they are written, before they are durable: who stores a cut calls
-    ``sync`` first, or a power failure can leave the log shorter than the cut. While an owner takes
-    over from another, only what is known to be durable is seen.
+    Records are visible as soon as they are written, before they are durable: call ``sync`` before
+    storing a cut, or a power failure can leave the log shorter than the cut. During a takeover only
+    records known to be durable are visible.
     """
 
     def __init__(self, topic: Topic, partition: int, *, guards: Guards = all_guards) -> None:
         """Read a partition of ``topic``; raises TopicError if there is no such partition.
 
-        guards: which safeguards are on, for tests of the tests.
+        guards: the active safeguards, for tests of the tests.
         """
         self.topic = topic
         self.partition = partition
@@ -83,7 +83,7 @@ class PartitionReader:
         self.close()
 
     def close(self) -> None:
-        """Release the file; reading goes on where it was if it goes on."""
+        """Release the file; a later read continues at the same offset."""
         self._skip_to = self.next_offset
         if self._file is not None:
             self._file.close()
@@ -98,7 +98,7 @@ class PartitionReader:
     def read(
         self, from_offset: int | None = None, to_offset: int | None = None
     ) -> Iterator[Batch | Marker]:
-        """Yield what is there from ``from_offset`` (the first, by default), before ``to_offset``.
+        """Yield the content from ``from_offset`` (by default the first) to before ``to_offset``.
 
         One batch per frame, cut where the range begins or ends within it. Raises as ``seek`` and
         ``next`` do.
@@ -111,7 +111,7 @@ class PartitionReader:
             yield entry
 
     async def follow(self, from_offset: int | None = None) -> AsyncIterator[Batch | Marker]:
-        """Yield what is there and then what comes, as soon as it is written; never ends."""
+        """Yield the present content, then new records as they are written; never ends."""
         with closing(self.topic.disk.watch([self._folder])) as watch:
             self.seek(self._first_offset() if from_offset is None else from_offset)
             while True:
@@ -123,29 +123,28 @@ class PartitionReader:
                     yield entry
 
     def look(self) -> None:
-        """Let the next call of ``next`` ask what is known to be durable: something has happened."""
+        """Let the next call of ``next`` check the durable offset."""
         self._calls = 0
 
     def range(self, *, whole: bool = False) -> tuple[int, int]:
-        """Return the first offset that can be read, and the one after the last that can.
+        """Return the first readable offset, and the one after the last.
 
-        That is the last whole frame, or while an owner takes over, what is known to be durable,
-        unless the ``whole`` of what is there is asked for. Raises LogDamagedError when more is
-        known to be durable.
+        The end is that of the last complete frame; during a takeover, unless ``whole``, the known
+        durable offset. Raises LogDamagedError when the log ends before the durable offset.
         """
         while True:
             first_offset, next_offset, epoch = self._there()
             if whole:
                 return first_offset, next_offset
-            # After looking at the frames: what was there before a fence will stay there.
+            # After the frames were read: those written before a fence stay.
             if newest_fence(self.topic.disk, self._folder) <= epoch:
                 return first_offset, next_offset
             if self._epochs().newest == epoch:
                 return first_offset, max(first_offset, self._known_offset())
 
     def _there(self) -> tuple[int, int, int]:
-        """Return the first offset, the one after the last whole frame, and whose that is."""
-        # Before the segments are looked at: a writer may be at work.
+        """Return the first offset, the end of the last complete frame, and its epoch."""
+        # Before the segments are read: a writer may be active.
         known_offset = self._known_offset()
         present = self._present(known_offset)
         if not present:
@@ -158,8 +157,8 @@ class PartitionReader:
     def seek(self, offset: int) -> None:
         """Go to ``offset``.
 
-        Raises OffsetOutOfRangeError saying what is available, LogDamagedError as ``range``. Where
-        the reader is there already nothing is asked, and reading on tells what has changed.
+        Raises OffsetOutOfRangeError with the available range, LogDamagedError as ``range``. Does
+        nothing if the reader is there already; the next read finds any change.
         """
         if self._frames is not None and self._frames.place.offset == offset:
             self._skip_to, self._calls = offset, 0
@@ -177,9 +176,9 @@ class PartitionReader:
         self._skip_to = offset
 
     def reaches(self, offset: int) -> bool:
-        """Return whether this segment, from where it is read on, has all frames up to an offset.
+        """Return whether this segment certainly has all frames from here up to an offset.
 
-        False says nothing. Does not move the reader.
+        False means unknown. Does not move the reader.
         """
         frames = self._frames
         if frames is None:
@@ -197,7 +196,7 @@ class PartitionReader:
     def seek_time(self, time_ns: int) -> int:
         """Go to the first record whose event time is ``time_ns`` or later; return its offset.
 
-        It is the end of the log if there is none. Event times need not be in order. Raises
+        Goes to the end of the log if there is none. Event times need not be in order. Raises
         LogError if the topic has no time field.
         """
         if self.topic.time_field is None:
@@ -217,7 +216,7 @@ class PartitionReader:
         return 0
 
     def next(self, to_offset: int | None = None) -> Batch | Marker | None:
-        """Return what comes next, cut at ``to_offset``; None if it is not there yet.
+        """Return the next batch or marker, cut at ``to_offset``; None at the end.
 
         Raises LogDamagedError, LogDivergedError, and OffsetOutOfRangeError when retention has
         overtaken the reader.
@@ -231,7 +230,7 @@ class PartitionReader:
                 return _until(self._entry(found), to_offset)
 
     def frame_with(self, offset: int) -> Frame:
-        """Return the frame that holds ``offset``, and go to what follows it; raises as ``seek``."""
+        """Return the frame that holds ``offset``, and move past it; raises as ``seek``."""
         self.seek(offset)
         while (found := self._next_frame()) is not None:
             if found.header.next_offset > offset:
@@ -247,11 +246,11 @@ class PartitionReader:
         return body.notes_of(frame.body_of(found.header, found.data, found.at))
 
     def sync(self) -> None:
-        """Make all that was read durable, whatever the writer's policy. Raises SyncFailedError."""
+        """Make all records read so far durable. Raises SyncFailedError."""
         if self._file is not None:
             self._file.sync()
 
-    # --- places ---
+    # --- positions ---
 
     def _segments(self) -> list[Segment]:
         return self._listing.now().segments
@@ -282,7 +281,7 @@ class PartitionReader:
         return self._indexes.of(present[at], following, self._open)
 
     def _enter(self, segment: Segment, place: FramePosition) -> None:
-        """Open a segment and go to ``place``; an index that is wrong leads to the beginning."""
+        """Open a segment and go to ``place``; after a wrong index, to its beginning."""
         file = self._open(segment)
         self.close()
         self._calls = 0
@@ -330,7 +329,7 @@ class PartitionReader:
     # --- frames ---
 
     def _next_frame(self) -> Frame | None:
-        """Return the next frame, going on to the next segment where one ends."""
+        """Return the next frame, also across the end of a segment."""
         if self._frames is None:
             self.seek(self._skip_to)
         has_looked = False
@@ -347,7 +346,7 @@ class PartitionReader:
                     continue
                 if not self._is_more_durable(has_looked=has_looked):
                     break
-                # It was perhaps written since, or to a new file of that name: look once more.
+                # Perhaps it was written since, or to a new file of that name: look once more.
                 has_looked = True
                 self._open_again()
             elif self._is_believed(found):
@@ -360,7 +359,7 @@ class PartitionReader:
         return None
 
     def _is_more_durable(self, *, has_looked: bool) -> bool:
-        """Return whether more is known to be durable than is there; raises it if ``has_looked``."""
+        """Return whether the log ends before the durable offset; raises if ``has_looked``."""
         assert self._frames is not None
         is_look_due = self._calls % CALLS_PER_LOOK == 0
         self._calls += 1
@@ -374,9 +373,9 @@ class PartitionReader:
         return True
 
     def _is_believed(self, found: Frame) -> bool:
-        """Return whether a frame that was read will stay, whoever takes over.
+        """Return whether a frame that was read survives any takeover.
 
-        It does if there was no fence for its writer after it had been read.
+        It does if its writer was not fenced after it had been read.
         """
         assert self._frames is not None
         if self._segment.end is not None or self._frames.place.position <= self._believed_to:
@@ -387,7 +386,7 @@ class PartitionReader:
             return True
         present = self._segments()
         at = next((at for at, one in enumerate(present) if one[:2] == self._segment[:2]), None)
-        if at == len(present) - 1:  # nobody has sealed it yet
+        if at == len(present) - 1:  # not sealed yet
             return found.header.next_offset <= self._known_offset()
         if at is not None and present[at].end is None:  # another one of its epoch follows
             self._believed_to = POSITION_END
@@ -398,9 +397,9 @@ class PartitionReader:
         return end is None or found.header.next_offset <= end
 
     def _heed_seal(self) -> bool:
-        """Go by a seal that has come since the segment was entered; return whether one has.
+        """Apply a seal that came since the segment was entered; return whether there is one.
 
-        It ends the segment, or this epoch had ended before what was read last.
+        It ends the segment, or this epoch ended before the last frame read.
         """
         assert self._frames is not None
         if not self._guards("seal_heeded"):
@@ -421,7 +420,7 @@ class PartitionReader:
         return True
 
     def _cross(self) -> None:
-        """Go over to the segment that has the next offset now, of a later owner."""
+        """Switch to the segment of a later owner that has the next offset."""
         assert self._file is not None
         assert self._frames is not None
         _, offset, chain = self._frames.place
@@ -447,7 +446,7 @@ class PartitionReader:
         self._go_to(segment, file, frames.place)
 
     def _open_again(self) -> None:
-        """Open the segment by its name; a writer may have put another file there."""
+        """Reopen the segment by its name, for a writer may have replaced the file."""
         assert self._file is not None
         assert self._frames is not None
         file = self._open(self._segment)
@@ -455,17 +454,17 @@ class PartitionReader:
         self._go_to(self._segment, file, self._frames.place)
 
     def _go_on(self) -> bool:
-        """Enter the next segment if this one has been read to its end."""
+        """Enter the next segment at the end of this one."""
         assert self._file is not None
         assert self._frames is not None
         place = self._frames.place
         present = self._segments()
         firsts = [one.first_offset for one in present]
         if not firsts:
-            raise TopicError(f"{self._folder}: the log is gone: somebody has removed its segments")
+            raise TopicError(f"{self._folder}: the log is gone: its segments were removed")
         size = self._file.size()
         if size < place.position:
-            self.range()  # which raises if what is missing was durable
+            self.range()  # which raises if the missing records were durable
             raise LogDivergedError(self._path, place.position, place.offset)
         is_followed = place.offset in firsts and place.offset != self._segment.first_offset
         if not is_followed and firsts[-1:] <= [place.offset]:
@@ -473,11 +472,13 @@ class PartitionReader:
         if firsts[0] > place.offset:
             raise self._out_of_range(place.offset)
         if size > place.position and self._segment.end is None:
-            # Perhaps it was written between reading and looking; a sealed one is complete by now.
+            # Perhaps it was written between the two steps; a sealed one is complete by now.
             self._frames.forget()
             if self._is_frame_next(self._frames):
                 return True
-            reason = "bytes that are no frame end it" if is_followed else "a frame is not whole"
+            reason = (
+                "it ends in bytes that are not a frame" if is_followed else "a frame is incomplete"
+            )
             raise LogDamagedError(self._path, place.position, place.offset, reason)
         if not is_followed:
             reason = f"it ends there, but the next segment is {firsts[-1]}"
@@ -489,14 +490,14 @@ class PartitionReader:
         return True
 
     def _judge(self, error: FrameError) -> Frame | None:
-        """Look again at what is no frame: whole by now, a tail still being written, or damage."""
+        """Classify bytes that are not a frame: complete by now, a tail being written, or damage."""
         assert self._file is not None
         assert self._frames is not None
         place = self._frames.place
         is_sealed = [one.first_offset for one in self._segments()[-1:]] > [place.offset]
         behind = frames_behind(self._file, place.position, self._file.size())
         known_offset = max([self._known_offset(), *(header.durable_offset for _, header in behind)])
-        # Only now, so that what was written meanwhile is not taken for damage.
+        # Only now, so that frames written meanwhile are not taken for damage.
         self._open_again()
         try:
             found = self._frames.next()
@@ -510,7 +511,7 @@ class PartitionReader:
                     return found
                 self._frames.place = place
                 return None
-            error = FrameError("a frame is not whole")
+            error = FrameError("a frame is incomplete")
         if known_offset > place.offset:
             raise short_of(known_offset, self._path, place, str(error)) from None
         if is_sealed:
@@ -548,5 +549,5 @@ def _until(entry: Batch | Marker, to_offset: int | None) -> Batch | Marker:
 
 
 def _at(present: list[Segment], offset: int) -> int:
-    """Return which segment has the offset, -1 if none before it is there."""
+    """Return the index of the segment with the offset, -1 if it precedes all."""
     return bisect_right(present, offset, key=lambda one: one.first_offset) - 1

@@ -1,8 +1,8 @@
-"""What a partition holds, found out from its files: before it is written again, or to verify it.
+"""Recovery of a partition from its files, before it is written again, or to verify it.
 
-A sealed segment must be whole. The last one may end in what a crash left of appends that were never
-promised: that is cut off, and reported. What is missing although something says that it was
-durable is damage, and nothing is touched.
+A sealed segment must be complete. The last one may end in the remains of unacknowledged appends,
+which are cut off and reported. Missing records below the durable offset are damage, and nothing is
+touched.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 class TornTail(NamedTuple):
-    """What was cut off at the end: where, how much, and what was wrong with it.
+    """The bytes cut off at the end: position, length, and reason.
 
-    ``frames`` counts whole frames behind the fault, which were never synced either.
+    ``frames`` counts complete frames after the fault, which were never synced either.
     """
 
     file: str
@@ -57,10 +57,9 @@ class TornTail(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A partition as its files say: sealed segments, the last one, and what it ends in.
+    """The content of a partition: sealed segments, the last one, and its torn tail.
 
-    ``rebuilt`` are the sealed segments whose index files were of no use, and the producers as of
-    their ends.
+    ``rebuilt``: the sealed segments with unusable index files, and the producers as of their ends.
     """
 
     sealed: list[Index]
@@ -71,14 +70,14 @@ class Found(NamedTuple):
 
 
 def chain_at(first_offset: int) -> int | None:
-    """Return what the first frame of the first segment must be chained to, if that is known."""
+    """Return the chain value of the first segment's first frame, None if unknown."""
     return 0 if first_offset == 0 else None
 
 
 def check_present(
     topic: Topic, partition: int, present: list[Segment], durable_offset: int
 ) -> None:
-    """Raise LogDamagedError when the segments do not begin where they must, or there are none."""
+    """Raise LogDamagedError when the first segments are missing, or all."""
     folder = topic.folder(partition)
     if present and present[0].first_offset > 0 and not topic.settings.has_retention:
         why = f"it is missing, and the records below {present[0].first_offset} with it"
@@ -94,7 +93,7 @@ def check_present(
 def short_of(
     durable_offset: int, path: str, end: FramePosition, reason: str = ""
 ) -> LogDamagedError:
-    """Return what to raise where a log ends before what was durable; ``reason``: what is there."""
+    """Return the error for a log that ends before its durable offset. reason: how it ends."""
     why = f"{reason or 'the log ends there'}, but records up to {durable_offset} were durable"
     return LogDamagedError(path, end.position, end.offset, why)
 
@@ -102,14 +101,14 @@ def short_of(
 def inspect(
     topic: Topic, partition: int, check: Callable[[Frame], None] | None = None
 ) -> Found | None:
-    """Return what the partition holds, None if there is no segment; changes nothing.
+    """Return the content of the partition, None if there is no segment; changes nothing.
 
     Every frame of the last segment is checked; of a sealed one its index against its length, or
-    every frame if the index cannot be used. With ``check`` it is every frame in any case, and what
-    it raises FrameError for is damage too. Raises LogDamagedError.
+    every frame if the index is unusable. ``check`` is called with every frame of all segments, and
+    its FrameError is damage too. Raises LogDamagedError.
     """
     folder = topic.folder(partition)
-    # Before anything else: a writer may be at work.
+    # Before anything else: a writer may be active.
     known_offset = durable_offset(topic, partition)
     present = segments(topic.disk, folder)
     check_present(topic, partition, present, known_offset)
@@ -130,7 +129,7 @@ def inspect(
 
 
 class _Inspection:
-    """Goes through the segments in order, and learns of the producers on the way."""
+    """Reads the segments in order, and collects the producers."""
 
     def __init__(self, topic: Topic, partition: int, check: Callable[[Frame], None] | None) -> None:
         self.producers = Producers(topic.settings.producers_max)
@@ -146,7 +145,7 @@ class _Inspection:
         if index is None or index.place.offset != following:
             return None
         size = self._size(segment)
-        # Behind its end an owner that was replaced may have written.
+        # A replaced owner may have written after its end.
         if size < index.place.position or (segment.end is None and size > index.place.position):
             return None
         self.producers = producers
@@ -168,7 +167,7 @@ class _Inspection:
     def last(
         self, segment: Segment, chain: int | None, known_offset: int
     ) -> tuple[Index, TornTail | None]:
-        """Check every frame of the last segment, and tell damage from a torn tail."""
+        """Check every frame of the last segment; distinguish damage from a torn tail."""
         path = segment.path(self._folder)
         index, reason, size = self._scan(segment, chain)
         position, offset, _ = index.place
@@ -194,7 +193,7 @@ class _Inspection:
             return index, reason, file.size()
 
     def _read_frames(self, frames: Frames, index: Index) -> str:
-        """Index frames to the end or the first that is none; return what is wrong there, or ""."""
+        """Index frames up to the end or the first invalid one; return the fault there, or ""."""
         try:
             while (frame := frames.next()) is not None:
                 if self._check is not None:
@@ -224,7 +223,7 @@ class _Inspection:
 
 
 def frames_behind(file: File, position: int, size: int) -> Iterator[tuple[int, Header]]:
-    """Yield whole frames that begin after ``position``, wherever they are: where, and headers."""
+    """Yield (position, header) of complete frames anywhere after ``position``."""
     at = position + 1
     while at < size:
         data = file.read(at, READ_BYTES + len(MAGIC) - 1)
@@ -240,7 +239,7 @@ def frames_behind(file: File, position: int, size: int) -> Iterator[tuple[int, H
 
 
 def whole_frame(file: File, position: int, size: int) -> Header | None:
-    """Return the header of the frame at ``position``, None if there is no sound one."""
+    """Return the header of the frame at ``position``, None if it is invalid."""
     if position % 8:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Going on without records that are lost, once somebody has said that they are given up.
+"""Repair of a partition by giving up lost records, on an operator's request.
 
-Frames that say so take their offsets: they hold how many there were, and no reader takes them for
-anything else. The segment as it was stays beside the new one.
+Frames of lost records take their offsets, and readers report them as such. The damaged segment is
+kept under another name.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from ripple.storage.log.topic import Topic
     from ripple.world.ports import Disk, File
 
-# Of one frame, so that a reader gets them in batches that are not too long.
+# Per frame, so that readers get batches of moderate size.
 LOST_OFFSETS_MAX = 16_384
 
 
 class Loss(NamedTuple):
-    """The first records that are lost: those below ``next_offset``, from ``first_offset`` on.
+    """The first run of lost records: from ``first_offset``, before ``next_offset``.
 
-    ``segment`` is the one that lacks them, from ``place`` on; ``rest`` is where in it
-    reading can go on, None where it cannot; ``chain`` is what the frame behind them continues.
+    ``segment`` lacks them, from ``place`` on; ``rest`` is the position in it where reading can
+    resume, None where it cannot; ``chain`` is the value that the frame after them continues.
     """
 
     first_offset: int
@@ -57,8 +57,8 @@ class Loss(NamedTuple):
 def find_loss(topic: Topic, partition: int) -> Loss | None:
     """Return the first loss that can be given up, None if nothing is lost.
 
-    Raises LogDamagedError for damage of another kind: frames that are sound and do not belong
-    there. What is behind them would be somebody else's records.
+    Raises LogDamagedError for damage of another kind: valid frames that belong elsewhere, after
+    which the records would be foreign ones.
     """
     try:
         verify(topic, partition)
@@ -68,10 +68,10 @@ def find_loss(topic: Topic, partition: int) -> Loss | None:
 
 
 def give_up(topic: Topic, partition: int, first_offset: int, next_offset: int) -> str | None:
-    """Go on without the records from ``first_offset`` to ``next_offset``, which are lost.
+    """Give up the lost records from ``first_offset`` to before ``next_offset``.
 
-    Return the path under which the segment as it was is kept, None if there was none. Raises
-    LogError unless it is these that are lost, DiskLockedError when somebody writes, and OSError.
+    Return the path of the damaged segment's copy, None if there was none. Raises LogError unless
+    exactly these records are lost, DiskLockedError when a writer is active, and OSError.
     """
     folder = topic.folder(partition)
     topic.disk.make_folder(folder)
@@ -83,8 +83,8 @@ def give_up(topic: Topic, partition: int, first_offset: int, next_offset: int) -
             raise LogError(f"{folder}: nothing is lost")
         if (loss.first_offset, loss.next_offset) != (first_offset, next_offset):
             raise LogError(
-                f"{folder}: it is the offsets {loss.first_offset}-{loss.next_offset - 1} that are "
-                f"lost, not {first_offset}-{next_offset - 1}"
+                f"{folder}: the lost offsets are {loss.first_offset}-{loss.next_offset - 1}, "
+                f"not {first_offset}-{next_offset - 1}"
             )
         return _replace(topic.disk, folder, loss, _lost_frames(loss, partition))
     finally:
@@ -133,7 +133,7 @@ def _end(
     chain: int | None = None,
     position: int | None = None,
 ) -> FramePosition:
-    """Return the place at ``position`` in a segment, or at the end of its sound frames."""
+    """Return the place at ``position`` in a segment, or at the end of its valid frames."""
     with closing(open_segment(topic.disk, topic.folder(partition), segment)) as file:
         frames = _frames(topic, partition, file, FramePosition(0, segment.first_offset, chain))
         frames.end = segment.end
@@ -146,7 +146,7 @@ def _end(
 
 
 def _first_chain(topic: Topic, partition: int, segment: Segment) -> int:
-    """Return what a segment's first frame continues, 0 if that cannot be told."""
+    """Return the chain value of a segment's first frame, 0 if unknown."""
     with closing(open_segment(topic.disk, topic.folder(partition), segment)) as file:
         place = FramePosition(0, segment.first_offset, None)
         try:
@@ -161,7 +161,7 @@ def _frames(topic: Topic, partition: int, file: File, place: FramePosition) -> F
 
 
 def _lost_frames(loss: Loss, partition: int) -> bytes:
-    """Return frames that say which offsets are lost, and fit between what is there."""
+    """Return frames of lost records that continue the chain on both sides."""
     frames = []
     chain = loss.place.chain or 0
     for offset in range(loss.first_offset, loss.next_offset, LOST_OFFSETS_MAX):

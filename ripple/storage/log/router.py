@@ -1,4 +1,4 @@
-"""Records divided among a topic's partitions, each with its writer."""
+"""Routes records to a topic's partitions, each with its writer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ STICKY_ROWS = 16_384
 class Router:
     """Chooses partitions: by Kafka's murmur2 of the key, so that ours and Kafka's agree.
 
-    Without a key a batch goes whole to the present partition; after ``sticky_rows`` records it is
-    the next one's turn. What goes where depends on the records alone, never on time.
+    Without a key a whole batch goes to the present partition; after ``sticky_rows`` records the
+    next one follows. The partition depends on the records alone, never on time.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TopicWriter:
     """Appends to a topic: the router chooses, one writer per partition stores.
 
     Takes the locks of all partitions. An append is one frame in each partition that gets some of
-    its records; it is not one step over several partitions.
+    its records; it is not atomic over several partitions.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class TopicWriter:
     def append(self, records: pa.RecordBatch) -> list[tuple[int, Appended]]:
         """Append records; return (partition, where) ascending. Raises as PartitionWriter does.
 
-        What is more than one frame may hold is several; LimitError is of a single record then.
+        Records beyond the limit of one frame become several frames; LimitError is raised only for a
+        single record.
         """
         return [
             (partition, _append(self.writers[partition], part))
@@ -86,7 +87,7 @@ class TopicWriter:
 
     @property
     def rows(self) -> int:
-        """How many records all partitions have ever got."""
+        """The number of records ever appended to all partitions."""
         return sum(writer.next_offset for writer in self.writers)
 
     def mark(self, watermark_ns: int) -> None:
@@ -100,7 +101,7 @@ class TopicWriter:
             writer.sync()
 
     def close(self) -> None:
-        """Close all partitions, the rest also when one cannot be; closing twice is allowed."""
+        """Close all partitions, also after an error of one; closing twice is allowed."""
         failure: BaseException | None = None
         for writer in self.writers:
             try:

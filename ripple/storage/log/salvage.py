@@ -1,8 +1,8 @@
-"""What can be read of a frame that is as it was written, but was wrong then.
+"""Salvage of readable records from an intact frame with invalid content.
 
-An older release took text that is not UTF-8 into a frame. Its checksums are right, so no copy is
-any better: it costs the records that are wrong, or all of the frame where they cannot be told from
-the others, and reading goes on behind it.
+An older release accepted text that is not UTF-8. The checksums are right, so no copy is better: the
+invalid records are lost, or all of the frame where they cannot be separated, and reading continues
+after it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ UNREADABLE = "its frame cannot be read"
 def salvaged(
     body: memoryview, columns: pa.Schema, header: Header, error: FrameError
 ) -> tuple[pa.RecordBatch, tuple[Rejected, ...]]:
-    """Return the records that can be read, and one Rejected for each of the others.
+    """Return the readable records, and one Rejected for each of the others.
 
-    error: why the body cannot be read as a whole. Raises FrameError when it is a body of other
-    columns: then the file is not of this topic, and nothing in it is to be believed.
+    error: why the body as a whole is unreadable. Raises FrameError when its columns are not the
+    topic's: the file belongs to another topic.
     """
     why: Exception = error
     is_ours = True
@@ -38,7 +38,7 @@ def salvaged(
             is_ours = stream.schema.equals(columns)
             if is_ours:
                 return _without_ill_formed(stream.read_next_batch(), header)
-    except Exception as again:  # Arrow has no common root of what malformed bytes make it raise
+    except Exception as again:  # Arrow's errors for malformed bytes have no common root
         why = again
     if not is_ours:
         raise error
@@ -64,7 +64,7 @@ def _without_ill_formed(
     reasons: dict[int, str] = {}
     for field, column in zip(records.schema, records.columns, strict=True):
         if kinds.is_string(column.type):
-            column = column.view(pa.binary())  # noqa: PLW2901 - the same without a claim
+            column = column.view(pa.binary())  # noqa: PLW2901 - the same column, not yet claimed to be UTF-8
             for row in _ill_formed_rows(column):
                 reasons.setdefault(row, f"{field.name} is not valid UTF-8")
         column.validate(full=True)
@@ -94,7 +94,7 @@ def _is_well_formed(text: bytes | None) -> bool:
 
 
 def _raw(columns: dict[str, pa.Array], row: int) -> bytes:
-    """Return a row as JSON; what is not UTF-8 keeps its bytes."""
+    """Return a row as JSON; text that is not UTF-8 keeps its bytes."""
     values = {name: column[row].as_py() for name, column in columns.items()}
     shown: dict[str, Any] = {
         name: value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""Segments by name, and their frames read in order."""
+"""Segments: their names, and sequential reading of their frames."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _STEM = re.compile(r"([0-9]{20})(?:-([0-9]{10}))?")
 
 
 class Segment(NamedTuple):
-    """A segment that is there: its first offset, and the epoch of its owner.
+    """An existing segment: its first offset, and the epoch of its owner.
 
-    end: the offset at which a seal ends it, if one does; what is behind it in the file does not
-    count, whatever it is.
+    end: the offset at which a seal ends it, if any; bytes after it in the file are ignored.
     """
 
     first_offset: int
@@ -39,7 +38,7 @@ class Segment(NamedTuple):
     end: int | None = None
 
     def path(self, folder: str) -> str:
-        """Return its path."""
+        """Return the segment's path."""
         return segment_path(folder, self.first_offset, self.epoch)
 
 
@@ -54,7 +53,7 @@ def index_path(folder: str, first_offset: int, epoch: int = 0) -> str:
 
 
 def segments_in(names: Iterable[str], suffix: str) -> list[Segment]:
-    """Return the segments that have a file of this suffix, of whatever epoch."""
+    """Return the segments with a file of this suffix, of any epoch."""
     stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
     found = [_STEM.fullmatch(stem) for stem in stems]
     return [Segment(int(one[1]), int(one[2] or 0)) for one in found if one is not None]
@@ -65,9 +64,9 @@ def _stem(first_offset: int, epoch: int) -> str:
 
 
 class FramePosition(NamedTuple):
-    """Where a frame begins: what it must say of itself to be the next one.
+    """The beginning of a frame: the values that it must have to be the next one.
 
-    ``chain`` is None where reading began in the middle: the first frame's is then believed.
+    ``chain`` is None where reading began in the middle: the first frame's is then accepted.
     """
 
     position: int
@@ -75,12 +74,12 @@ class FramePosition(NamedTuple):
     chain: int | None
 
     def after(self, header: Header) -> FramePosition:
-        """Return the place after the frame that is here."""
+        """Return the position after the frame here."""
         return FramePosition(self.position + header.length, header.next_offset, header.chain_behind)
 
 
 class Frame(NamedTuple):
-    """A checked frame: its header, and where it is within bytes that were read."""
+    """A checked frame: its header, and its position within the bytes read."""
 
     header: Header
     data: bytes
@@ -88,12 +87,11 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Reads one segment's frames in order, many at a time, and checks all that a frame says.
+    """Reads one segment's frames in order, with read-ahead, and checks every field.
 
-    ``place`` is that of the next frame. ``next`` returns None at the end of what is there: nothing
-    more, or a frame that is not complete (``rest`` says how many bytes of it are there). It raises
-    FrameError for what is there and is no frame that may follow; the place then stays. ``end`` is
-    the offset behind which nothing is looked at, None for no such.
+    ``place`` is that of the next frame. ``next`` returns None at the end, or at an incomplete frame
+    (``rest`` is the number of its bytes). It raises FrameError for bytes that are not the next
+    frame; the place then stays. ``end``: the offset at which reading stops, None for no limit.
     """
 
     def __init__(
@@ -124,7 +122,7 @@ class Frames:
         read = self._data
         at = self._fill(header.length)
         if self._data is not read:
-            # The header is from an earlier read: a writer may have cut it off and appended anew.
+            # The header is from an earlier read: a writer may have truncated and appended since.
             header = self._header()
             if header is None:
                 return None
@@ -136,7 +134,7 @@ class Frames:
         return Frame(header, self._data, at)
 
     def next_header(self) -> Header | None:
-        """Return the next frame's header and pass over its body unread, if all of it is there."""
+        """Return the next frame's header and skip its body unread, if it is complete."""
         header = self._header()
         if header is None:
             return None
@@ -155,7 +153,7 @@ class Frames:
         return self._start + len(self._data)
 
     def forget(self) -> None:
-        """Read again from the file what has been read ahead."""
+        """Discard the read-ahead."""
         self._data = b""
 
     def _header(self) -> Header | None:
@@ -175,7 +173,7 @@ class Frames:
         if chain is not None and header.chain != chain:
             raise ChainError("the frame does not continue the one before it")
         if self.end is not None and header.next_offset > self.end:
-            raise FrameError(f"the frame goes beyond offset {self.end}, where a seal has ended it")
+            raise FrameError(f"the frame exceeds offset {self.end}, where a seal ends the segment")
         if header.raw_length > self._raw_bytes_max:
             raise FrameError(
                 f"the frame's body has {header.raw_length} bytes, more than batch_bytes_max, "
@@ -184,7 +182,7 @@ class Frames:
         return header
 
     def _fill(self, length: int) -> int:
-        """Have ``length`` bytes from the place on, if they exist; return where they begin."""
+        """Buffer ``length`` bytes from the place on, if they exist; return their position."""
         position = self.place.position
         at = position - self._start
         if not 0 <= at <= len(self._data) - length:

@@ -1,4 +1,4 @@
-"""A topic's settings: values, kept with the topic."""
+"""A topic's settings, stored with the topic."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Every limit of a topic; 0 means none where the text says so.
+    """Every limit of a topic; 0 means none where stated.
 
-    sync_appends, sync_bytes: an append syncs when so many, or so many bytes, were not (0: not for
-    this reason; both 0: only when asked, when an index is written, and on closing).
+    sync_appends, sync_bytes: an append syncs when so many appends, or bytes, are unsynced (0: not
+    for this reason; both 0: only on request, when an index is written, and on closing).
     segment_bytes_max, segment_age_ns_max (0: none): a segment that would grow beyond is sealed.
     retention_bytes_max, retention_age_ns_max (0: none): the oldest sealed segments beyond are
     removed. age_by: ``clock``, or ``event`` for the span of event time that the log covers, which
@@ -62,7 +62,7 @@ class LogSettings:
 
     @classmethod
     def from_sexp(cls, value: Sexp) -> LogSettings:
-        """Read what ``to_sexp`` gave; raises TopicError naming what cannot be understood."""
+        """Read the output of ``to_sexp``; raises TopicError naming the invalid part."""
         known = {field.name for field in fields(cls)}
         found: dict[str, int | str | Compression] = {}
         for member in value if isinstance(value, list) else [value]:

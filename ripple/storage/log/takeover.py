@@ -1,4 +1,4 @@
-"""Taking a partition over from an owner that may still be there: fence, read, copy, seal.
+"""Takeover of a partition from an owner that may still be running: fence, read, copy, seal.
 
 docs/seals.md says why in this order. The predecessor's files are read and never written to.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Taken(NamedTuple):
-    """A partition that is the new owner's: ``found`` is what counts of the owners before.
+    """A partition that was taken over: ``found`` is the valid content of previous owners.
 
     active: the index of the new owner's first segment, which is ``file``. replaced: the epoch that
     was in force.
@@ -38,8 +38,8 @@ class Taken(NamedTuple):
 def take_over(topic: Topic, partition: int, epoch: int, guards: Guards) -> Taken:
     """Take a partition over for the owner of ``epoch``, durably.
 
-    Raises StaleEpochError when an owner of that epoch, or of a higher one, has come; otherwise as
-    ``inspect`` does, and OSError. An owner that did not get it comes again with a higher epoch.
+    Raises StaleEpochError when there is an owner of that epoch or a higher one; otherwise as
+    ``inspect`` does, and OSError. After a failure the owner retries with a higher epoch.
     """
     disk, folder = topic.disk, topic.folder(partition)
     epochs.make_folder(disk, folder)
@@ -69,9 +69,9 @@ def take_over(topic: Topic, partition: int, epoch: int, guards: Guards) -> Taken
 def _examine(
     topic: Topic, partition: int, epoch: int, guards: Guards
 ) -> tuple[Found, FramePosition]:
-    """Return what the partition holds, its last segment ending at what is durable, and that place.
+    """Return the partition's content up to the durable offset, and that position.
 
-    ``Found.active`` is the last segment as it is, with what is behind that place.
+    ``Found.active`` is the last segment as it is, including the part after that position.
     """
     known_offset = durable_offset(topic, partition)
     found = inspect(topic, partition)
@@ -110,16 +110,16 @@ def _begin(
     *,
     guards: Guards,
 ) -> tuple[Index, File | None]:
-    """Write the new owner's first segment, durably: what its predecessor had not made durable.
+    """Write the new owner's first segment durably: the predecessor's records that were not durable.
 
-    No file is returned where the predecessor has taken something of it back since.
+    No file is returned if the predecessor has taken some of them back since.
     """
     disk, folder = topic.disk, topic.folder(partition)
     place = FramePosition(0, durable.offset, durable.chain)
     active = Index(durable.offset, place, topic.settings.index_interval_bytes, epoch=epoch)
     path = segment_path(folder, durable.offset, epoch)
     for left in (path, index_path(folder, durable.offset, epoch)):
-        # Of an owner of this epoch of which a power failure has left no fence.
+        # Left by an owner of this epoch whose fence was lost in a power failure.
         if disk.exists(left):
             disk.remove(left)
     file = disk.open(path, exclusive=True)

@@ -34,8 +34,8 @@ DESCRIPTION_BYTES_MAX = 1 << 20
 FORMAT = 1
 
 _RESTORE = (
-    "restore it from a copy, or put there the file `topic` of one that is made alike: of the same "
-    "schema, partitions, key and settings, by ripple log create, or by a run with a new output"
+    "restore it from a copy, or put there the file `topic` of a new topic with the same "
+    "schema, partitions, key and settings, made by ripple log create, or by a run with a new output"
 )
 
 _TEMPORARY = re.compile(r"topic-([0-9]+)\.tmp")
@@ -43,10 +43,10 @@ _TEMPORARY = re.compile(r"topic-([0-9]+)\.tmp")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic on a disk: what its description says.
+    """A topic on a disk, as described in its file.
 
-    ``key`` are the fields that decide a record's partition; without any, batches stick and rotate.
-    ``time_field`` has the event time in nanoseconds; without one there is no seeking by time.
+    ``key``: the fields that decide a record's partition; without any, batches stick and rotate.
+    ``time_field``: the event time in nanoseconds; without one, seeking by time is impossible.
     """
 
     disk: Disk
@@ -58,11 +58,11 @@ class Topic:
     settings: LogSettings = field(default_factory=LogSettings)
 
     def __post_init__(self) -> None:
-        """Raise TopicError or SchemaError for what no topic can be."""
+        """Raise TopicError or SchemaError for an invalid topic."""
         _check_path(self.path)
         if not 1 <= self.partitions <= PARTITIONS_MAX:
             raise TopicError(
-                f"{self.path}: {self.partitions} partitions: from 1 to {PARTITIONS_MAX} can be had"
+                f"{self.path}: {self.partitions} partitions: must be from 1 to {PARTITIONS_MAX}"
             )
         columns_of(self.schema)
         kinds = {member.name: member.type for member in self.schema.fields}
@@ -72,7 +72,9 @@ class Topic:
                     f"schema {self.schema.name} has no field {name!r}: it has {', '.join(kinds)}"
                 )
         if self.time_field and not isinstance(kinds[self.time_field], Int | Int64):
-            raise SchemaError(f"the time field {self.time_field!r} is no integer of nanoseconds")
+            raise SchemaError(
+                f"the time field {self.time_field!r} is not an integer of nanoseconds"
+            )
 
     @classmethod
     def create(
@@ -86,9 +88,9 @@ class Topic:
         time_field: str | None = None,
         settings: LogSettings | None = None,
     ) -> Topic:
-        """Make a topic, durably; raises TopicError if there is one, and OSError.
+        """Create a topic durably; raises TopicError if it exists, and OSError.
 
-        Its name is printable, and no number: that would be a partition's (see LogPlace).
+        Its name is printable, and not a number: that would name a partition (see LogUri).
         """
         topic = cls(
             disk, path, schema, partitions, tuple(key), time_field, settings or LogSettings()
@@ -98,7 +100,7 @@ class Topic:
             raise TopicError(f"{name!r} cannot be a topic's name: not all of it can be printed")
         if is_number(name):
             raise TopicError(
-                f"{name!r} cannot be a topic's name: a number at the end of a place is a partition"
+                f"{name!r} cannot be a topic's name: a number at a URI's end is a partition"
             )
         disk.make_folder(path)
         if disk.exists(f"{path}/topic"):
@@ -118,7 +120,7 @@ class Topic:
     def ensure(
         cls, disk: Disk, path: str, schema: Schema, *, partitions: int, settings: LogSettings
     ) -> Topic:
-        """Return the topic, made as ``create`` does if there is none; one that is there may differ.
+        """Return the topic, made by ``create`` if it is missing; an existing one may differ.
 
         Raises TopicError, SchemaError and OSError.
         """
@@ -140,9 +142,9 @@ class Topic:
         except FileNotFoundError:
             raise TopicError(f"{path}: there is no topic: create it first") from None
         except IsADirectoryError:
-            raise TopicError(f"{path}/topic is a folder: move it away, and {_RESTORE}") from None
+            raise TopicError(f"{path}/topic is a folder: move it away, then {_RESTORE}") from None
         except LimitError as error:
-            why = f"is no description of a topic: {error}"
+            why = f"is not a description of a topic: {error}"
             raise TopicError(f"{path}/topic {why}; {_RESTORE}") from error
         text, _, checksum = data.decode("utf-8", "replace").rstrip("\n").rpartition("\n")
         if checksum != f"crc32c {crc32c(text.encode('utf-8')):08x}":
@@ -156,12 +158,12 @@ class Topic:
         """Return the folder of a partition; raises TopicError if there is no such partition."""
         if not 0 <= partition < self.partitions:
             raise TopicError(
-                f"{self.path}: no partition {partition}: they are 0 to {self.partitions - 1}"
+                f"{self.path}: no partition {partition}: it has 0 to {self.partitions - 1}"
             )
         return f"{self.path}/{partition}"
 
     def _write(self) -> bool:
-        """Write the description, durably, unless one is there; return whether this one is."""
+        """Write the description durably unless there is one; return whether it was written."""
         text = sexp.dumps(
             [
                 ["format", str(FORMAT)],
@@ -178,7 +180,7 @@ class Topic:
                 f"{self.path}: a description of {len(data)} bytes exceeds DESCRIPTION_BYTES_MAX, "
                 f"{DESCRIPTION_BYTES_MAX}: shorten the schema's names and docs"
             )
-        # Nothing is locked: whoever is frozen in here would keep everybody else out.
+        # Without a lock: a process frozen in here would keep all others out.
         temporary, file = self._temporary()
         with closing(file):
             file.append(data)
@@ -186,7 +188,7 @@ class Topic:
         try:
             is_mine = self.disk.link_absent(temporary, f"{self.path}/topic")
         except FileNotFoundError:
-            return False  # somebody was faster, and has tidied up
+            return False  # another process was faster, and cleaned up
         self.disk.sync_folder(self.path)
         for name in filter(_TEMPORARY.fullmatch, self.disk.list(self.path)):
             with suppress(FileNotFoundError):
@@ -194,7 +196,7 @@ class Topic:
         return is_mine
 
     def _temporary(self) -> tuple[str, File]:
-        """Open a file for the description that is nobody else's who is about to write it."""
+        """Open a temporary file for the description, unique among concurrent writers."""
         while True:
             found = map(_TEMPORARY.fullmatch, self.disk.list(self.path))
             number = 1 + max((int(one[1]) for one in found if one), default=0)
@@ -212,7 +214,7 @@ def _check_path(path: str) -> None:
         raise TopicError("a topic is a folder within another, and has a name")
 
 
-# A process opens the same topic over and over: for each of its partitions, and each reader.
+# Cached: a process opens the same topic for each of its partitions, and each reader.
 @lru_cache(maxsize=64)
 def _read(text: str) -> tuple[Schema, int, tuple[str, ...], str | None, LogSettings]:
     match sexp.loads(text):
@@ -241,5 +243,5 @@ def _read(text: str) -> tuple[Schema, int, tuple[str, ...], str | None, LogSetti
 
 
 def _has_segments(disk: Disk, folder: str) -> bool:
-    """Whether a folder is a partition's; one that a crash left empty, or somebody's own, is not."""
+    """Return whether a folder is a partition's, not one left empty by a crash, or foreign."""
     return any(name.endswith(SEGMENT_SUFFIX) for name in disk.list(folder))

@@ -1,4 +1,4 @@
-"""Reading everything that a partition holds, to know that it can be read."""
+"""Verification of a partition: reads and checks everything in it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Verified(NamedTuple):
-    """What was read, and what is not as it should be without anything being lost.
+    """The content of a partition, and faults that lost nothing.
 
-    ``tail`` is what the next writer will cut off; ``indexes`` are the paths of index files that
-    disagree with the data, and are built again when they are needed. ``refused`` of the records
-    cannot be read though they are as they were written, ``first_refused`` is the first of them:
-    readers count them as refused and go on behind them. ``given_up`` were lost. ``is_absent``:
-    there is nothing, although other partitions have something.
+    ``tail``: the part that the next writer will cut off. ``indexes``: the paths of index files that
+    disagree with the data, and are rebuilt when needed. ``refused``: the number of intact records
+    with invalid content, which readers reject and skip; ``first_refused``: the first of them.
+    ``given_up``: records that were lost. ``is_absent``: there are no segments, although other
+    partitions have some.
     """
 
     segments: int
@@ -44,9 +44,9 @@ class Verified(NamedTuple):
 def verify(
     topic: Topic, partition: int, seen: Callable[[Header], None] = lambda _: None
 ) -> Verified:
-    """Check every frame, body and index of a partition; ``seen`` is told of each frame.
+    """Check every frame, body and index of a partition; ``seen`` is called with each frame.
 
-    Raises LogDamagedError for the first damage, which says the file and the offset.
+    Raises LogDamagedError for the first damage, naming the file and the offset.
     """
     columns = body.columns_of(topic.schema)
     folder = topic.folder(partition)

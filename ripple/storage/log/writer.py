@@ -1,4 +1,4 @@
-"""The one writer of a partition."""
+"""The single writer of a partition."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, Guards
 
 
-# Whoever looks for an offset goes through the headers of so many frames at most. Only what is
-# durable is indexed, so that as many are synced at the latest, whatever the topic's policy.
+# A search for an offset reads the headers of at most so many frames. Only durable frames are
+# indexed, so as many are synced at the latest, under any policy of the topic.
 APPENDS_PER_INDEX = 500
 
 
 class Appended(NamedTuple):
-    """Where an append is in the log; ``is_new`` is False when it had been stored before."""
+    """The position of an append; ``is_new`` is False when it had been stored before."""
 
     first_offset: int
     next_offset: int
@@ -44,20 +44,20 @@ class Appended(NamedTuple):
 
 
 class PartitionWriter:
-    """Appends to one partition, alone: a lock keeps others out and names the holder.
+    """Appends to one partition exclusively: a lock keeps others out and names the holder.
 
-    With an epoch, which says who comes after whom, it takes the partition over from owners of lower
-    epochs, also from one that is frozen and holds the lock; and every call raises StaleEpochError
-    once an owner of a higher epoch has come (docs/seals.md). Without one it takes the epoch after
-    the newest where owners with epochs have been, and else 0.
+    With an epoch, it takes the partition over from owners of lower epochs, also from a frozen one
+    that holds the lock; and every call raises StaleEpochError once there is an owner of a higher
+    epoch (docs/seals.md). Without one, it takes the epoch after the newest if there were owners
+    with epochs, else 0.
 
-    Opening recovers what a crash left (``cut`` says what was cut off, if anything was). Invariants:
+    Opening recovers from a crash (``cut``: the torn tail that was cut off, if any). Invariants:
     ``durable_offset <= next_offset``; the records below durable_offset survive a power failure, and
-    all sealed segments are durable; the file never holds a part of a frame between two calls.
+    all sealed segments are durable; the file never holds a partial frame between two calls.
 
     A write that fails leaves the partition as it was. After a failed sync the records since the
-    last good one are cut off, because nobody can know what became of them, and the writer takes no
-    more: every call raises WriterFailedError, and a new writer begins after what is durable.
+    last good one are cut off, because their state on disk is unknown, and every call raises
+    WriterFailedError; a new writer begins after the durable offset.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PartitionWriter:
     ) -> None:
         """Take the lock and recover the partition.
 
-        clock: for the age of segments. guards: which safeguards are on, for tests of the tests.
+        clock: for the age of segments. guards: the active safeguards, for tests of the tests.
         Raises DiskLockedError naming the holder, StaleEpochError naming both epochs,
         LogDamagedError with nothing changed, TopicError and OSError.
         """
@@ -87,7 +87,7 @@ class PartitionWriter:
         self._clock = clock
         self._guards = guards
         self._columns = body.columns_of(topic.schema)
-        # Partitions that get every append alike do not all sync for their indexes in the same one.
+        # Spreads the syncs for indexes of partitions that get the same number of appends.
         self._unindexed_appends = partition * APPENDS_PER_INDEX // topic.partitions
         self._failure: str | None = None
         self._stale: StaleEpochError | None = None
@@ -98,7 +98,7 @@ class PartitionWriter:
         try:
             if not self._disk.exists(f"{topic.path}/topic"):
                 raise TopicError(f"{topic.path}: the topic is gone")  # by ``withdraw``
-            # Whoever made the topic may have died, or failed, before its name was durable.
+            # The topic's creator may have crashed before its name was durable.
             self._disk.sync_folder(topic.path)
             self._open()
         except BaseException:
@@ -107,22 +107,22 @@ class PartitionWriter:
 
     @property
     def first_offset(self) -> int:
-        """The first offset that can be read."""
+        """The first readable offset."""
         return (self._sealed or [self._active])[0].first_offset
 
     @property
     def next_offset(self) -> int:
-        """The offset that the next append gets."""
+        """The offset of the next append."""
         return self._active.place.offset
 
     @property
     def durable_offset(self) -> int:
-        """The records below survive a power failure."""
+        """The records below it survive a power failure."""
         return self._durable.offset
 
     @property
     def last_crc(self) -> int:
-        """The checksum of the last frame's header, which stands for the whole log; 0 for none."""
+        """The checksum of the last frame's header, which identifies the whole log; 0 for none."""
         return self._active.place.chain or 0
 
     def append(
@@ -133,10 +133,10 @@ class PartitionWriter:
     ) -> Appended:
         """Append records as one frame, and sync if the topic's policy says so.
 
-        stamp: makes the append idempotent: one that is stored already is answered with its
-        offsets. notes: kept in the frame, for ``PartitionReader.notes_at``. Raises SchemaError,
-        StaleEpochError, SequenceError and LimitError with nothing stored; OSError when it cannot
-        be written; SyncFailedError, see the class.
+        stamp: makes the append idempotent: a repeated one returns the offsets of the first. notes:
+        stored in the frame, for ``PartitionReader.notes_at``. Raises SchemaError, StaleEpochError,
+        SequenceError and LimitError with nothing stored; OSError when the write fails;
+        SyncFailedError, see the class.
         """
         self._check()
         records = body.conformed(records, self._columns)
@@ -164,7 +164,7 @@ class PartitionWriter:
     def mark(self, watermark_ns: int) -> Appended:
         """Append a marker: the promise that no event below ``watermark_ns`` follows.
 
-        It takes one offset, so that a cut says whether the promise has been seen.
+        It takes one offset, so that a cut includes or excludes the promise.
         """
         self._check()
         return self._append(frame.draft_marker(watermark_ns))
@@ -172,7 +172,7 @@ class PartitionWriter:
     def sync(self) -> int:
         """Make all appends durable; return the durable offset.
 
-        Raises SyncFailedError, and StaleEpochError also if there was nothing to be synced.
+        Raises SyncFailedError, and StaleEpochError even with nothing to sync.
         """
         self._check()
         is_due = self._durable.offset < self.next_offset
@@ -185,19 +185,20 @@ class PartitionWriter:
         self.check_owner()
         if is_due:
             if not self._file.is_named():
-                self._fail("its segment was removed or renamed while it was written")
+                self._fail("its segment was removed or renamed during writing")
                 self._check()
             self._note_durable()
             if self._unindexed_appends >= APPENDS_PER_INDEX:
-                # It only saves readers time.
+                # It only speeds readers up.
                 with suppress(OSError):
                     self._write_index()
         return self.durable_offset
 
     def check_owner(self) -> None:
-        """Raise StaleEpochError if an owner of a higher epoch has come.
+        """Raise StaleEpochError if there is an owner of a higher epoch.
 
-        Whoever acknowledges anything looks afterwards: what was durable before is the successor's.
+        Call it before any acknowledgement and after the sync: a successor takes over all records
+        that were durable before its fence.
         """
         if not self._guards("fence_check"):
             return
@@ -208,9 +209,9 @@ class PartitionWriter:
             raise self._stale
 
     def retain(self) -> list[int]:
-        """Remove the sealed segments that retention is over for; return their first offsets.
+        """Remove the expired sealed segments; return their first offsets.
 
-        Happens by itself when a segment is sealed. The last frame of the log always stays.
+        Also happens whenever a segment is sealed. The last frame of the log always stays.
         """
         self._check()
         return self._remove(self._expired(self._removable))
@@ -226,7 +227,7 @@ class PartitionWriter:
 
     @property
     def has_sealed(self) -> bool:
-        """Whether there are segments that retention may remove."""
+        """Whether retention has segments to choose from."""
         return bool(self._removable)
 
     @property
@@ -237,9 +238,9 @@ class PartitionWriter:
         if expired:
             self.sync()
         for index in expired:
-            # One after the other, oldest first: a crash must not leave a gap behind.
+            # One after the other, oldest first: a crash must not leave a gap.
             for path_of in (segment_path, index_path):
-                # An owner that was replaced may be about to do the same.
+                # A replaced owner may be doing the same.
                 with suppress(FileNotFoundError):
                     self._disk.remove(path_of(self._folder, index.first_offset, index.epoch))
             self._disk.sync_folder(self._folder)
@@ -259,15 +260,15 @@ class PartitionWriter:
             self._locks.release()
 
     def withdraw(self) -> None:
-        """Close, and remove the topic, whose only partition this is and in which nothing is.
+        """Close, and remove the empty topic, which has this partition only.
 
-        The description goes first: who has read it and waits for the lock finds no topic then.
-        Raises OSError where a folder stays, because it holds something else.
+        The description goes first: a process that has read it and waits for the lock then finds no
+        topic. Raises OSError where a folder stays, because it holds foreign files.
         """
         assert self.topic.partitions == 1
         assert self.next_offset == 0
         if self.epoch:
-            self.close()  # somebody may be about to take over
+            self.close()  # another owner may be taking over
             return
         self._failure = self._failure or "the writer is closed"
         self._file.close()
@@ -283,7 +284,7 @@ class PartitionWriter:
                     self._disk.remove(path)
             for folder in (self._folder, self.topic.path):
                 self._disk.sync_folder(folder)
-                self._disk.remove_folder(folder)  # raises if there is anything of somebody else's
+                self._disk.remove_folder(folder)  # raises if there are foreign files
         finally:
             self._locks.release()
 
@@ -331,10 +332,10 @@ class PartitionWriter:
         self._producers = found.producers
         self._sealed = found.sealed
         for index in found.sealed:
-            # Nobody knows how old it is, so it is kept for as long as a new one.
+            # Its age is unknown, so it is retained for as long as a new one.
             index.sealed_ns = index.sealed_ns or self._clock.now_ns()
         for index, producers in found.rebuilt:
-            # It only saves the next writer from reading the whole segment.
+            # It only saves the next writer reading the whole segment.
             with suppress(OSError):
                 index_file.write(self._disk, self._folder, index, producers)
 
@@ -348,8 +349,8 @@ class PartitionWriter:
             if found.tail is not None and self._guards("torn_tail_cut"):
                 self._file.truncate(found.tail.position)
                 self.tail = found.tail
-            # What a process that was killed wrote is there, but maybe not yet durable: the
-            # appends, the names of the segment and of the topic.
+            # The writes of a killed process are there, but maybe not yet durable: the appends,
+            # the names of the segment and of the topic.
             self._file.sync()
             if self._guards("folder_sync"):
                 self._disk.sync_folder(self._folder)
@@ -488,7 +489,7 @@ class PartitionWriter:
             raise WriterFailedError(f"{self._folder}: {self._failure}: open a new writer")
 
     def _take_back(self, position: int) -> None:
-        """Remove what a failed append may have left."""
+        """Remove the remains of a failed append."""
         try:
             self._file.truncate(position)
         except OSError as error:

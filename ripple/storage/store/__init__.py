@@ -1,8 +1,8 @@
 """Object stores behind one contract, :class:`ripple.world.ports.ObjectStore`.
 
-opening     one by its place; probe: whether it keeps the promise on which all rests
-disk, memory, s3    where objects lie; s3_settings, s3_errors
-retrying, timed, cached    around any of them
+opening     by URI; probe: tests the guarantee that the first put wins
+disk, memory, s3    the stores; s3_settings, s3_errors
+retrying, timed, cached    wrappers of any store
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An object store behind a folder of this machine, which keeps what was put and got."""
+"""An object store with a local cache of the objects that were put and got."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ _KEPT = re.compile(r"(\d{16,})-[0-9a-f]{32}")
 
 
 class CachedStore:
-    """Reads from a disk what is there, and is believed only with its checksum; else the store.
+    """Reads an object from the disk if it is there with a valid checksum; else from the store.
 
-    Only objects are kept that ``is_kept`` allows by their names: those which nobody ever puts a
-    second time with other data. A file is named by when it came, and by its object's name, so that
-    the oldest goes first where they are more than ``bytes_max`` together. Several processes may
-    share the disk. What the disk cannot do costs speed and nothing else; other files in the folder
-    are let alone.
+    Only immutable objects are cached: those whose names ``is_kept`` accepts. A file's name holds
+    the time of its arrival and its object's name; the oldest are evicted when all files together
+    exceed ``bytes_max``. Several processes may share the disk. An error of the disk costs speed and
+    nothing else; other files in the folder are left alone.
 
-    A file is the BLAKE2b of the object's name and data, and the data.
+    A file is the BLAKE2b of the object's name and data, followed by the data.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class CachedStore:
         return data
 
     async def list(self, prefix: str) -> list[str]:
-        """Return the names that start with ``prefix``, sorted: as the store has them."""
+        """Return the names that start with ``prefix``, sorted: the store's, not the cache's."""
         return await self._store.list(prefix)
 
     async def delete(self, name: str) -> None:
@@ -76,16 +75,16 @@ class CachedStore:
 
 
 class _Folder:
-    """The files. What the disk cannot do is not done. Several threads may call."""
+    """The cache's files. Errors of the disk are ignored. Thread-safe."""
 
     def __init__(self, disk: Disk, random: Random, bytes_max: int) -> None:
         self._disk = disk
         self._random = random
         self._bytes_max = bytes_max
-        self._room = Lock()  # of who counts what is there, and adds to it
+        self._room = Lock()  # held while files are counted and added
 
     def read(self, name: str, length_max: int) -> bytes | None:
-        """Return what the disk has of an object; what is damaged is removed."""
+        """Return an object's data from the disk; a damaged file is removed."""
         with suppress(OSError, LimitError):
             for file in self._files_of(name):
                 held = self._disk.read_bytes(file, length_max=length_max + DIGEST_BYTES)
@@ -109,7 +108,7 @@ class _Folder:
             try:
                 self._write(temporary, _digest(name, data), data)
             except OSError:
-                self._disk.remove(temporary)  # of a full disk each would leave another one
+                self._disk.remove(temporary)  # a full disk would collect them
                 return
             number = max((int(held.partition("-")[0]) for held in self._all()), default=0) + 1
             self._disk.rename(temporary, f"{number:016d}-{_part(name)}")
@@ -123,7 +122,7 @@ class _Folder:
             file.close()
 
     def forget(self, name: str) -> None:
-        """Remove what there is of an object."""
+        """Remove an object's files."""
         with suppress(OSError):
             for file in self._files_of(name):
                 self._disk.remove(file)
@@ -135,7 +134,7 @@ class _Folder:
                 file = self._disk.open_to_read(name)
                 sizes[name] = file.size()
                 file.close()
-        # Half a file that a killed process left behind sorts first: a dot is before all digits.
+        # Temporary files of a killed process sort first: a dot is before all digits.
         left = sum(sizes.values())
         for name in sorted(sizes):
             if left + size <= self._bytes_max:

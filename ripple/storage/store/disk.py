@@ -10,10 +10,10 @@ from ripple.storage.store.errors import StoreRefusedError
 from ripple.world.errors import StoreError, UnreadableError, is_of_one_file
 from ripple.world.ports import Disk, Guards, Random, all_guards
 
-READS_MAX = 3  # of a file that cannot be read, until it is said
+READS_MAX = 3  # of a file before the error is raised
 
 _TEMPORARY = ".tmp-"
-# Of the root of a file system, for its superuser alone.
+# Part of a file system's root, for its superuser alone.
 _LOST_AND_FOUND = "lost+found"
 
 
@@ -22,10 +22,10 @@ class DiskStore:
 
     An object appears whole or not at all: its data are synced under a temporary name before the
     file is given its own. The last part of a name has a dot and no part before it has one, which
-    tells files from folders; ValueError otherwise. Raises StoreError for whatever the disk cannot
-    do, with the disk's own error as its cause. Without ``random`` it is for reading only.
+    tells files from folders; ValueError otherwise. Errors of the disk are raised as StoreError,
+    with the original as the cause. Without ``random`` the store is read-only.
 
-    What may take long is done in a thread: the loop has other work.
+    Slow calls run in a thread.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DiskStore:
                 f"{name} cannot be stored: a file stands where {folder} should be: move it away"
             ) from error
         except OSError as error:
-            # Not with the temporary name: the same trouble should be told in the same words.
+            # Without the temporary name: the same fault should give the same text.
             why = error.strerror or str(error)
             where = f" in {folder}" if folder else ""
             raise StoreError(f"{name} cannot be stored{where}: {why}", done=done) from error
@@ -78,21 +78,21 @@ class DiskStore:
             file.close()
 
     def _name(self, temporary: str, path: str, folder: str) -> bool:
-        """Give a file its own name, unless that is taken; return whether it was not."""
+        """Rename a file to its final name unless that is taken; return whether it was renamed."""
         try:
             stored = self._disk.link_absent(temporary, path)
         finally:
             with suppress(FileNotFoundError):
                 self._disk.remove(temporary)
-        # Also for an object of others: what a caller knows to exist must not vanish.
+        # Also for another writer's object: one that a caller has seen must not vanish.
         if self._guards("folder_sync"):
             self._disk.sync_folder(folder)
         return stored
 
     def _make_tidy(self, folder: str) -> None:
-        """Make the folder; the first time, remove what a crash in the middle of a put left.
+        """Make the folder; the first time, remove temporary files that a crashed put left.
 
-        Were it another process in the middle of one, that fails and is repeated.
+        A put of another process that was under way fails, and is repeated.
         """
         if folder in self._tidied:
             return
@@ -117,7 +117,7 @@ class DiskStore:
             raise StoreError(why, done=False) from error
 
     def _read(self, path: str, length_max: int) -> bytes:
-        """Read a file; what the disk does not give is asked for again, for it may be just now."""
+        """Read a file; a failed read is repeated, since the error may be transient."""
         for _ in range(READS_MAX - 1):
             try:
                 return self._disk.read_bytes(path, length_max=length_max)
@@ -127,7 +127,7 @@ class DiskStore:
         return self._disk.read_bytes(path, length_max=length_max)
 
     def _is_there(self, name: str) -> bool:
-        """Return whether an object can be seen; where its folder may not be entered, none can."""
+        """Return whether an object is visible; without access to its folder, none is."""
         try:
             return self._disk.exists(self._path(name))
         except OSError:
@@ -140,7 +140,7 @@ class DiskStore:
             if part == _LOST_AND_FOUND:
                 continue
             if "." not in part:
-                with suppress(NotADirectoryError):  # a file of somebody else's
+                with suppress(NotADirectoryError):  # a foreign file
                     names += self._names_in(name)
             elif not part.startswith("."):
                 names.append(name)

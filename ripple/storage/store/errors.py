@@ -1,4 +1,4 @@
-"""What a store answers that asking again does not change."""
+"""Errors of a store that a retry does not cure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ripple.world.errors import StoreError
 
 
 class StoreRefusedError(StoreError):
-    """The store will not do it, however often it is asked; the message says what to do."""
+    """The store rejects the request, and would again; the message says what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, done=False)
 
 
 class UnsafeStoreError(StoreRefusedError):
-    """The store does not keep the promise on which everything rests: the first put wins."""
+    """The store does not guarantee that the first put of a name wins."""

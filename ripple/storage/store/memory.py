@@ -6,7 +6,7 @@ from ripple.core.errors import LimitError
 
 
 class MemoryStore:
-    """Objects of this process, gone with it."""
+    """Objects in this process, lost when it ends."""
 
     def __init__(self) -> None:
         self._objects: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""A store by its place: a folder, or ``s3://bucket/prefix``."""
+"""Opens a store by its URI: a folder, or ``s3://bucket/prefix``."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ async def open_store(
     is_read: bool = False,
     is_probed: bool = False,
 ) -> AsyncIterator[ObjectStore]:
-    """Open a store for the running loop; what fails is not repeated: see RetryingStore.
+    """Open a store for the running loop, without retries (see RetryingStore).
 
-    settings: of S3, by default what the environment says. is_read: it is for reading only, and a
-    folder is not made. is_probed: first make sure that a store in S3 refuses a second put; folders
-    need no proof. Raises SettingsError for a place that is none, ModuleNotFoundError without the
-    extra ``s3``, UnsafeStoreError and StoreError.
+    settings: of S3, by default from the environment. is_read: read-only; a missing folder is not
+    made. is_probed: first verify that a store in S3 rejects a second put. Raises SettingsError for
+    an invalid URI, ModuleNotFoundError without the extra ``s3``, UnsafeStoreError and StoreError.
     """
     if not is_s3(place):
         yield DiskStore(_folder(place, make=not is_read), None if is_read else LiveRandom())
@@ -55,10 +54,10 @@ async def open_store(
 
 @asynccontextmanager
 async def store_to_read(place: str, flag: str = "") -> AsyncIterator[ObjectStore]:
-    """Open a store that is there, to read it only; what fails is repeated.
+    """Open an existing store read-only, with retries.
 
-    flag: of the command that was given the place. Raises InputError, which names it, for an absent
-    folder, and what ``open_store`` does.
+    flag: the command's flag for the store, which the error names. Raises InputError for a missing
+    folder, and as ``open_store`` does.
     """
     if not is_s3(place) and not Path(place).is_dir():
         hint = f": name another with {flag}" if flag else ""
@@ -68,7 +67,7 @@ async def store_to_read(place: str, flag: str = "") -> AsyncIterator[ObjectStore
 
 
 def _folder(place: str, *, make: bool) -> LiveDisk:
-    """Return the folder. Raises StoreRefusedError where a file stands, also as one above it."""
+    """Return the folder. Raises StoreRefusedError where a file stands, or above it."""
     try:
         return LiveDisk(place, make=make)
     except (FileExistsError, NotADirectoryError) as error:

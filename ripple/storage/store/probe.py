@@ -1,7 +1,7 @@
-"""Whether a store keeps the promise on which everything rests: of several puts, the first wins.
+"""Tests the guarantee on which everything rests: of several puts of a name, the first wins.
 
-Many that speak S3 do not: they take the condition and store all the same, or check it beside the
-storing, so that several who race all win.
+Many S3-compatible stores lack it: they accept the condition and store all the same, or do not check
+it atomically, so that concurrent puts all win.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 RACERS = 8
 NONCE_BYTES = 16
-_LATE = "{where} does not show at once what was put: take a store or a version that does"
+_LATE = "{where} does not list an object right after its put: use a store or a version that does"
 
 
 async def probe(store: ObjectStore, random: Random, where: str) -> None:
-    """Put the same name several times, look, and clean up.
+    """Put the same name several times, check the result, and clean up.
 
-    where: what the store is called. Raises UnsafeStoreError, and StoreError where nobody can tell.
+    where: the store's name in errors. Raises UnsafeStoreError, and StoreError if the outcome is
+    unknown.
     """
     name = f"probe/{random.bytes(NONCE_BYTES).hex()}.probe"
     racers = [f"{number}".encode() * NONCE_BYTES for number in range(RACERS)]
@@ -35,7 +36,7 @@ async def probe(store: ObjectStore, random: Random, where: str) -> None:
         kept = await store.get(name, length_max=NONCE_BYTES)
         listed = await store.list(name)
     except StoreError:
-        with suppress(StoreError):  # what went wrong first is told
+        with suppress(StoreError):  # the first error is reported
             await store.delete(name)
         raise
     await store.delete(name)

@@ -1,4 +1,4 @@
-"""An object store around another one that repeats what failed."""
+"""Retries around an object store."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ T = TypeVar("T")
 _MICROSECONDS = 1_000_000
 
 
-STOP_LOOK_S = 1.0  # between two looks whether to stop
+STOP_LOOK_S = 1.0  # between two checks of ``stop``
 
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """How long to insist: attempts, the seconds for one and for all of them, the first pause.
+    """The retry policy: attempts, the seconds for one and for all of them, the first pause.
 
-    Each pause is twice as long as the one before, up to a longest one. An attempt has more time for
-    each byte: one second for so many.
+    Each pause is twice as long as the previous one, up to a maximum. A request's time grows with
+    its size, at a least rate in bytes per second.
     """
 
     attempts_max: int = 5
@@ -39,13 +39,13 @@ _PATIENT = RetrySettings()
 
 
 class RetryingStore:
-    """Repeats what failed, after growing pauses of random length, until a deadline.
+    """Repeats failed calls with exponential, jittered back-off, until a deadline.
 
-    A put that was repeated after a lost reply answers False to its own success; who needs to know
-    compares what is there. The StoreError of the last attempt is raised, with ``done`` None if any
-    attempt's outcome is unknown. What the store will not do (StoreRefusedError) is not repeated,
-    and nor is the read of one object that nobody can read (UnreadableError). A delete is repeated
-    as by default at most: nobody waits for room.
+    A put that is repeated after a lost reply may return False although it succeeded; a caller that
+    needs to know compares the stored object. The StoreError of the last attempt is raised, with
+    ``done`` None if any attempt's outcome is unknown. A rejected request (StoreRefusedError) is not
+    repeated, nor is the read of an unreadable object (UnreadableError). A delete is repeated at
+    most as the default policy says: it is never urgent.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class RetryingStore:
         failed: Callable[[str], None] = lambda _: None,
         stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Repeat for as long as ``settings`` say. failed: is told of each attempt that failed.
+        """Retry as ``settings`` say.
 
-        stop: whether to repeat nothing any more, asked after each of them and while one is waited
-        for.
+        failed: called with each failed attempt. stop: returns whether to give up; called after each
+        attempt and during pauses.
         """
         self._store = store
         self._clock = clock
@@ -87,7 +87,7 @@ class RetryingStore:
         return await self._repeat(lambda: self._store.list(prefix), f"list {prefix}".rstrip())
 
     async def delete(self, name: str) -> None:
-        """Forget an object."""
+        """Delete an object."""
         limits = _PATIENT if self.settings.deadline_s > _PATIENT.deadline_s else self.settings
         await self._repeat(lambda: self._store.delete(name), f"delete {name}", settings=limits)
 
@@ -122,7 +122,7 @@ class RetryingStore:
             late = self._clock.monotonic_ns() + int(pause_s * 1e9) >= ends_ns
             if attempt == settings.attempts_max or late or self._is_stopped():
                 raise StoreError(
-                    f"{what}: given up after {attempt} attempts: {reason}",
+                    f"{what}: gave up after {attempt} attempts: {reason}",
                     done=None if unknown else False,
                 ) from last
             await self._pause(pause_s)

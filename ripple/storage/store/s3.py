@@ -1,8 +1,9 @@
-"""Objects in a bucket of S3, or of a store that speaks it.
+"""Objects in a bucket of S3, or of an S3-compatible store.
 
 The first put of a name wins by ``If-None-Match: *``. A reply may be lost, and the HTTP client below
 may repeat a put by itself, so that a put that won is answered as one that lost. So every put has a
-nonce in the object's metadata: whoever is not told that it won looks whose object is there.
+nonce in the object's metadata; when a put seems to have lost, its nonce is compared with the stored
+one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 CONNECT_S = 5
 READ_S = 20
-# Of a get, until its length is known, and as long again beside its bytes.
+# Of a get, until its length is known; the time for its bytes is added.
 ANSWER_S = 25.0
 BYTES_PER_S_MIN = 1 << 20
 CONNECTIONS_MAX = 50
@@ -47,8 +48,8 @@ class S3Store:
     """The objects below a prefix of a bucket, for one event loop.
 
     The client is opened by the first call; ``close`` it in the same loop. Each call is tried once:
-    see RetryingStore. What is longer than ``part_bytes``, at least 5 MiB, is put in parts. A get
-    has ``answer_s``, and the time that its bytes take at 1 MiB a second.
+    see RetryingStore. Objects longer than ``part_bytes``, at least 5 MiB, are put in parts. A get
+    has ``answer_s``, and the time for its bytes at 1 MiB a second.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class S3Store:
         self._client: Any = None
 
     def __str__(self) -> str:
-        """Return where it is, for people."""
+        """Return the store's URL and address, for messages."""
         return f"s3://{self._bucket}/{self._prefix}{self._address}"
 
     async def put_if_absent(self, name: str, data: bytes) -> bool:
@@ -94,15 +95,15 @@ class S3Store:
                 raise trouble from error
             owner = await self._owner(key)
             if owner is None:
-                # Refused for an object that has gone, or still under way: nobody can tell.
+                # Rejected for an object that has gone, or is still under way: unknown.
                 raise StoreError(str(trouble), done=None) from error
             return owner == nonce
 
     async def get(self, name: str, *, length_max: int) -> bytes | None:
         """Return an object, None if there is none.
 
-        Bytes that do not have the checksum that S3 keeps are got once more, for the way may have
-        changed them, and returned as they come then: who reads them knows what they should be.
+        Bytes that do not match S3's checksum are got once more, for the network may have changed
+        them, and then returned as they are: the caller verifies them.
         """
         key = self._prefix + name
         try:
@@ -111,11 +112,11 @@ class S3Store:
             if not (is_forbidden(error.__cause__) and await self._may_read_beside(key)):
                 raise
         try:
-            return await self._got(key, length_max)  # the right may have come back meanwhile
+            return await self._got(key, length_max)  # access may have been restored meanwhile
         except StoreRefusedError as error:
             if not is_forbidden(error.__cause__):
                 raise
-            raise UnreadableError(f"{error}; what is beside it may be read") from error
+            raise UnreadableError(f"{error}; other objects can be read") from error
 
     async def _got(self, key: str, length_max: int) -> bytes | None:
         try:
@@ -129,9 +130,9 @@ class S3Store:
             raise self._error(error, "get", key) from error
 
     async def _may_read_beside(self, key: str) -> bool:
-        """Return whether S3 says of an object that nobody has put that there is none.
+        """Return whether S3 answers "absent" for a name that was never put.
 
-        Whoever may read nothing there is refused that, too.
+        Without any right to read, S3 rejects that request as well.
         """
         try:
             await self._read(f"{key.rpartition('/')[0]}/{ABSENT}", 0)
@@ -140,7 +141,7 @@ class S3Store:
         return False
 
     async def _read(self, key: str, length_max: int, **how: str) -> bytes:
-        """Return an object. Raises what the client below does, LimitError and StoreError."""
+        """Return an object. Raises the client's errors, LimitError and StoreError."""
         async with asyncio.timeout(self._answer_s) as limit:
             client = await self._ready()
             reply = await client.get_object(**self._at(key), **how)
@@ -152,7 +153,9 @@ class S3Store:
                 limit.reschedule(asyncio.get_running_loop().time() + allowed_s)
                 data: bytes = await body.read()
         if len(data) != length:
-            raise StoreError(f"{self._url(key)} came cut: {len(data)} of {length}", done=False)
+            raise StoreError(
+                f"{self._url(key)} was truncated: {len(data)} of {length} bytes arrived", done=False
+            )
         return data
 
     async def list(self, prefix: str) -> list[str]:
@@ -172,7 +175,7 @@ class S3Store:
             raise self._error(error, "list", key) from error
 
     async def delete(self, name: str) -> None:
-        """Forget an object."""
+        """Delete an object."""
         key = self._prefix + name
         try:
             await (await self._ready()).delete_object(**self._at(key))
@@ -186,7 +189,7 @@ class S3Store:
         await self._opened.aclose()
 
     async def _put_in_parts(self, client: Any, key: str, data: bytes, nonce: str) -> None:
-        """Upload parts beside each other; the last request makes the object, or is refused."""
+        """Upload parts concurrently; the last request makes the object, or is rejected."""
         begun = await client.create_multipart_upload(**self._at(key), **self._about(nonce))
         upload = {**self._at(key), "UploadId": begun["UploadId"]}
         parts = memoryview(data)
@@ -198,7 +201,7 @@ class S3Store:
                 reply = await self._again(
                     lambda: client.upload_part(**upload, PartNumber=number, Body=part)
                 )
-            # A store that is given a part's checksum wants it again with the whole.
+            # A part's checksum has to be repeated in the completing request.
             sums = {name: reply[name] for name in reply if name.startswith("Checksum")}
             sums.pop("ChecksumType", None)
             return {"PartNumber": number, "ETag": reply["ETag"], **sums}
@@ -219,9 +222,9 @@ class S3Store:
             raise
 
     async def _owner(self, key: str) -> str | None:
-        """Return the nonce of the object that is there, "" if it has none, None if there is none.
+        """Return the nonce of the stored object, "" if it has none, None without an object.
 
-        Raises StoreError: the outcome of the put before is unknown.
+        Raises StoreError: the outcome of the preceding put is unknown.
         """
         try:
             found = await (await self._ready()).head_object(**self._at(key))
@@ -233,7 +236,7 @@ class S3Store:
         return str(found.get("Metadata", {}).get(NONCE, ""))
 
     async def _again(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a call that does the same however often it is done."""
+        """Retry an idempotent call a few times."""
         for attempt in range(1, PART_ATTEMPTS):
             with suppress(*TROUBLE):
                 return await call()
@@ -289,8 +292,8 @@ class S3Store:
 
 
 def _know_no_region(**_: Any) -> None:
-    """Answer the client below, which asks where a bucket is when it is redirected.
+    """Return no region to the client, which looks a bucket's region up when it is redirected.
 
-    That question may be redirected as well, without end; the settings say where a bucket is.
+    That request may be redirected as well, without end; the region comes from the settings.
     """
     raise ClientError({"ResponseMetadata": {"HTTPHeaders": {}}}, "HeadBucket")

@@ -1,7 +1,7 @@
-"""What S3 and the way to it answer instead of doing what they were asked, as errors of a store.
+"""Error mapping: errors of S3 and of the network as errors of a store.
 
-A message names the operation, the bucket, the key and S3's code, and never what a server has said
-in its own words: a clone might repeat what it was sent.
+A message names the operation, the bucket, the key and S3's code, and never quotes a server's own
+text: an S3 clone might echo secrets.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _CAUSES_MAX = 10
 _SAID_CHARACTERS_MAX = 300
 _TOO_MANY = 429
 _FAILED = 500
-# Of requests that are refused for now: repeated, they may be done.
+# Transient rejections: a retry may succeed.
 _FOR_NOW = {
     *("ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown"),
-    "NoSuchUpload",  # somebody has tidied up: begun again, it is there
+    "NoSuchUpload",  # the upload was cleaned up; a new one succeeds
     *("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"),
 }
 _WHO = {
@@ -41,7 +41,7 @@ _WHO = {
 }
 _SKEWED = {"RequestTimeTooSkewed", "RequestExpired"}
 _NOT_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError)
-# The way there: all else that botocore raises is wrong on this side, and will be the next time.
+# The network: botocore's other errors are local faults, which a retry does not cure.
 _WAY = (
     *(boto.ConnectionError, boto.HTTPClientError),
     *(boto.ResponseStreamingError, boto.IncompleteReadError),
@@ -50,7 +50,7 @@ _NOBODY = (
     *(boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError),
     *(boto.TokenRetrievalError, boto.ProfileNotFound, boto.NoAuthTokenError),
 )
-# What an operation needs to be allowed.
+# The permission that an operation needs.
 _ALLOWED = {
     "put": "s3:PutObject",
     "get": "s3:GetObject",
@@ -70,7 +70,7 @@ def is_absent(error: Exception) -> bool:
 
 
 def is_forbidden(error: BaseException | None) -> bool:
-    """Return whether S3 says that this may not be done, and not that it knows nobody."""
+    """Return whether S3 denies access to known credentials."""
     return (
         isinstance(error, boto.ClientError)
         and _status(error) == 403
@@ -81,7 +81,7 @@ def is_forbidden(error: BaseException | None) -> bool:
 def store_error(
     error: Exception, operation: str, bucket: str, key: str, at: str = ""
 ) -> StoreError:
-    """Return what went wrong: a StoreRefusedError where asking again would not help.
+    """Return the error to raise: a StoreRefusedError where a retry would not help.
 
     at: the store's address, where it is not Amazon's.
     """
@@ -119,9 +119,9 @@ def store_error(
 
 
 def _unanswered(error: Exception, operation: str, where: str) -> StoreError:
-    """Return what kept a request from its answer: the network, which may do better, or this side.
+    """Return the error for a request without an answer: a network error, or a local fault.
 
-    What botocore says of this side is of its settings, files and arguments, and passed on.
+    botocore's texts about local faults name settings, files and arguments, and are passed on.
     """
     kind = type(error).__name__
     if isinstance(error, boto.ProfileNotFound):
@@ -155,7 +155,7 @@ def _unanswered(error: Exception, operation: str, where: str) -> StoreError:
 
 
 def _is_of(error: BaseException, kind: type[Exception]) -> bool:
-    """Return whether an error is of a kind, or what it stands for is."""
+    """Return whether an error, or its cause, is of a kind."""
     seen: list[BaseException] = []
     left: list[object] = [error]
     while left:

@@ -1,7 +1,7 @@
-"""What is to be known of an object store that speaks S3, but for who asks.
+"""Settings of an S3-compatible store, except credentials.
 
-Credentials are the business of the usual chain of AWS alone: its variables, its files, the role of
-the machine or the pod.
+Credentials come from the usual AWS chain alone: its variables, its files, the role of the machine
+or the pod.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class S3Settings:
     addressing: str = "auto"
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for what can never work."""
+        """Raise SettingsError for an invalid combination."""
         parts = urlsplit(self.endpoint)
-        if "@" in parts.netloc:  # it is not shown: a password may stand there
+        if "@" in parts.netloc:  # not shown: it may hold a password
             raise SettingsError("s3_endpoint holds a user: credentials come from the AWS chain")
         if self.endpoint and (parts.scheme not in ("http", "https") or not parts.netloc):
             raise SettingsError(f"s3_endpoint is {self.endpoint!r}, not http(s)://HOST[:PORT]")
@@ -68,12 +68,12 @@ class S3Settings:
 
     @classmethod
     def taken(cls, values: dict[str, Any]) -> Self:
-        """Take what is of ``S3`` out of the values of a process's settings."""
+        """Take the settings of ``S3`` out of a process's settings."""
         return cls(**{one.name.removeprefix("s3_"): values.pop(one.name) for one in S3})
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Return what the variables ``RIPPLE_S3_...`` say. Raises SettingsError."""
+        """Read the variables ``RIPPLE_S3_...``. Raises SettingsError."""
         found = in_force(S3, Arguments({}), environment, {}, section="s3")
         return cls.taken({name: one.value for name, one in found.items()})
 
@@ -86,7 +86,7 @@ def split_url(url: str) -> tuple[str, str]:
     """Return the bucket and the prefix of ``s3://bucket/prefix``. Raises SettingsError."""
     bucket, _, prefix = url.removeprefix("s3://").partition("/")
     prefix = prefix.strip("/")
-    if "@" in url[3:].lstrip("/").partition("/")[0]:  # it is not shown: a secret may stand there
+    if "@" in url[3:].lstrip("/").partition("/")[0]:  # not shown: it may hold a secret
         raise SettingsError(
             "the store s3://...@... holds a user: give s3://BUCKET/PREFIX, and "
             "credentials by the AWS chain, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
@@ -97,9 +97,9 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def is_s3(place: str) -> bool:
-    """Return whether a place is in S3 and no folder.
+    """Return whether a URI is in S3 and not a folder.
 
-    One that begins with the scheme is, in any case and also with too few slashes: ``split_url``
-    says what is wrong with it, where a folder of that name would be made in silence.
+    The scheme decides, in upper or lower case and also with too few slashes: ``split_url`` reports
+    those, where a folder of that name would be made silently.
     """
     return place[:3].lower() == "s3:"

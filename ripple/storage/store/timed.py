@@ -1,4 +1,4 @@
-"""An object store around another one that tells how long its calls took."""
+"""Measures the calls of an object store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoreCall:
-    """What one call took. length_bytes: put or got, 0 for the others. failed: it raised."""
+    """The duration of one call. length_bytes: put or got, 0 for the others. failed: it raised."""
 
     operation: str
     duration_ns: int
@@ -22,7 +22,7 @@ class StoreCall:
 
 
 class TimedStore:
-    """Tells an observer of every call; the observer must not raise."""
+    """Reports every call to an observer, which must not raise."""
 
     def __init__(
         self, store: ObjectStore, clock: Clock, observe: Callable[[StoreCall], None]
@@ -44,7 +44,7 @@ class TimedStore:
         return await self._timed("list", self._store.list(prefix))
 
     async def delete(self, name: str) -> None:
-        """Forget an object."""
+        """Delete an object."""
         await self._timed("delete", self._store.delete(name))
 
     async def _timed(self, operation: str, call: Awaitable[T], length_bytes: int = 0) -> T:

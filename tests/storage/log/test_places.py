@@ -120,7 +120,7 @@ OTHER = Schema("other", (Field("symbol", Int64()),))
     ("place", "schema", "error", "words"),
     [
         ("ticks", SCHEMA, InputError, "choose one of its 2 partitions, as in log:.*ticks/0"),
-        ("ticks/2", SCHEMA, InputError, "no partition 2: they are 0 to 1"),
+        ("ticks/2", SCHEMA, InputError, "no partition 2: it has 0 to 1"),
         ("tocks", SCHEMA, InputError, "tocks: there is no topic: create it first"),
         ("absent/ticks", SCHEMA, InputError, "there is no topic"),
         ("..", SCHEMA, InputError, "leads out of"),

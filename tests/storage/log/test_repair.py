@@ -162,7 +162,7 @@ def test_only_what_is_lost_can_be_given_up() -> None:
     flip(1, 1, 200)(topic)
     before = topic.disk.image()  # type: ignore[attr-defined]
     for first, end in ((15, 17), (14, 18), (15, 19), (0, 36)):
-        with pytest.raises(LogError, match="it is the offsets 15-17 that are lost"):
+        with pytest.raises(LogError, match="the lost offsets are 15-17"):
             give_up(topic, 0, first, end)
     assert topic.disk.image() == before  # type: ignore[attr-defined]
 
@@ -192,7 +192,7 @@ def test_producer_does_not_go_on_behind_a_lost_append_unawares() -> None:
     flip(2, 3, 300)(topic)
     give_up(topic, 0, 33, 36)
     with PartitionWriter(topic, 0, ManualClock()) as writer:
-        with pytest.raises(SequenceError, match="append what is missing first"):
+        with pytest.raises(SequenceError, match="append the missing ones first"):
             writer.append(records_of(EXPECTED[:1]), Stamp(1, 0, APPENDS))
         assert writer.append(records_of(EXPECTED[33:]), Stamp(1, 0, APPENDS - 1)).is_new
 

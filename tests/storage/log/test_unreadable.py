@@ -78,7 +78,7 @@ def test_a_description_is_put_back_from_a_topic_that_is_made_alike(
         stand_in(description)
     else:
         description.write_bytes(description.read_bytes()[:-2])
-    with pytest.raises(TopicError, match="put there the file `topic` of one that is made alike"):
+    with pytest.raises(TopicError, match="put there the file `topic` of a new topic"):
         Topic.open(topic.disk, topic.path)
     if damage == "folder":
         description.rmdir()

@@ -143,7 +143,7 @@ class Late(MemoryStore):
         (Replacing(), "lets a second put replace the first"),
         (Racing(), "lets a second put replace the first"),
         (Lying(), "lets a second put replace the first"),
-        (Late(), "does not show at once"),
+        (Late(), "does not list an object right after its put"),
     ],
 )
 def test_a_store_that_does_not_is_refused_by_name(store: MemoryStore, said: str) -> None:

@@ -180,5 +180,5 @@ class _Late(MemoryStore):
 
 
 def test_a_store_whose_reads_come_late_is_told_apart_from_one_that_replaces() -> None:
-    with pytest.raises(UnsafeStoreError, match="does not show at once what was put"):
+    with pytest.raises(UnsafeStoreError, match="does not list an object right after its put"):
         asyncio.run(probe(_Late(), Chance(), "s3://b/p"))

@@ -95,7 +95,7 @@ def test_store_that_never_recovers_is_given_up_with_the_outcome_unknown() -> Non
     clock = ManualClock()
     inner = TroubledStore(MemoryStore(), iter(["after", *["before"] * 99]))
     store = RetryingStore(inner, clock, Chance())
-    with pytest.raises(StoreError, match="given up after 5 attempts") as caught:
+    with pytest.raises(StoreError, match="gave up after 5 attempts") as caught:
         run(store.put_if_absent("a/1.json", b""))
     assert caught.value.done is None
     assert inner.calls == 5
@@ -224,6 +224,6 @@ def test_a_delete_is_given_up_where_all_else_is_waited_for() -> None:
     clock = ManualClock()
     inner = TroubledStore(MemoryStore(), itertools.repeat("before"))
     settings = RetrySettings(attempts_max=1_000_000, deadline_s=30 * 86_400.0)
-    with pytest.raises(StoreError, match="given up after 5 attempts"):
+    with pytest.raises(StoreError, match="gave up after 5 attempts"):
         run(RetryingStore(inner, clock, Chance(), settings).delete("a/1.json"))
     assert clock.time_ns < 60e9

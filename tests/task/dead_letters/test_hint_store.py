@@ -186,7 +186,7 @@ def test_owner_before_is_shut_out_and_changes_nothing() -> None:
         ):
             act()
             log.sync()
-            with pytest.raises(FencedError, match="an owner with epoch 2 has begun"):
+            with pytest.raises(FencedError, match="an owner with epoch 2 has opened"):
                 await former.flush()
         await former.close()
         assert owners.world.store.image() == before
@@ -249,9 +249,9 @@ def test_put_that_is_repeated_after_a_lost_reply_is_one_letter() -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda data: data[:-1], "checksum does not fit"),
-        (lambda data: data[:10], "cut to 10 bytes"),
-        (lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:], "checksum does not fit"),
+        (lambda data: data[:-1], "checksum does not match"),
+        (lambda data: data[:10], "truncated to 10 bytes"),
+        (lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:], "checksum does not match"),
         (lambda _: None, "2.journal is missing"),
     ],
 )
