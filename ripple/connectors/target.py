@@ -12,8 +12,8 @@ from ripple.core.errors import OutputError
 
 STANDARD_OUTPUT = "-"
 WHOLE = "appears whole or not at all"
-STAYS = "what was written stays written"
-AGAIN = "lines written since the last checkpoint may be written again after a restart"
+STAYS = "rows are written as they come, and stay"
+AGAIN = "lines since the last checkpoint may be repeated after a restart"
 
 
 class ClosedPipeError(OutputError):

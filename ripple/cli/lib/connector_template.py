@@ -1,9 +1,9 @@
-"""The package that ``ripple connector new`` writes: a connector of lines of JSON, to be changed."""
+"""The package that ``ripple connector new`` writes: a connector for lines of JSON, to be adapted."""
 
 from __future__ import annotations
 
 MODULE = '''\
-"""NAME: places for Ripple. Change what is read and written; the tests say what must stay true."""
+"""A connector for Ripple with the scheme NAME. Adapt how it reads and writes; its tests check it."""
 
 import json
 from pathlib import Path
@@ -16,9 +16,9 @@ from ripple.core.errors import InputError, OutputError
 CONNECTOR = Connector(
     scheme="NAME",
     form="NAME:FILE",
-    source=Use("ripple_NAME:open_source", "from its beginning to its end"),
-    sink=Use("ripple_NAME:Rows", "appended; what a failed run has appended stays"),
-    continued_sink=Use("ripple_NAME:Rows", "rows since the last checkpoint may come again"),
+    source=Use("ripple_NAME:open_source", "from beginning to end"),
+    sink=Use("ripple_NAME:Rows", "appended; rows of a failed run stay"),
+    continued_sink=Use("ripple_NAME:Rows", "rows since the last checkpoint may be repeated"),
     check="ripple_NAME:check",
 )
 
@@ -41,7 +41,7 @@ def rows_of(path):
 
 
 class Rows(BasicSink):
-    promise = "rows since the last checkpoint may come again"
+    promise = "rows since the last checkpoint may be repeated"
 
     def __init__(self, path, writing):
         self.name = f"NAME:{path}"
@@ -73,7 +73,7 @@ def put(folder, rows):
     return str(path)
 
 
-def place(folder):
+def target(folder):
     return str(folder / "out")
 
 
@@ -83,8 +83,8 @@ def read(path):
 
 
 TestSource = source_suite(CONNECTOR, put)
-TestSink = sink_suite(CONNECTOR, place, read, once=False)
-TestPlainSink = sink_suite(CONNECTOR, place, read, plain=True)
+TestSink = sink_suite(CONNECTOR, target, read, once=False)
+TestPlainSink = sink_suite(CONNECTOR, target, read, plain=True)
 """
 PROJECT = """\
 [build-system]

@@ -7,21 +7,21 @@ CONNECTOR = Connector(
     form="kafka:BROKERS/TOPIC",
     source=Use(
         "ripple.connectors.kafka.source_opening:open_source",
-        "all partitions, from where each begins to its end as the run begins",
+        "all partitions, from beginning to end as of the start of the run",
         whole="ripple.connectors.kafka.source_opening:open_whole",
     ),
     continued_source=Use(
         "ripple.connectors.kafka.source_opening:open_inputs",
-        "from where the run before was; with `--follow` it waits for more",
+        "resumes at the cut; with `--follow` waits for more",
         has_parts=True,
     ),
     sink=Use(
         "ripple.connectors.kafka.sink_opening:open_sink",
-        "appends, each record once; what a run that failed has appended stays",
+        "appended, each record once; rows of a failed run stay",
     ),
     continued_sink=Use(
         "ripple.connectors.kafka.sink_opening:open_group",
-        "who reads committed records sees each cut once and in order, per partition",
+        "`read_committed` consumers see each cut once and in order, per partition",
         has_epochs=True,
         has_parts=True,
         reached="ripple.connectors.kafka.sink_opening:reached",

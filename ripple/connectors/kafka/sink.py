@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock
 
 RECORDS_AT_ONCE = 1 << 14
-APPENDED = "each record once; what a run that failed has appended stays"
+APPENDED = "each record once; rows of a failed run stay"
 
 
 class KafkaSink(BasicSink):

@@ -3,7 +3,7 @@
 from ripple.connectors.connector import Connector, Use
 from ripple.storage.log_uri import FORM, path_of
 
-APPENDED = "appended; what a failed run has appended stays"
+APPENDED = "appended; rows of a failed run stay"
 ONCE = "each cut once, in order; a reader sees a cut before it is durable"
 
 CONNECTOR = Connector(
@@ -11,13 +11,13 @@ CONNECTOR = Connector(
     form=FORM,
     source=Use(
         "ripple.connectors.log.opening:open_source",
-        "all its partitions, or the one that is named, up to their ends as the run begins",
+        "all partitions or the named one, up to their ends at the start of the run",
         whole="ripple.connectors.log.opening:open_whole",
     ),
     sink=Use("ripple.connectors.log.opening:open_sink", APPENDED, has_epochs=True),
     continued_source=Use(
         "ripple.connectors.log.opening:open_inputs",
-        "from where the run before was; with `--follow` it waits for more",
+        "resumes at the cut; with `--follow` waits for more",
         has_parts=True,
     ),
     continued_sink=Use(

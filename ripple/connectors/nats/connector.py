@@ -7,19 +7,19 @@ CONNECTOR = Connector(
     form="nats:[//HOST[:PORT]/]STREAM",
     source=Use(
         "ripple.connectors.nats.opening:open_source",
-        "from where it begins to its end as the run begins",
+        "from beginning to end as of the start of the run",
     ),
     continued_source=Use(
         "ripple.connectors.nats.opening:open_inputs",
-        "from where the run before was; with `--follow` it waits for more",
+        "resumes at the cut; with `--follow` waits for more",
     ),
     sink=Use(
         "ripple.connectors.nats.opening:continue_sink",
-        "appended, each message once; what a failed run has appended stays, and it is gone on with",
+        "appended, each message once; rows of a failed run stay, and the next run continues them",
     ),
     continued_sink=Use(
         "ripple.connectors.nats.opening:continue_sink",
-        "each cut once, in order: a message is taken behind the one before it, or not at all",
+        "each cut once, in order: the server takes a message only after its predecessor",
         has_epochs=True,
     ),
     settings="ripple.connectors.nats.uri:Settings",

@@ -2,14 +2,14 @@
 
 from ripple.connectors.connector import Connector, Use
 
-AGAIN = "rows since the last checkpoint may come again, in their order; each was acknowledged"
+AGAIN = "rows since the last checkpoint may be repeated, in order; each is acknowledged"
 
 CONNECTOR = Connector(
     scheme="liftbridge",
     form="liftbridge:[//HOST[:PORT]/]SUBJECT",
     sink=Use(
         "ripple.connectors.nats.opening:liftbridge_sink",
-        "appended, and acknowledged by who stores it; what a failed run has appended stays",
+        "appended, and acknowledged once stored; rows of a failed run stay",
     ),
     continued_sink=Use("ripple.connectors.nats.opening:liftbridge_sink", AGAIN),
     settings="ripple.connectors.nats.uri:Settings",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.nats.uri import NatsPlace
 
-ONCE = "each cut once, in order: a message is taken behind the one before it, or not at all"
+ONCE = "each cut once, in order: the server takes a message only after its predecessor"
 AT_ONCE = 200
 WRONG_LAST = 10071  # the server's code: another message is the last
 # For a moment: whoever commits may do so again.

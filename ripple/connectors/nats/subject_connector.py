@@ -7,8 +7,8 @@ CONNECTOR = Connector(
     form="nats-subject:[//HOST[:PORT]/]SUBJECT",
     source=Use(
         "ripple.connectors.nats.opening:open_subject",
-        "from when it listens until it is ended, once; nobody keeps what is sent before, and that "
-        "something is missing is said where it is known",
+        "from subscription until the run is ended, once; earlier messages are lost, and known gaps "
+        "are reported",
     ),
     settings="ripple.connectors.nats.uri:Settings",
     check="ripple.connectors.nats.opening:check_subject",

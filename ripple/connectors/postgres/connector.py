@@ -3,19 +3,19 @@
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.target import WHOLE
 
-ONCE = "each cut once, in one transaction: readers see whole cuts, and rows that are gone are gone"
+ONCE = "each cut once, in one transaction: readers see whole cuts, removed rows are deleted"
 
 CONNECTOR = Connector(
     scheme="postgres",
     form="postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE",
     source=Use(
         "ripple.connectors.postgres.source_opening:open_source",
-        "changes, from where its slot begins to the end as the run begins; they stay in the slot",
+        "changes, from the slot's position to the end as of the start of the run; they stay in the slot",
     ),
     continued_source=Use(
         "ripple.connectors.postgres.source_opening:open_inputs",
-        "changes, from where the run before was, or an error if the slot does not have them any "
-        "more; with `--follow` it waits for more",
+        "changes, resumed at the cut, or an error if the slot has dropped them; with `--follow` "
+        "waits for more",
     ),
     sink=Use("ripple.connectors.postgres.sink_opening:open_table", WHOLE),
     continued_sink=Use(

@@ -7,12 +7,11 @@ CONNECTOR = Connector(
     form="redis:[//HOST[:PORT]/]STREAM",
     source=Use(
         "ripple.connectors.redis.opening:open_source",
-        "from where it begins to its end as the run begins",
+        "from beginning to end as of the start of the run",
     ),
     continued_source=Use(
         "ripple.connectors.redis.opening:open_inputs",
-        "from where the run before was, or an error if that was trimmed; with `--follow` it waits "
-        "for more",
+        "resumes at the cut, or an error if that was trimmed; with `--follow` waits for more",
     ),
     settings="ripple.connectors.redis.uri:Settings",
     check="ripple.connectors.redis.opening:check",

@@ -5,9 +5,9 @@ from ripple.connectors.transforms.opening import behind
 
 CONNECTOR = Connector(
     scheme="through",
-    form="through:FILE.toml,PLACE",
-    source=Use("ripple.connectors.transforms.opening:open_source", "what PLACE promises"),
-    continued_source=Use("ripple.connectors.transforms.opening:open_inputs", "what PLACE promises"),
+    form="through:FILE.toml,URI",
+    source=Use("ripple.connectors.transforms.opening:open_source", "as the URI"),
+    continued_source=Use("ripple.connectors.transforms.opening:open_inputs", "as the URI"),
     path_of=behind,
     check="ripple.connectors.transforms.opening:check",
 )

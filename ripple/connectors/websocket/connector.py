@@ -7,7 +7,7 @@ CONNECTOR = Connector(
     form="ws://HOST[:PORT]/PATH",
     source=Use(
         "ripple.connectors.websocket.source:open_plain",
-        "from when it connects until the server ends it, once; what is missing is said",
+        "from connection until the server closes it, once; known gaps are reported",
     ),
     settings="ripple.connectors.websocket.uri:Settings",
     check="ripple.connectors.websocket.source:check_plain",

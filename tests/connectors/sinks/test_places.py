@@ -256,7 +256,7 @@ def test_stream_says_that_lines_may_come_twice(tmp_path: Path) -> None:
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     sink = continued(str(pipe), plan_of(), "out", header=True)
     assert (sink.records_cut, sink.committed, sink.unfinished) == (False, None, None)
-    assert "may be written again after a restart" in sink.promise
+    assert "may be repeated after a restart" in sink.promise
     engine = Engine(plan_of())
     batch = next(iter(open_source(TRADES, plan_of().source.schema, name="t").batches()))
     engine.apply("trades", batch.records, batch.next_offset, batch.offsets())

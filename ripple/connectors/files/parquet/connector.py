@@ -8,7 +8,7 @@ CONNECTOR = Connector(
     form="parquet:FILE",
     source=Use(
         "ripple.connectors.files.parquet.files:open_source",
-        "from its beginning to its end",
+        "from beginning to end",
         (".parquet",),
     ),
     sink=Use(

@@ -10,8 +10,8 @@ COMPRESSED = (".gz", ".zst")  # what is called so is decompressed; nothing is co
 def lines_read(opens: str, *suffixes: str) -> Use:
     """Return how lines are read."""
     compressed = (f"{suffix}{end}" for suffix in suffixes for end in COMPRESSED)
-    on_stream = "once; a batch ends where no more input is waiting"
-    return Use(opens, "from its beginning to its end", (*suffixes, *compressed), on_stream)
+    on_stream = "once; a batch ends when no input is waiting"
+    return Use(opens, "from beginning to end", (*suffixes, *compressed), on_stream)
 
 
 def lines_written(opens: str, *suffixes: str) -> Use:
