@@ -202,7 +202,7 @@ class BasicSink:
     committed: Commit | None = None
     unfinished: Mapping[str, int] | None = None
     cut_off_bytes: int = 0
-    promise: str = "what was written since the last checkpoint may be written again after a restart"
+    promise: str = "rows since the last checkpoint may be repeated after a restart"
 
     def __init_subclass__(cls) -> None:
         """Name the sink by its class, unless it says otherwise."""

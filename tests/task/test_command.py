@@ -312,7 +312,7 @@ def test_standard_output_says_what_it_cannot_promise(place: Place) -> None:
     source = ["--source", f"log:{place.topic}", "--checkpoint-dir", place.state]
     shown = ripple("run", PIPELINE, *source, "--sink", "out=-")
     assert shown.code == 0
-    assert "may be written again after a restart" in shown.err
+    assert "may be repeated after a restart" in shown.err
     assert shown.out.count("\n") >= SYMBOLS
 
 

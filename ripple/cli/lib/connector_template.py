@@ -1,9 +1,9 @@
-"""The package that ``ripple connector new`` writes: a connector for lines of JSON, to be adapted."""
+"""The package that ``ripple connector new`` writes: a connector for JSON lines, to be adapted."""
 
 from __future__ import annotations
 
 MODULE = '''\
-"""A connector for Ripple with the scheme NAME. Adapt how it reads and writes; its tests check it."""
+"""A connector for Ripple with the scheme NAME. Adapt how it reads and writes; tests check it."""
 
 import json
 from pathlib import Path

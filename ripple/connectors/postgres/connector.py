@@ -10,7 +10,7 @@ CONNECTOR = Connector(
     form="postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE",
     source=Use(
         "ripple.connectors.postgres.source_opening:open_source",
-        "changes, from the slot's position to the end as of the start of the run; they stay in the slot",
+        "changes, from the slot's position to the end at the start of the run; they stay there",
     ),
     continued_source=Use(
         "ripple.connectors.postgres.source_opening:open_inputs",
