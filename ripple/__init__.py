@@ -1,7 +1,8 @@
 """Ripple keeps keyed views of event streams up to date by recomputing only what changed.
 
 A pipeline is written once (``Pipeline``, record classes, column expressions, aggregates) and run
-by ``run`` in this process. Below it are an ``Engine``, one partition as a state machine, and the
+by ``run`` in this process, once or so that a restart resumes; ``Task`` is such a durable run in a
+program's event loop. Below them are an ``Engine``, one partition as a state machine, and the
 incremental ``Graph`` that both the engine and notebooks use.
 
 A name is imported when it is first used, so that a command which only tells its version need not
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from ripple.notebook.graph import Graph
     from ripple.task.report import Report
     from ripple.task.run import run
+    from ripple.task.task import Task
 
 __version__ = "0.1.0"
 
@@ -101,6 +103,7 @@ __all__ = [
     "Session",
     "Sliding",
     "Snapshot",
+    "Task",
     "Timestamp",
     "Tumbling",
     "check_inverse",
@@ -178,6 +181,7 @@ _NAMES_BY_HOME = {
     "ripple.model.pipeline.builder": ("Pipeline",),
     "ripple.model.pipeline.plan": ("Plan",),
     "ripple.task.run": ("run",),
+    "ripple.task.task": ("Task",),
     "ripple.model.records": ("schema_of",),
     "ripple.model.records.record": ("Timestamp", "field", "record"),
     "ripple.model.schema": ("Schema",),

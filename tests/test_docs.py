@@ -7,6 +7,7 @@ import doctest
 import json
 import re
 import runpy
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ from ripple.connectors.registry import OF_STREAMS, USES, UseName, own
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import DiskStore
 from ripple.world import live_world
-from tests.cli.processes import RIPPLE, run
+from tests.cli.processes import RIPPLE, ripple, run
 from tests.storage.checkpoint.kit import fed_engine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +109,30 @@ def test_checkpoints_document_finds_the_latest(folder: Path) -> None:
     asyncio.run(write())
     snapshot = runpy.run_path("guide.py")["snapshot"]
     assert snapshot == engine.snapshot()
+
+
+def test_recovery_document_runs_durably_and_in_a_service(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (pipeline,), (call, service) = _python("README.md"), _python("docs/recovery.md")
+    assert ripple("log", "create", "--schema", "trade", folder / "data/trades").code == 0
+    assert ripple("log", "append", folder / "data/trades", folder / "trades.csv").code == 0
+    capfd.readouterr()
+    (folder / "guide.py").write_text(pipeline + call + service)
+    names = runpy.run_path("guide.py", run_name="guide")
+    assert capfd.readouterr().out == "2 events, up to {'trades': 2}\n"
+
+    before = signal.getsignal(signal.SIGTERM)
+
+    async def serve() -> None:
+        serving = asyncio.create_task(names["serve"]())
+        while signal.getsignal(signal.SIGTERM) is before:
+            assert not serving.done()
+            await asyncio.sleep(0.01)
+        signal.raise_signal(signal.SIGTERM)
+        await serving
+
+    asyncio.run(serve())
 
 
 @pytest.mark.parametrize("name", ["schemas", "delta", "wire"])

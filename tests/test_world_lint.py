@@ -94,6 +94,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "raw bytes to files, pipes and standard output; a file appears whole or not at all",
         ("os.*",),
     ),
+    "ripple/task/task.py": ("names its process, for people", ("os.getpid", "os.uname")),
     "ripple/connectors/registry.py": ("tells files from pipes and devices", ("os.stat",)),
     "ripple/connectors/files/parquet/files.py": ("asks whether a file can be read", ("os.stat",)),
     "ripple/connectors/files/parquet/discovery.py": (
@@ -154,7 +155,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("http.client", "socket", "threading", "urllib.request"),
     ),
     "ripple/storage/store/cached.py": ("threads write its folder, one at a time", ("threading",)),
-    "ripple/connectors/identity.py": ("real paths tell folders apart", ("os.path.realpath",)),
+    "ripple/connectors/identity.py": (
+        "tells whether two paths are one file or folder",
+        ("os.path.realpath", "os.stat", "os.fstat", "os.path.isdir"),
+    ),
     "worker/process.py": ("the same of lanes", ("os.path.realpath",)),
     "worker/uris.py": (
         "the same of a cache",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from typing import TYPE_CHECKING
 
 from ripple.connectors.installed import load
@@ -12,7 +13,7 @@ from ripple.connectors.registry import find
 from ripple.core.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ripple.connectors.registry import UseName
 
@@ -67,3 +68,39 @@ def shortened(text: str) -> str:
     if len(text) <= LENGTH_MAX:
         return text
     return f"{text[:LENGTH_MAX]}… {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
+def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
+    """Raise OutputError when two places are the same file, or both standard output.
+
+    source, targets: paths, ``-``, or None for what is no file. Devices and pipes may be shared, and
+    folders of logs be written to more than once, as they have locks.
+    """
+    read = _file_identity(source, 0) if source is not None else None
+    seen: dict[tuple[int, int] | str, str] = {}
+    for target in targets:
+        identity = None if target is None else _file_identity(target, 1)
+        if target is None or identity is None:
+            continue
+        if identity == read:
+            raise OutputError(f"cannot write {_file_name(target)}: it is what is read from")
+        if identity in seen and not os.path.isdir(target):
+            raise OutputError(
+                f"cannot write two things to {_file_name(target)}: give each a place of its own"
+            )
+        seen[identity] = target
+
+
+def _file_identity(place: str, descriptor: int) -> tuple[int, int] | str | None:
+    """Return what tells the place from others, None if it may be used twice."""
+    try:
+        status = os.fstat(descriptor) if place == "-" else os.stat(place)
+    except OSError:
+        return os.path.realpath(place)  # does not exist yet
+    if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return status.st_dev, status.st_ino
+    return "-" if place == "-" and descriptor == 1 else None
+
+
+def _file_name(place: str) -> str:
+    return "standard output" if place == "-" else place

@@ -63,7 +63,7 @@ def open_source(
     if not isinstance(place, (str, os.PathLike)):
         return _held(place, shape, name, batch_rows)
     reading = Reading(name, shape, batch_rows, header=header)
-    source: MarkedSource = find(_text(place), "source").opened(reading, is_source)
+    source: MarkedSource = find(text_of(place), "source").opened(reading, is_source)
     return source
 
 
@@ -74,7 +74,7 @@ def open_whole(place: Any, plan: Plan, batch_rows: int) -> Inputs | None:
     """
     if not isinstance(place, (str, os.PathLike)):
         return None
-    found = find(_text(place), "source")
+    found = find(text_of(place), "source")
     if not found.use.whole:
         return None
     shape = RecordShape(plan.source.schema, plan.source.checks)
@@ -144,14 +144,14 @@ def open_sink(
             "(ripple.connectors.contract)"
         )
     writing = Writing(plan, plan.output(output), header, epoch, part)
-    found = find(_text(place), use)
+    found = find(text_of(place), use)
     if found.use.is_group:
-        raise OutputError(f"{_text(place)!r} is written with other outputs, not by itself")
+        raise OutputError(f"{text_of(place)!r} is written with other outputs, not by itself")
     if epoch is not None and not found.use.has_epochs:
-        raise _unsealed(repr(_text(place)), epoch)
+        raise _unsealed(repr(text_of(place)), epoch)
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise OutputError(
-            f"cannot write {part.of} partitions to {_text(place)!r}: each needs a place of its "
+            f"cannot write {part.of} partitions to {text_of(place)!r}: each needs a place of its "
             "own. Write to log:DIR/TOPIC, which has one for each"
         )
     sink: Sink = found.opened(writing, is_sink)
@@ -249,7 +249,7 @@ def _unsealed(place: str, epoch: int) -> OutputError:
     )
 
 
-def _text(place: str | os.PathLike[str]) -> str:
+def text_of(place: str | os.PathLike[str]) -> str:
     """Return what names the place; a path object is a path, also with a colon in it."""
     text = os.fspath(place)
     is_relative = not isinstance(place, str) and not text.startswith("/")

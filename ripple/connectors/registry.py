@@ -47,16 +47,16 @@ USES: tuple[UseName, ...] = ("source", "sink", "continued_source", "continued_si
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _REFUSALS: dict[UseName, tuple[type[RippleError], str]] = {
-    "source": (InputError, "cannot tell how to read {!r}: it must be {}"),
-    "sink": (OutputError, "cannot tell how to write {!r}: it must be {}"),
+    "source": (InputError, "cannot tell how to read {}: it must be {}"),
+    "sink": (OutputError, "cannot tell how to write {}: it must be {}"),
     "continued_source": (
         InputError,
         "going on after a crash (--checkpoint-dir) needs a source that can be read again, not "
-        "{!r}: put it into a log with ripple log append, and read {}",
+        "{}: put it into a log with ripple log append, and read {}",
     ),
     "continued_sink": (
         OutputError,
-        "cannot write {!r} so that a restart continues it: it must be {}",
+        "cannot write {} so that a restart continues it: it must be {}",
     ),
 }
 
@@ -87,7 +87,7 @@ def find(text: str, use: UseName) -> Uri:
     where nobody knows the scheme, a path may also be one by being there. Raises InputError or
     OutputError for what has no connector, or one that has no such use; ConnectorError.
     """
-    error, refusal = _REFUSALS[use]
+    error = _REFUSALS[use][0]
     named = _SCHEME.fullmatch(text)
     connector = connector_of(text)
     if named and connector is None and not _mode(text):
@@ -99,10 +99,16 @@ def find(text: str, use: UseName) -> Uri:
     found = connector or _of_name(text, use)
     way: Use | None = getattr(found, use, None)
     if found is None or way is None or (way.suffixes and not path):
-        raise error(refusal.format(text, forms(use)))
+        raise refused(repr(text), use)
     if way.suffixes and not way.on_stream and is_stream(path):
         raise error(f"{text!r} is a stream, and {found.scheme} needs a file")
     return Uri(found, way, path)
+
+
+def refused(shown: str, use: UseName) -> RippleError:
+    """Return the error for what cannot be used so, with what can. shown: it, for people."""
+    error, refusal = _REFUSALS[use]
+    return error(refusal.format(shown, forms(use)))
 
 
 def forms(use: UseName) -> str:

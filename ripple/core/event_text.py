@@ -33,6 +33,7 @@ from ripple.core.events import (
     Quarantined,
     RecordsRefused,
     RecoveryStalled,
+    Remark,
     Restored,
     Stabilized,
     Stabilizing,
@@ -143,6 +144,8 @@ def _of_peers(event: Event) -> str | None:
 def _of_hints(event: Event) -> str | None:
     """Return the line of a loss that costs no result."""
     match event:
+        case Remark(text):
+            return text
         case DeadLettersLost(damage):
             return (
                 f"dead letters cannot be read and are skipped ({'; '.join(damage)}): those "

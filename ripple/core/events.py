@@ -375,6 +375,12 @@ class PartitionFailed(NamedTuple):
     error: Exception
 
 
+class Remark(NamedTuple):
+    """What people should know of a run as a whole, in one line."""
+
+    text: str
+
+
 class Ended(NamedTuple):
     """The task has ended gracefully."""
 
@@ -384,6 +390,7 @@ class Ended(NamedTuple):
 
 Event: TypeAlias = (
     Started
+    | Remark
     | Promise
     | OutputTruncated
     | DeadLettersLost

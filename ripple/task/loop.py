@@ -345,4 +345,5 @@ class TaskLoop:
         """Report how it stands at the end."""
         self.report.watermark_ns = self.report.watermark_ns or self.engine.watermark_ns
         self.report.uncomputable = self.engine.uncomputable
-        self._tell(Ended(self.engine.cut, self.engine.digest))
+        self.report.cut, self.report.digest = self.engine.cut, self.engine.digest
+        self._tell(Ended(self.report.cut, self.report.digest))

@@ -23,8 +23,10 @@ class Report:
     counted, by step and reason; letters: the file that has them, None if they were only counted or
     are kept with the checkpoints. uncomputable: per fold that has some, the rows that are absent at
     the end because they cannot be computed.
-    events: records and markers of this run, those that it replayed left out. restored: None until
-    it has caught up, and where nothing is kept. checkpoint: the last one.
+    events: records and markers of this run, those that it replayed left out. restored: from
+    which checkpoint a durable run has begun, and what it replayed; None until it has caught up, and
+    for a one-shot run. checkpoint: the last one, by name. cut: the next offset of each input, and
+    digest: of the state there; both at the end. stopped: whether it was asked to end.
     """
 
     stabilizations: int = 0
@@ -42,6 +44,9 @@ class Report:
     commits: int = 0
     restored: Restored | None = None
     checkpoint: str | None = None
+    cut: Mapping[str, int] = field(default_factory=dict)
+    digest: str = ""
+    stopped: bool = False
 
     def count(self, counters: Counters) -> None:
         """Take over what the engine has counted."""

@@ -1,12 +1,12 @@
-"""A pipeline run in this process, over a whole source."""
+"""A pipeline run in this process: one-shot over a whole source, or durable."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
@@ -14,20 +14,20 @@ from ripple.connectors.inputs import is_inputs
 from ripple.connectors.locate import open_sink, open_source, open_whole
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.target import open_target
-from ripple.core.errors import LostRecordsWarning, OutputError, PlanError
-from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.plan import Plan
+from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.active import ActiveTask
+from ripple.task.arguments import plan_of, sinks_of
 from ripple.task.one_shot import EphemeralState, OneShotLetters, at_once
 from ripple.task.report import Report
-from ripple.task.settings import Settings
+from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import MarkedSource, Sink
     from ripple.connectors.inputs import Inputs
     from ripple.engine.machine import Engine
+    from ripple.model.pipeline.builder import Pipeline
+    from ripple.model.pipeline.plan import Plan
 
-BATCH_ROWS = 1000
 _REASONS_TOLD = 5
 
 
@@ -41,23 +41,74 @@ def run(
     dead_letters: str | os.PathLike[str] | DeadLetters | None = None,
     strict: bool = False,
     on_batch: Callable[[Engine, Report], None] | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    follow: bool = False,
+    commit_interval: str | int | None = None,
+    checkpoint_interval: str | int = CHECKPOINT_INTERVAL,
+    keep: int = KEEP,
+    rebuild: Collection[str] = (),
+    on_error: Literal["wait", "stop"] = "wait",
 ) -> Report:
-    """Run a pipeline in this process over a whole source.
+    """Run a pipeline in this process: once over a whole source, or so that a restart resumes.
 
-    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another place of a connector; an
+    source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another URI of a connector; an
     Arrow table, a data frame, a list or an iterator of batches, of mappings or of instances of a
     record class; or a source.
     sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
     pipeline has several outputs.
-    dead_letters: a file for rejected records, as lines of JSON, or what takes them. Without it, and
-    for records that came too late, a LostRecordsWarning at the end says how many did not count.
-    strict: raise InputError at the first that is rejected, with nothing written to files.
     Views are brought up to date, and changes written, every ``batch_rows`` records.
+
+    A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or what takes them.
+    Without it, and for records that came too late, a LostRecordsWarning at the end says how many
+    did not count. header: the first line of a CSV source names its columns.
+    strict: raise InputError at the first that is rejected, with nothing written to files.
+
+    A durable run. checkpoint_dir: a folder, or ``s3://BUCKET/PREFIX``, where state and progress are
+    kept: killed at any moment and called again, it resumes, and outputs hold what an undisturbed
+    run would have written. Its source can be read again (a log, a topic), its sinks are continued
+    (files, logs, topics, tables), and rejected records are kept with the checkpoints. The other
+    arguments are those of ``Task``. It needs an event loop of its own: where one is running, use
+    ``Task``. Ctrl+C ends it in good order: with ``follow`` it then returns, else KeyboardInterrupt
+    is raised, for the source has not ended; a second Ctrl+C ends it at once.
+
+    Raises PlanError, InputError, OutputError, SchemaError and ConnectorError; a durable run what
+    ``Task`` raises besides.
     """
-    plan = _plan_of(pipeline)
-    places = _by_output(plan, sink)
-    for name in places:
-        plan.output(name)
+    if checkpoint_dir is not None:
+        if header or strict or dead_letters is not None:
+            raise InputError(
+                "header, strict and dead_letters do not go with checkpoint_dir: a log has no "
+                "header, and rejected records are kept there: see ripple dead-letter list"
+            )
+        from ripple.task.blocking import run_durably  # noqa: PLC0415 - slow to import
+
+        return run_durably(
+            pipeline,
+            source=source,
+            sink=sink,
+            checkpoint_dir=checkpoint_dir,
+            follow=follow,
+            batch_rows=batch_rows,
+            commit_interval=commit_interval,
+            checkpoint_interval=checkpoint_interval,
+            keep=keep,
+            rebuild=rebuild,
+            on_error=on_error,
+            on_batch=on_batch,
+        )
+    durable_only = {
+        "follow": follow,
+        "commit_interval": commit_interval is not None,
+        "checkpoint_interval": checkpoint_interval != CHECKPOINT_INTERVAL,
+        "keep": keep != KEEP,
+        "rebuild": rebuild != (),
+        "on_error": on_error != "wait",
+    }
+    for name, is_given in durable_only.items():
+        if is_given:
+            raise InputError(f"{name} needs checkpoint_dir: a one-shot run reads a source once")
+    plan = plan_of(pipeline)
+    sinks = sinks_of(plan, sink)
     given = open_whole(source, plan, batch_rows) or open_source(
         source,
         plan.source.schema,
@@ -72,7 +123,7 @@ def run(
             return DeadLetters(open_target(dead_letters))
         return dead_letters or DeadLetters()
 
-    openers = {name: partial(open_sink, place, plan, name) for name, place in places.items()}
+    openers = {name: partial(open_sink, place, plan, name) for name, place in sinks.items()}
     life = plain_life(
         plan,
         given,
@@ -127,14 +178,6 @@ def plain_life(
     return life
 
 
-def _plan_of(pipeline: Any) -> Plan:
-    if isinstance(pipeline, Pipeline):
-        return pipeline.plan()
-    if not isinstance(pipeline, Plan):
-        raise PlanError(f"what runs is a Pipeline or its plan, not {type(pipeline).__name__}")
-    return pipeline
-
-
 def _lost(report: Report, *, are_kept: bool) -> str:
     """Say how many records did not count and are not kept; "" if there are none."""
     parts = []
@@ -146,12 +189,3 @@ def _lost(report: Report, *, are_kept: bool) -> str:
     if report.very_late:
         parts.append(f"{report.very_late} too late for their windows")
     return f"of {report.consumed} records, some do not count: {', '.join(parts)}" if parts else ""
-
-
-def _by_output(plan: Plan, sink: Any) -> Mapping[str, Any]:
-    if isinstance(sink, Mapping):
-        return sink
-    if len(plan.outputs) > 1:
-        names = ", ".join(repr(output.name) for output in plan.outputs)
-        raise OutputError(f"the pipeline has the outputs {names}: name a sink for those you want")
-    return {plan.outputs[0].name: sink}

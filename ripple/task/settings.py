@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
 
+BATCH_ROWS = 1000
+CHECKPOINT_INTERVAL = "10s"
+KEEP = 3
+"""Of runs, where nothing else is asked for: see ``Settings``."""
 # Rows times windows that are applied at once without being noticed: a few megabytes.
 REPLAY_WINDOWS = 1 << 17
 # A hasty pace begins at this part of the whole one: milliseconds in place of seconds.
@@ -39,7 +43,7 @@ class Settings:
     keep: checkpoints that are not deleted.
     """
 
-    batch_rows: int = 1000
+    batch_rows: int = BATCH_ROWS
     replay_rows: int = 1 << 14
     commit_interval_ns: int = _SECOND_NS
     commit_batches: int = 0
@@ -49,7 +53,7 @@ class Settings:
     checkpoint_debt_ns: int = 0
     snapshot_rows: int = 1 << 14
     turn_ms: int = 10
-    keep: int = 3
+    keep: int = KEEP
 
     def __post_init__(self) -> None:
         """Raise LimitError for numbers that cannot be."""

@@ -10,9 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from ripple.cli.lib.path_options import a_place, a_store, check_apart
+from ripple.cli.lib.path_options import a_place, a_store
 from ripple.cli.main import SUBCOMMANDS, parser_of
 from ripple.cli.run import vwap_demo
+from ripple.connectors.identity import check_apart
 from ripple.core.errors import OutputError
 from tests.cli.processes import BOOK_TRADES, RIPPLE, ROOT, demo, ripple, shell
 from tests.patience import PATIENCE_S, until

@@ -58,10 +58,13 @@ class Place:
         folder.mkdir()
         self.out = folder / "out.csv"
         self.total = folder / "total"
-        self._command = [
+        self._command = self._made(topic, state or str(folder / "state"))
+
+    def _made(self, topic: Path, state: str) -> list[str]:
+        return [
             *(*RIPPLE, "run", str(PIPELINE), "--source", f"log:{topic}", *PACE),
             *("--sink", f"out={self.out}", "--sink", f"total=log:{self.total}"),
-            *("--checkpoint-dir", state or str(folder / "state")),
+            *("--checkpoint-dir", state),
         ]
 
     def start(self, *more: str) -> subprocess.Popen[str]:
@@ -83,6 +86,14 @@ class Place:
         (digest,) = re.findall(r"Digest\W+(\w+)", said)
         log = _ripple("log", "tail", str(self.total))
         return Outputs(self.out.read_bytes(), log, digest)
+
+
+class ProgramPlace(Place):
+    """The same, of a program that calls ``rp.run``."""
+
+    def _made(self, topic: Path, state: str) -> list[str]:
+        arguments = [f"log:{topic}", str(self.out), f"log:{self.total}", state]
+        return [sys.executable, "-m", "tests.task.program", *arguments]
 
 
 def append(topic: Path, trades: int) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ripple.cli.main import main
-from ripple.cli.run import durable
 from ripple.engine.migration.adaptation import ChangedPlanError, of_other_home
 from ripple.model.pipeline.file import load_plan
 from ripple.storage.store import MemoryStore
 from ripple.storage.store.opening import store_to_read
+from ripple.task import task as durable
 from ripple.task.home import check_home
 from ripple.world import StoreError
 from tests.spark.logs import topic_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.cluster.dashboard import add_dashboard
 from ripple.cli.lib.exits import finished
 from ripple.cli.lib.number_options import positive
-from ripple.cli.lib.path_options import STORE, a_place, a_store, check_apart
+from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import open_letters, say_counts
 from ripple.cli.lib.statistics import (
@@ -24,7 +24,7 @@ from ripple.cli.lib.statistics import (
     watermark_text,
 )
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
-from ripple.connectors.identity import check_not_read
+from ripple.connectors.identity import check_apart, check_not_read
 from ripple.connectors.locate import (
     open_sink,
     open_source,
@@ -36,7 +36,8 @@ from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import at_once
 from ripple.task.report import Report
-from ripple.task.run import BATCH_ROWS, plain_life
+from ripple.task.run import plain_life
+from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
 
 if TYPE_CHECKING:
     import argparse
@@ -93,7 +94,9 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--checkpoint-dir", type=a_store, metavar=STORE, help="where checkpoints are kept"
     )
-    group.add_argument("--checkpoint-interval", metavar="SPAN", default="10s", help="(%(default)s)")
+    group.add_argument(
+        "--checkpoint-interval", metavar="SPAN", default=CHECKPOINT_INTERVAL, help="(%(default)s)"
+    )
     group.add_argument(
         "--commit-interval", metavar="SPAN", help="of outputs (1s; 250ms with topics of Kafka)"
     )
@@ -115,7 +118,7 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
         "gave: wait, with growing pauses, until it is back, or stop (%(default)s)",
     )
     group.add_argument(
-        "--keep", type=int, default=3, metavar="N", help="checkpoints kept (%(default)s)"
+        "--keep", type=int, default=KEEP, metavar="N", help="checkpoints kept (%(default)s)"
     )
     add_dashboard(group)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import ripple as rp
 from ripple.cli.lib.exits import Parser, exit_code
 from ripple.cli.lib.number_options import count, positive, window_span_ns
-from ripple.cli.lib.path_options import a_place, check_apart
+from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import open_letters, say_counts
 from ripple.cli.lib.statistics import (
@@ -26,12 +26,14 @@ from ripple.cli.run.final_rows import FinalRows
 from ripple.connectors.files.csv.format import CsvFormat
 from ripple.connectors.files.csv.source import CsvSource
 from ripple.connectors.files.text.sink import TextFormat, TextSink
+from ripple.connectors.identity import check_apart
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
 from ripple.connectors.synthetic.source import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.task.one_shot import at_once
 from ripple.task.report import Report
-from ripple.task.run import BATCH_ROWS, plain_life
+from ripple.task.run import plain_life
+from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink, Source

@@ -18,7 +18,7 @@ from ripple.connectors.locate import sinks_by_output
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.spark.report import digests_of
-from ripple.task.run import BATCH_ROWS
+from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

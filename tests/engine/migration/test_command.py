@@ -8,8 +8,8 @@ import pytest
 
 from ripple.cli.lib.user_file import load_plan
 from ripple.cli.main import main
-from ripple.cli.run.retried import say_retried
 from ripple.connectors.retries import Name, note_retried, retries_path
+from ripple.task.retried import retried_remark
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 
 CODE = """
@@ -245,10 +245,9 @@ def test_plan_says_where_it_does_not_know_the_outputs(folder: Path, capfd) -> No
     assert "name them with --sink" in capfd.readouterr().err
 
 
-def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path, capfd) -> None:
+def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path) -> None:
     disk, plan = LiveDisk(tmp_path), load_plan(version_in(tmp_path))
-    say_retried(["f"], plan, disk, "log:data/trades")
-    assert capfd.readouterr().err == ""
+    assert retried_remark(["f"], plan, disk, "log:data/trades") == ""
     note_retried(
         disk,
         retries_path(plan.name),
@@ -258,11 +257,10 @@ def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path, capfd) 
         random=LiveRandom(),
         holder="a test",
     )
-    say_retried([], plan, disk, "log:data/trades")
-    assert capfd.readouterr().err == ""
-    say_retried(["f"], plan, disk, "log:data/trades")
-    assert "1 dead letters were retried" in (told := capfd.readouterr().err)
-    assert told.endswith(": trades 17\n")
+    assert retried_remark([], plan, disk, "log:data/trades") == ""
+    remark = retried_remark(["f"], plan, disk, "log:data/trades")
+    assert "1 dead letters were retried" in remark
+    assert remark.endswith(": trades 17")
 
 
 def version_in(folder: Path) -> str:

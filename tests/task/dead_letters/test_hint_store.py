@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ripple.cli.run.durable import WAITING
 from ripple.connectors.letter import QUARANTINE
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.core.cut import Cut
@@ -28,6 +27,7 @@ from ripple.task.dead_letters.log import DeadLetterLog, letters_in
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.dead_letters.suspicion import DEATHS_MAX, Range
 from ripple.task.durable_state import DurableState
+from ripple.task.task import WAITING
 from ripple.testing import SimWorld, explore, sim_world
 from ripple.testing.sim.faults import Fault, Planned
 from ripple.testing.sim.run import run

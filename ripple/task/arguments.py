@@ -1,0 +1,71 @@
+"""What ``rp.run`` and ``rp.Task`` are given: checked, and named in messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ripple.connectors.contract import is_sink
+from ripple.connectors.locate import text_of
+from ripple.connectors.registry import refused
+from ripple.core.arguments import need_whole, shown
+from ripple.core.errors import InputError, OutputError, PlanError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.plan import Plan
+
+if TYPE_CHECKING:
+    from ripple.connectors.registry import UseName
+
+
+def plan_of(pipeline: Any) -> Plan:
+    """Return the plan of a pipeline, or a plan as it is. Raises PlanError for anything else."""
+    if isinstance(pipeline, Pipeline):
+        return pipeline.plan()
+    if not isinstance(pipeline, Plan):
+        raise PlanError(f"what runs is a Pipeline or its plan, not {type(pipeline).__name__}")
+    return pipeline
+
+
+def sinks_of(plan: Plan, sink: Any) -> Mapping[str, Any]:
+    """Return the sink of each output that has one. Raises OutputError where it names no output."""
+    if isinstance(sink, Mapping):
+        sinks = sink
+    elif len(plan.outputs) > 1:
+        names = ", ".join(repr(output.name) for output in plan.outputs)
+        raise OutputError(f"the pipeline has the outputs {names}: name a sink for those you want")
+    else:
+        sinks = {plan.outputs[0].name: sink}
+    for name in sinks:
+        plan.output(name)
+    return sinks
+
+
+def uri_of(given: Any, use: UseName) -> str:
+    """Return a URI or path as text. Raises InputError or OutputError for any other object."""
+    if isinstance(given, (str, os.PathLike)):
+        return text_of(given)
+    name = "a sink" if is_sink(given) else "an object"
+    raise refused(f"{name} of type {type(given).__name__}", use)
+
+
+def store_of(given: Any) -> str:
+    """Return the folder or ``s3://bucket/prefix`` of checkpoints. Raises InputError."""
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str) or not text or ("://" in text and not text.startswith("s3://")):
+        raise InputError(
+            f"checkpoint_dir must be a folder or s3://BUCKET/PREFIX, not {shown(given)}"
+        )
+    return text
+
+
+def folds_of(rebuild: Any) -> Collection[str]:
+    """Return the names of the folds to rebuild. Raises PlanError for what is no list of texts."""
+    if isinstance(rebuild, str) or not isinstance(rebuild, Collection):
+        raise PlanError(f"rebuild must be a list of names of folds, not {shown(rebuild)}")
+    return rebuild
+
+
+def keep_of(keep: Any) -> int:
+    """Return how many checkpoints are kept. Raises PlanError."""
+    return need_whole("keep", keep, 1)
