@@ -58,8 +58,8 @@ def _port(given: Any) -> Any:
     """Read a port; Kubernetes may have put a service's address there."""
     if isinstance(given, str) and given.startswith("tcp://"):
         raise ValueError(
-            "Kubernetes sets this variable for a service called ripple-coordinator: give --port, "
-            "or enableServiceLinks: false"
+            "Kubernetes sets this variable for a service called ripple-coordinator: give "
+            "--port, or enableServiceLinks: false"
         )
     return given
 
@@ -69,50 +69,50 @@ def _seconds(*names: str) -> tuple[Alias, ...]:
 
 
 _PROCESS = (
-    store("folder or s3://bucket/prefix of checkpoints and of the assignment"),
+    store("store of checkpoints and of the assignment: folder or s3://bucket/prefix"),
     Setting(
         name="cluster",
-        help="the name of the cluster, which its store keeps: another one is refused there",
+        help="name of the cluster, recorded in its store: a store of another cluster is rejected",
         default="ripple",
         places=(Alias("cluster.name"),),
     ),
     Setting(
         name="host",
-        help="the address to listen at",
+        help="address to listen on",
         default="127.0.0.1",
     ),
     Setting(
         name="port",
-        help="gRPC, for workers and people",
+        help="port of gRPC, for workers and commands",
         default=9200,
         variables=(Alias("RIPPLE_COORDINATOR_PORT", _port),),
         places=(Alias("cluster.coordinator.port"),),
     ),
-    Setting(name="health_port", help="/health and /ready", default=9201),
-    Setting(name="metrics_port", help="/metrics", default=9202),
+    Setting(name="health_port", help="port of /health and /ready", default=9201),
+    Setting(name="metrics_port", help="port of /metrics", default=9202),
     Setting(
         name="peers",
-        help="the other coordinators of this cluster: HOST:PORT, separated by commas; its own "
-        "address among them is left out",
+        help="other coordinators of this cluster as HOST:PORT, separated by commas; the own "
+        "address is ignored",
         default="",
     ),
     Setting(
         name="dashboard",
-        help="show the dashboard, as docs/dashboard.md has it",
+        help="serve the dashboard, as described in docs/dashboard.md",
         default=False,
         places=(Alias("cluster.dashboard"),),
     ),
-    Setting(name="dashboard_port", help="of the dashboard", default=9203),
+    Setting(name="dashboard_port", help="port of the dashboard", default=9203),
     Setting(
         name="dashboard_allow_commands",
-        help="let whoever sees the dashboard move, drain and freeze, where no file of roles says "
-        "who may",
+        help="allow viewers of the dashboard to move, drain and freeze if there is no file of "
+        "roles",
         default=False,
     ),
     Setting(
         name="retry_source",
-        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, where the records of dead letters go that are "
-        "retried from the dashboard; nowhere where nothing is said",
+        help="destination of dead letters that are retried from the dashboard: log:DIR/TOPIC or "
+        "kafka:BROKERS/TOPIC; empty: none",
         default="",
     ),
     *ROLES,
@@ -123,34 +123,35 @@ _PROCESS = (
 )
 
 _ABOUT = {
-    "partitions": "partitions of the first stage of a new cluster; they divide those of inputs",
-    "virtual_nodes": "points of each process on the ring",
-    "heartbeat_interval_ms": "how often workers say that they are well",
+    "partitions": "partitions of the first stage of a new cluster; must divide those of its inputs",
+    "virtual_nodes": "points of each process on the consistent hash ring",
+    "heartbeat_interval_ms": "period of workers' heartbeats",
     "suspected_after_ms": "silence after which a worker is suspected",
     "dead_after_ms": "silence in every fresh view after which a worker is evicted",
     "ended_after_ms": "the same for a worker whose stream has ended",
-    "view_fresh_ms": "for how long the view of another coordinator counts",
-    "view_interval_ms": "how often views go to the store while no other coordinator answers",
-    "mass_silence_members": "so many silent workers, if they are more than a third, may be wrong",
-    "mass_silence_ms": "for how long nobody is evicted then",
-    "loop_late_max_ms": "a coordinator that was later than this observes anew",
-    "join_collect_ms": "for how long those who join are collected",
-    "version_interval_ms": "between two versions of the assignment that nobody commanded",
-    "jitter_ms": "a coordinator waits up to so long before it proposes",
-    "checkpoint_interval_ms": "how often a worker is told to store checkpoints",
+    "view_fresh_ms": "time for which another coordinator's view counts",
+    "view_interval_ms": "period of writing views to the store while no other coordinator answers",
+    "mass_silence_members": "number of silent workers, if more than a third, that is treated as "
+    "the observers' fault",
+    "mass_silence_ms": "time before workers are evicted in that case",
+    "loop_late_max_ms": "delay after which a coordinator starts to observe anew",
+    "join_collect_ms": "time for which join requests are batched",
+    "version_interval_ms": "minimum time between versions of the assignment, except for commands",
+    "jitter_ms": "maximum random delay before a proposal",
+    "checkpoint_interval_ms": "period of checkpoint triggers of a worker",
     "moves_per_target": "planned moves to one process at once",
-    "moves_away_per_target": "moves to one process at once, from workers that are leaving",
-    "moves_min": "planned moves at once, if that is more than the percentage",
-    "moves_percent": "planned moves at once, of all partitions",
-    "move_retry_ms": "before a move that has failed is tried again",
-    "standbys": "processes that follow each partition, ready to have it at once: 0 or 1",
-    "alert_silent_ms": "a member that was not heard for longer is an alert",
-    "rejoin_step_ms": "how much longer a flapping worker waits each time",
-    "rejoin_max_ms": "the longest that a flapping worker waits",
-    "candidates_max": "workers that wait to join",
-    "commands_max": "commands that wait to be done",
-    "command_wait_ms": "for how long a command is tried",
-    "views_max": "coordinators whose views are kept",
+    "moves_away_per_target": "moves to one process at once, from leaving workers",
+    "moves_min": "planned moves at once, if more than the percentage",
+    "moves_percent": "planned moves at once, as a percentage of all partitions",
+    "move_retry_ms": "time before a failed move is tried again",
+    "standbys": "hot standbys of each partition: 0 or 1",
+    "alert_silent_ms": "alert if a member is silent for longer",
+    "rejoin_step_ms": "additional time that a flapping worker waits after each eviction",
+    "rejoin_max_ms": "maximum time that a flapping worker waits",
+    "candidates_max": "maximum number of workers that wait to join",
+    "commands_max": "maximum number of pending commands",
+    "command_wait_ms": "time after which a pending command is given up",
+    "views_max": "maximum number of coordinators with stored views",
 }
 
 _PLACES = {

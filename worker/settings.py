@@ -83,132 +83,142 @@ def _coordinator(held: Any) -> str:
 
 
 _ALERTS = {
-    "alert_stabilization_ms": "bringing views up, in one of a hundred times longer: is an alert",
-    "alert_backpressure": "a queue that is fuller, 0 to 1, is an alert",
-    "alert_late_share": "more very late events, of all, 0 to 1, are an alert",
-    "alert_checkpoint_ms": "a checkpoint that is older, and lacks something, is an alert",
-    "alert_silent_ms": "no answer from any coordinator for longer is an alert",
+    "alert_stabilization_ms": "alert if the p99 of stabilization takes longer",
+    "alert_backpressure": "alert if a queue is fuller, 0 to 1",
+    "alert_late_share": "alert if the share of very late events is larger, 0 to 1",
+    "alert_checkpoint_ms": "alert if a partition's checkpoint is older and incomplete",
+    "alert_silent_ms": "alert if no coordinator answers for longer",
 }
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting(name="pipeline", help="FILE.py[:NAME]: also without the flag, as the first argument"),
+    Setting(
+        name="pipeline",
+        help="pipeline as FILE.py[:NAME]; may be given without the flag, as the first argument",
+    ),
     Setting(
         name="coordinator",
-        help="HOST:PORT of each coordinator, separated by commas",
+        help="coordinators as HOST:PORT, separated by commas",
         variables=(Alias(_HOST),),
         places=(Alias("cluster.coordinator", _coordinator),),
     ),
-    store("folder or s3://bucket/prefix of checkpoints and of the assignment: the coordinators'"),
+    store(
+        "store of checkpoints and of the assignment, the same as the coordinators': folder or "
+        "s3://bucket/prefix"
+    ),
     Setting(
         name="lanes",
-        help="folder, or kafka:BROKERS, the same for all workers, of what stages hand to each "
-        "other through topics; by default the brokers of the source or of an output, and else the "
-        "folder of the store",
+        help="location of repartition topics, the same for all workers: folder, or "
+        "kafka:BROKERS; by default the brokers of the source or of an output, otherwise "
+        "the folder of the store",
         default="",
     ),
     Setting(
         name="cache",
-        help="folder of this worker's own that keeps checkpoints of a store in S3, so that they "
-        "need not be fetched again",
+        help="local folder, of this worker only, that caches checkpoints of a store in S3",
         default="",
     ),
-    Setting(name="cache_mib", help="how large that may become", default=10_240),
+    Setting(name="cache_mib", help="maximum size of the cache", default=10_240),
     Setting(
-        name="source", help="log:DIR/TOPIC or kafka:BROKERS/TOPIC, whose partitions are divided"
+        name="source",
+        help="input as log:DIR/TOPIC or kafka:BROKERS/TOPIC, whose partitions the workers share",
     ),
     Setting(
         name="sink",
-        help="[OUTPUT=]log:DIR/TOPIC of each output that is wanted, separated by commas",
+        help="outputs as [OUTPUT=]log:DIR/TOPIC, separated by commas",
     ),
-    Setting(name="worker_id", help="the worker's name, of which there is one", default="w0"),
+    Setting(name="worker_id", help="unique id of the worker", default="w0"),
     Setting(
-        name="host", help="the address to listen at, and where others find it", default="127.0.0.1"
+        name="host",
+        help="address to listen on, at which other processes reach this one",
+        default="127.0.0.1",
     ),
     Setting(
         name="rpc_port",
-        help="deltas, of the first process; those of others are 500 apart",
+        help="port of the first engine process, for deltas and for other stages; those of "
+        "further processes are 500 apart",
         default=9101,
     ),
-    Setting(name="health_port", help="/health and /ready", default=9100),
-    Setting(name="metrics_port", help="/metrics", default=9102),
-    Setting(name="processes", help="that compute; 0: one for each processor", default=0),
+    Setting(name="health_port", help="port of /health and /ready", default=9100),
+    Setting(name="metrics_port", help="port of /metrics", default=9102),
+    Setting(name="processes", help="engine processes per worker; 0: one per CPU core", default=0),
     Setting(
         name="spares",
-        help="more processes, which have loaded all and wait for one that dies",
+        help="spare processes, which have loaded the pipeline and replace one that fails",
         default=1,
     ),
-    Setting(name="batch_rows", help="records between two cuts; the same everywhere", default=1000),
+    Setting(name="batch_rows", help="records per batch; the same for all workers", default=1000),
     Setting(
         name="commit_interval_ms",
-        help="how often outputs are committed; 0: 1000, or 250 where one is a topic of Kafka",
+        help="period of commits of outputs; 0: 1000, or 250 where one is a Kafka topic",
         default=0,
     ),
     Setting(
         name="checkpoint_interval_ms",
-        help="how often checkpoints are stored",
+        help="period of checkpoints",
         default=10_000,
         places=(Alias("cluster.defaults.checkpoint_interval_sec", milliseconds),),
     ),
     Setting(
         name="checkpoint_debt_ms",
-        help="a partition's is stored sooner once the work since its last took so long, which a "
-        "recovery would do again; 0: never",
+        help="replay time that triggers an earlier checkpoint of a partition; 0: never",
         default=3000,
     ),
-    Setting(name="keep", help="checkpoints that are not deleted", default=3),
+    Setting(name="keep", help="number of checkpoints to keep", default=3),
     Setting(
         name="heartbeat_interval_ms",
-        help="how often it says that it is well; before coordinators suspect the silent",
+        help="period of heartbeats; must be below the coordinators' suspected_after_ms",
         default=1000,
         places=(Alias("cluster.defaults.heartbeat_interval_sec", milliseconds),),
     ),
     Setting(
         name="hung_after_ms",
-        help="a process whose loop does not turn for so long is dumped and killed",
+        help="time after which an engine process whose loop hangs dumps its stacks and is killed",
         default=30_000,
     ),
     _threshold(
         "warn_threshold",
-        "how full its fullest queue is, 0 to 1, when it warns",
+        "fill of the fullest queue, 0 to 1, from which the worker warns",
         DEFAULT.warn_threshold,
     ),
     _threshold(
         "slow_threshold",
-        "from where on partitions of the first stage take in less, and below which ones that were "
-        "paused go on",
+        "fill from which partitions of the first stage reduce their intake, and below which "
+        "paused ones resume",
         DEFAULT.slow_threshold,
     ),
-    _threshold("pause_threshold", "from where on they take in nothing", DEFAULT.pause_threshold),
+    _threshold(
+        "pause_threshold", "fill from which they pause their intake", DEFAULT.pause_threshold
+    ),
     *(
         Setting(name=name, help=help_, default=getattr(AlertThresholds(), name))
         for name, help_ in _ALERTS.items()
     ),
     Setting(
         name="max_keys_per_partition",
-        help="a partition that holds more keys (of each window that is held) is an alert; 0: none",
+        help="alert if a partition holds more keys (of each open window); 0: none",
         default=AlertThresholds().max_keys_per_partition,
         places=(Alias("cluster.defaults.max_keys_per_partition"),),
     ),
     Setting(
         name="trace_endpoint",
-        help="URL of a collector that takes traces by OTLP over HTTP, as in "
-        "http://localhost:4318/v1/traces; none are made without",
+        help="URL of an OTLP/HTTP collector of traces, as in http://localhost:4318/v1/traces; "
+        "no traces without it",
         default="",
         variables=(Alias("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),),
     ),
     Setting(
         name="traces_per_s",
-        help="traces that each process begins; what has come with one goes on",
+        help="traces per second that each process begins; incoming traces always continue",
         default=100,
     ),
     Setting(
         name="move_away_ms",
-        help="how long one that is told to stop waits for its partitions to move away",
+        help="time for partitions to move away when the worker is told to stop",
         default=25_000,
     ),
     Setting(
         name="stop_ms",
-        help="after so long, one that is told to stop has stopped, whatever is not complete",
+        help="time after which a worker that is told to stop ends, complete or not",
         default=29_000,
     ),
     PAGES_WITHOUT_TLS,

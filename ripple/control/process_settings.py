@@ -54,16 +54,17 @@ def check_store(found: Mapping[str, InForce]) -> None:
 
 
 TLS = (
-    Setting(name="tls_certificate", help="file of this process's certificate", default=""),
-    Setting(name="tls_key", help="file of its private key", default=""),
+    Setting(name="tls_certificate", help="file with this process's certificate", default=""),
+    Setting(name="tls_key", help="file with its private key", default=""),
     Setting(
         name="tls_authority",
-        help="file of the authority whose certificates are believed (ripple cert makes all three)",
+        help="file with the CA certificate that peers must be signed by (ripple cert makes all "
+        "three)",
         default="",
     ),
     Setting(
         name="insecure",
-        help="speak without TLS although there are certificates; on this machine only",
+        help="connect without TLS although certificates are given; on this machine only",
         default=False,
     ),
 )
@@ -71,16 +72,16 @@ TLS = (
 # Pages without TLS: kubelets and Prometheus ask for them without a certificate.
 PAGES_WITHOUT_TLS = Setting(
     name="pages_without_tls",
-    help="show /health, /ready and /metrics to everybody who gets to host, unencrypted: needed "
-    "where host is not this machine, for probes show no certificate; they hold numbers, the plan, "
-    "names of workers and partitions, and nothing of records but causes of letters",
+    help="serve /health, /ready and /metrics without TLS to the network: needed if host is not "
+    "this machine, since probes have no certificate; they show numbers, the plan, names of "
+    "workers and partitions, and of records only causes of dead letters",
     default=False,
 )
 ROLES = (
     Setting(
         name="roles",
-        help="file that says who may do what, by tokens and certificates, as docs/dashboard.md has "
-        "it; without it, everybody who is believed may do everything",
+        help="file of roles (tokens, certificates, rights), as described in docs/dashboard.md; "
+        "without it, every authenticated peer may do everything",
         default="",
     ),
     PAGES_WITHOUT_TLS,
@@ -88,14 +89,14 @@ ROLES = (
 
 TOKEN_FILE = Setting(
     name="token_file",
-    help="file with the token that says who asks coordinators, where roles are in force",
+    help="file with the token for coordinators that have a file of roles",
     default="",
 )
 
 END_WITH_STDIN = Setting(
     name="end_with_stdin",
-    help="end in good order when the other end of standard input, a pipe, is closed: with whoever "
-    "has started this process, however that ended",
+    help="stop gracefully when the other end of standard input, a pipe, is closed: together "
+    "with the parent process, however that ended",
     default=False,
 )
 
@@ -103,14 +104,14 @@ END_WITH_STDIN = Setting(
 LOG = (
     Setting(
         name="log_format",
-        help="of what it says: text, json, sexp (S-expressions), or auto: text on a terminal, json "
+        help="log format: text, json, sexp (S-expressions), or auto: text on a terminal, json "
         "elsewhere",
         default="auto",
         places=(Alias("cluster.log_format"),),
     ),
     Setting(
         name="log_level",
-        help="the least that is said: debug, info, warn or error",
+        help="lowest level that is logged: debug, info, warn or error",
         default="info",
         places=(Alias("cluster.log_level"),),
     ),

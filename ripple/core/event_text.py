@@ -1,4 +1,4 @@
-"""Events of tasks, and of a worker in its cluster, as log lines for users."""
+"""Events of tasks and of a worker's membership as text, for logs and for people."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ripple.core.events import (
 
 
 def line_of(event: Event) -> str | None:
-    """Return the log line of an event, None for one that is only counted."""
+    """Return the text of an event, None if it is only counted."""
     match event:
         case Stabilized():  # first, since it comes with each batch
             return None
@@ -58,21 +58,21 @@ def line_of(event: Event) -> str | None:
             return f"{name}, offset {offset}: {reason}; it becomes a dead letter"
         case UnskippableRecord(name, offset):
             return (
-                f"{name}, offset {offset}: it ends each run that replays it, but an output shows "
-                "it already, so it cannot be skipped: repair the pipeline"
+                f"{name}, offset {offset}: it ends each run that replays it, but an output "
+                "contains it already, so it cannot be skipped: fix the pipeline"
             )
         case FailedBefore(doing, reason):
-            return f"the run before ended while it {_doing(doing)}: {reason}"
+            return f"the previous run ended while it {_doing(doing)}: {reason}"
         case RecoveryStalled(cut, kills):
             return (
-                f"{kills} runs were killed while they stabilized the views, the last one "
-                f"at {_cut(cut)}: by a supervisor with a shorter time limit, for want of "
-                "memory, or by an aggregate of your own? A smaller --batch makes smaller steps"
+                f"{kills} runs were killed while they stabilized the views, the last one at "
+                f"{_cut(cut)}: by a timeout that is too short, for lack of memory, or by an "
+                "aggregate of your own? A smaller --batch makes smaller steps"
             )
         case ManyQuarantined(count, deaths):
             return (
                 f"{count} records became dead letters because each ended the run {deaths} times: "
-                "that is hardly the records' fault; ripple dead-letter list shows them"
+                "the records are hardly the cause; ripple dead-letter list shows them"
             )
         case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
             return _of_state(event)
@@ -81,20 +81,20 @@ def line_of(event: Event) -> str | None:
 
 
 def _of_exceptions(event: Event) -> str | None:
-    """Return the line of an event that a result does not show."""
+    """Return the text of an event about records or rows that are missing in a result."""
     match event:
         case Uncomputable(fold, rows, final, key, step, reason):
             absent = f"rows of fold {fold!r} that cannot be computed, and are absent: {rows}"
-            finally_ = f", {final} of them for ever" if final else ""
+            finally_ = f", {final} of them permanently" if final else ""
             first = f"; the first: key {key!r}, step {step!r}: {reason}" if step else ""
             return f"{absent}{finally_}{first}"
         case FromFuture(count):
             return (
-                f"events far ahead of their watermark: {count}; they count and move it, so that "
-                "events of the present may be very late: is a clock wrong?"
+                f"events far ahead of their watermark: {count}; they count and advance it, so "
+                "that events of the present may be very late: is a clock wrong?"
             )
         case VeryLate(count):
-            return f"events that came later than is allowed, and do not count: {count}"
+            return f"very late events, which are not counted in results: {count}"
         case RecordsRefused(name, count, cause):
             return f"records of {name} that became dead letters: {count}; the last one: {cause}"
         case _:
@@ -102,10 +102,10 @@ def _of_exceptions(event: Event) -> str | None:
 
 
 def _of_membership(event: Event) -> str | None:
-    """Return the line of an event of membership."""
+    """Return the text of an event about a worker's membership."""
     match event:
         case StoreHandedOver():
-            return "its next owner has its checkpoints from here on, and takes over soon"
+            return "the next owner has its checkpoints from here on, and takes over soon"
         case PartitionFailed(partition, epoch, error):
             why = str(error) or type(error).__name__
             return f"partition {partition} has failed in epoch {epoch}, and is tried again: {why}"
@@ -114,53 +114,53 @@ def _of_membership(event: Event) -> str | None:
         case CoordinatorLost(coordinator, reason):
             return f"coordinator {coordinator} does not answer: {reason}"
         case AssignmentUnread(reason):
-            return f"the assignment cannot be read, and its last known version holds: {reason}"
+            return f"the assignment cannot be read; its last known version stays valid: {reason}"
         case JoinRefused(coordinator, reason):
             return f"coordinator {coordinator} refuses: {reason}"
         case JoinPostponed(coordinator, wait_ms, reason):
-            return f"coordinator {coordinator} says to wait {wait_ms / 1000:g} s: {reason}"
+            return f"coordinator {coordinator} postpones joining by {wait_ms / 1000:g} s: {reason}"
         case Joined(worker, incarnation):
             return f"{worker} has joined, as incarnation {incarnation}"
         case Evicted(worker, incarnation, version, cause):
             return (
-                f"{worker} of incarnation {incarnation} is no member of version {version} any "
-                f"more ({cause}): it owns nothing, and asks to join again"
+                f"{worker}, incarnation {incarnation}, is no longer a member in version {version} "
+                f"({cause}): it owns nothing, and asks to join again"
             )
         case _:
             return _of_peers(event)
 
 
 def _of_peers(event: Event) -> str | None:
-    """Return the line of an event of a peer."""
+    """Return the text of an event about a connection between engine processes."""
     match event:
         case PeerConnected(process):
-            return f"connected with {process}"
+            return f"connected to {process}"
         case PeerLost(process, reason):
-            return f"no connection with {process}: {reason}"
+            return f"no connection to {process}: {reason}"
         case _:
             return None
 
 
 def _of_hints(event: Event) -> str | None:
-    """Return the line of a loss that costs no result."""
+    """Return the text of an event about a loss or a failed write that affects no result."""
     match event:
         case Remark(text):
             return text
         case DeadLettersLost(damage):
             return (
-                f"dead letters cannot be read and are skipped ({'; '.join(damage)}): those "
-                "of replayed records are written again, the others are lost"
+                f"dead letters cannot be read and are skipped ({'; '.join(damage)}): if their "
+                "records are read again they are written again, the others are lost"
             )
         case EntriesLost(damage):
             return (
-                f"entries of the manifest cannot be read and are skipped ({'; '.join(damage)}):"
-                " the checkpoints that they named count no more"
+                f"entries of the manifest cannot be read and are skipped ({'; '.join(damage)}): "
+                "their checkpoints are lost"
             )
         case NotesLost(why):
-            return f"deaths are counted anew, for the notes of them are lost: {why}"
+            return f"deaths are counted anew, since the notes about them are lost: {why}"
         case NotesUnwritten(place, error):
             return (
-                f"{place} cannot be written, so that until it can a death will blame no record: "
+                f"{place} cannot be written; until it can, no death is attributed to a record: "
                 f"{error.strerror or error}"
             )
         case _:
@@ -177,16 +177,16 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
     if isinstance(event, StoreFailed):
         since = "none" if event.last is None else cuts.brief(event.last)
         return (
-            f"a checkpoint was not stored (the last one that was: {since}; none could be for "
+            f"a checkpoint was not stored (the last stored one: {since}; none could be for "
             f"{event.seconds:.1f} s, and {event.debt} events would be replayed): {event.error}"
         )
     if isinstance(event, CommitWaits):
         who = f"{event.rows} rows have" if event.rows else "the output has"
         return f"{who} waited {event.seconds:.1f} s for a commit: {event.error}"
     if isinstance(event, InputWaits):
-        return f"the input has been waited for {event.seconds:.1f} s: {event.error}"
+        return f"the input is unavailable for {event.seconds:.1f} s: {event.error}"
     if isinstance(event, InputBack):
-        return f"the input is there again after {event.seconds:.1f} s, and reading resumes"
+        return f"the input is available again after {event.seconds:.1f} s, and reading continues"
     start = cuts.brief(event.start)
     parts = [f"skipped: {one.why}" for one in event.passed_over]
     if event.checkpoint is not None:

@@ -307,7 +307,7 @@ def test_run_goes_on_when_its_broker_comes_back(tmp_path: Path, folder: Path) ->
         before = (folder / "topic.csv").stat().st_size
         own.start()
         story(own.bootstrap, lambda topics: added(topics, "t", rows[half:], 1))
-        until(lambda: outages(folder)[-1:] == ["is there again"])
+        until(lambda: outages(folder)[-1:] == ["is available again"])
         grown(folder / "topic.csv", before)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
@@ -321,8 +321,8 @@ def test_run_goes_on_when_its_broker_comes_back(tmp_path: Path, folder: Path) ->
 
 def outages(folder: Path) -> list[str]:
     """Return what a run has said of its broker."""
-    said = (folder / "said").read_text().replace("answers again", "is there again")
-    return re.findall("does not answer|is there again", said)
+    said = (folder / "said").read_text().replace("answers again", "is available again")
+    return re.findall("does not answer|is available again", said)
 
 
 def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: Path) -> None:

@@ -82,9 +82,9 @@ def test_events_of_the_future_and_late_ones_are_told_of_this_life_alone() -> Non
         noticed.look(engine)
     assert [line.partition(";")[0] for line in reader.lines] == [
         "events far ahead of their watermark: 1",
-        "events that came later than is allowed, and do not count: 2",
+        "very late events, which are not counted in results: 2",
         "events far ahead of their watermark: 2",
-        "events that came later than is allowed, and do not count: 4",
+        "very late events, which are not counted in results: 4",
     ]
 
 

@@ -47,7 +47,8 @@ def test_poison_record_quarantined_once(tmp_path: Path, how: str, code: int) -> 
         raised = "map 'fragile': the function raised ValueError: raise"
         why = f"ended the run 3 times: {raised}"
         assert (
-            f"the run before ended while it applied records 14 to 15 of ticks: {raised}" in died.err
+            f"the previous run ended while it applied records 14 to 15 of ticks: {raised}"
+            in died.err
         )
     for is_first in (True, False):
         last = life(tmp_path, how)

@@ -138,7 +138,7 @@ def test_error_that_ends_a_run_is_no_kill_and_is_told_to_the_next(tmp_path) -> N
     for number in range(2 * DEATHS_MAX):
         life = opened(disk)
         assert not life.was_killed
-        line = 'the run before ended while it stabilized the views at {"trades": 10}: no room'
+        line = 'the previous run ended while it stabilized the views at {"trades": 10}: no room'
         assert said(life) == [line] * (number > 0)
         life.begin("trades", 0, 10)
         life.stabilizing({"trades": 10})
