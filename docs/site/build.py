@@ -23,6 +23,9 @@ MORE = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
     "bench/README.md": "bench.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 REFERENCE = {"reference.md": ripple, "reference-testing.md": testing}
 NAV = {
@@ -30,9 +33,11 @@ NAV = {
     "How to": "pipelines sources sinks connectors kafka kafka-reading clients spark testing "
     "changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
-    "Reference": "commands reference reference-testing schemas log delta wire glossary",
+    "Reference": "commands reference reference-testing schemas log delta wire glossary stability "
+    "changelog",
     "Explanation": "architecture engine stages exchange repartition seals simulation bench "
     "compared",
+    "Contributing": "contributing security",
 }
 _LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _EXAMPLE = re.compile(r"((?:^>>> .*\n?|^\.\.\. .*\n?)+(?:^\S.*\n?)*)", re.MULTILINE)

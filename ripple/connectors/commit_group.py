@@ -169,7 +169,7 @@ class SinkGroup:
         """Take what opens the sink of each output, to be called when nobody else can write.
 
         executor: where they are opened, commit and are closed, which takes long: a disk is waited
-        for. looks: see LookingGroup, of sinks. waits: whether a server that is away is waited for.
+        for. looks: see ProbingGroup, of sinks. waits: whether a server that is away is waited for.
         """
         self._waits = waits
         self._tell: Tell = untold
@@ -179,7 +179,7 @@ class SinkGroup:
         self._sinks: dict[str, Sink] = {}
 
     async def look(self) -> int:
-        """Look at the sinks; see LookingGroup."""
+        """Look at the sinks; see ProbingGroup."""
         return max([0, *[await self._executor.run(look) for look in self._looks]])
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
@@ -316,7 +316,7 @@ class Groups:
         return all(group.commits_beside for group in self._groups)
 
     async def look(self) -> int:
-        """Look at those that can be; see LookingGroup."""
+        """Look at those that can be; see ProbingGroup."""
         return max([0, *[await looked_at(group, None) for group in self._groups]])
 
     async def prepare(self) -> None:

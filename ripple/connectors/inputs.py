@@ -36,7 +36,7 @@ class Inputs(Protocol):
 
     - InputAwayError for what may come back by itself (no answer, a right that was taken), and for
       every doubt that ``check`` can settle. ``open`` may be called again then, and connects anew;
-      whoever waits calls ``check`` before, with what ``identities`` says (PatientInputs does).
+      whoever waits calls ``check`` before, with what ``identities`` says (RetryingInputs does).
     - InputError, with a way out, for what will not: another stream or history in its place, records
       that were removed before they were read.
     """

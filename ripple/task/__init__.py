@@ -1,6 +1,6 @@
 """One partition's life, wherever it is lived.
 
-life        reads, applies, writes; stage_life: of a later stage, which follows others
+active      reads, applies, writes; downstream: of a later stage, which subscribes to others
 drive       pure: what an engine is fed; live: entries in, changes out
 plain, keeper   one that nobody goes on with, and one that is for ever
 home        whose state it is

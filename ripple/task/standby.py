@@ -110,7 +110,7 @@ class Standby:
     async def follow(self) -> None:
         """Follow until told to stop; then whoever owns the inputs closes them.
 
-        Raises StrayedError where a digest is not the recorded one, SnapshotError where the outputs
+        Raises StandbyDivergedError for a digest that differs, SnapshotError where the outputs
         go back, and what restoring and reading raise. Then nothing of it can be used.
         """
         try:

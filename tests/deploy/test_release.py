@@ -16,6 +16,7 @@ from tests.deploy.compose import ROOT
 from tests.services.missing import MissingError, skip
 
 FILE = ROOT / ".github/workflows/release.yml"
+FILES = sorted(FILE.parent.glob("*.yml"))
 WORKFLOW = yaml.safe_load(FILE.read_text())
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -54,10 +55,10 @@ def test_nothing_is_published_but_a_tag_that_was_built_and_tried() -> None:
 
 
 @pytest.mark.deploy
-def test_the_workflow_is_one_of_github() -> None:
+def test_the_workflows_are_of_github() -> None:
     found = had(lambda: tools.of_python(tools.CHECK_JSONSCHEMA))
     check = [sys.executable, "-m", "check_jsonschema"]
-    tools.run([*check, "--builtin-schema", "vendor.github-workflows", FILE], packages=found)
+    tools.run([*check, "--builtin-schema", "vendor.github-workflows", *FILES], packages=found)
 
 
 @pytest.mark.deploy

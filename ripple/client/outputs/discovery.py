@@ -58,7 +58,7 @@ def found_by(
 ) -> Callable[[], Awaitable[Endpoints]]:
     """Return what asks coordinators, the next one where one does not answer soon.
 
-    It raises ConnectionError where none answers, of which NotLetInError says that they will not.
+    Raises ConnectionError where none answers; AccessDeniedError is one: they refuse.
     """
 
     async def find() -> Endpoints:

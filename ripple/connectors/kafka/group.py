@@ -112,7 +112,7 @@ class KafkaGroup:
         self._back = ReadingBack(broker, whose, self._outputs, where)
 
     async def look(self) -> int:
-        """Return the epoch of the newest owner; raise as ``open`` does. See LookingGroup."""
+        """Return the epoch of the newest owner; raise as ``open`` does. See ProbingGroup."""
         newest_epoch = 0
 
         async def act() -> None:
