@@ -235,7 +235,7 @@ def mistyped(settings: Sequence[Setting], environment: Mapping[str, str]) -> Ite
         if name.startswith("RIPPLE_") and name not in known:
             close = get_close_matches(name, sorted(known), n=1, cutoff=_ALMOST)
             if close:
-                yield f"{name} is set, but is no setting: is {close[0]} meant?"
+                yield f"{name} is set, but is no setting: did you mean {close[0]}?"
 
 
 def missing(settings: Sequence[Setting], found: Mapping[str, InForce]) -> list[str]:
@@ -327,7 +327,7 @@ def _places(file: Mapping[str, Any], known: Sequence[str], above: str = "") -> l
 
 def _meant(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, n=1)
-    return f": is {close[0]} meant?" if close else ""
+    return f": did you mean {close[0]}?" if close else ""
 
 
 def _default(setting: Setting) -> str:

@@ -73,23 +73,23 @@ def test_examples_are_commands_that_parse(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["statsu"], "invalid choice: 'statsu': is status meant?"),
-        (["inspect", "grahp"], "invalid choice: 'grahp': is graph meant?"),
+        (["statsu"], "invalid choice: 'statsu': did you mean status?"),
+        (["inspect", "grahp"], "invalid choice: 'grahp': did you mean graph?"),
         (
             ["status", "--fromat", "json"],
-            "unrecognized arguments: --fromat json: is --format meant?",
+            "unrecognized arguments: --fromat json: did you mean --format?",
         ),
         (
             ["connector", "spec", "ws", "--format", "json"],
             "--format json: --format goes with list, check, discover",
         ),
-        (["run", "x.py", "--sorce", "x"], "unrecognized arguments: --sorce: is --source meant?"),
+        (["run", "x.py", "--sorce", "x"], "unrecognized arguments: --sorce: did you mean --source?"),
         (
             ["spark", "replay", "x.py", "--sorce=x.csv"],
-            "unrecognized arguments: --sorce: is --source meant?",
+            "unrecognized arguments: --sorce: did you mean --source?",
         ),
         (["run", "x.py"], "the following arguments are required: --source"),
-        (["status", "--format", "jsn"], "invalid choice: 'jsn': is json meant?"),
+        (["status", "--format", "jsn"], "invalid choice: 'jsn': did you mean json?"),
     ],
 )
 def test_what_is_mistyped_gets_a_suggestion(arguments: list[str], meant: str) -> None:
@@ -169,7 +169,7 @@ def test_settings_are_shown_with_where_they_come_from(tmp_path: Path) -> None:
     assert "hushhush" not in ended.stdout
     wrong = ripple("config", "show", "worker", "--", "--procesess", "3")
     assert wrong.code == 1
-    assert "is --processes meant?" in wrong.err
+    assert "did you mean --processes?" in wrong.err
 
 
 def test_colours_are_for_a_terminal_that_wants_them() -> None:

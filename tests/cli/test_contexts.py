@@ -74,9 +74,9 @@ def test_who_is_asked(
     [
         ("x = [", "Invalid value"),
         ("other = 1", "'other'"),
-        ("[context.a]\ntoken = 'hush'\ncoordinator = 'b'", "'token', which is none of its words"),
-        ("[context.a]\ntoken_file = 'b'", "says no coordinator"),
-        ("[context]\na = 1", "no table"),
+        ("[context.a]\ntoken = 'hush'\ncoordinator = 'b'", "unknown field 'token'"),
+        ("[context.a]\ntoken_file = 'b'", "has no coordinator"),
+        ("[context]\na = 1", "not a table"),
         ("current = 1", "current is a name"),
     ],
 )
@@ -92,11 +92,11 @@ def test_a_file_that_is_wrong_is_named(file: Path, text: str, problem: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["set", "a b", "--coordinator", "localhost:1"], "is no name"),
+        (["set", "a b", "--coordinator", "localhost:1"], "invalid name"),
         (["set", "a"], "needs --coordinator"),
         (["set", "a", "--coordinator", "elsewhere:1"], "not on this machine"),
         (["set", "a", "--coordinator", "localhost", "--token-file", "nothere"], "there is no file"),
-        (["use", "a"], "there is no context 'a'"),
+        (["use", "a"], "no context 'a'"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(

@@ -139,7 +139,7 @@ def test_outputs_are_listed(asked: Asked) -> None:
     assert [one["output"] for one in listed] == ["decades", "out", "portfolio"]
     assert "vwap: double" in listed[1]["columns"]
     said = asked.say("debug", "tap", "--output", "ot", code=1)
-    assert said.splitlines()[-1] == "ripple: no output 'ot': is out meant?"
+    assert said.splitlines()[-1] == "ripple: no output 'ot': did you mean out?"
     said = asked.say("debug", "tap", "--output", "out", "--key", "symbl=A", code=1)
     assert said.splitlines()[-1] == "ripple: --key symbl=A: the key is symbol"
 

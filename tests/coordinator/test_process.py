@@ -316,7 +316,7 @@ def test_check_config_says_where_everything_came_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--stor", "x"], "--stor is no flag: is --store meant?"),
+        (["--stor", "x"], "--stor is no flag: did you mean --store?"),
         ([], "store is missing: give --store or RIPPLE_STORE"),
         (["--store", "gs://bucket/prefix"], "a folder, or s3://bucket/prefix"),
         (["--store", "x", "--host", "0.0.0.0"], "host is 0.0.0.0 (from --host)"),

@@ -162,7 +162,7 @@ def test_check_config_prints_a_file_that_says_the_same_and_where_each_came_from(
             [],
             b"[cluster.defaults]\nnum_partitons = 8",
             {},
-            "is cluster.defaults.num_partitions meant?",
+            "did you mean cluster.defaults.num_partitions?",
         ),
     ],
 )

@@ -72,7 +72,7 @@ def test_an_s_expression_says_the_same_as_toml() -> None:
 @pytest.mark.parametrize(
     ("flags", "file", "environment", "text"),
     [
-        (["--prt", "1"], "", {}, "--prt is no flag: is --port meant?"),
+        (["--prt", "1"], "", {}, "--prt is no flag: did you mean --port?"),
         (["port"], "", {}, "port is no flag"),
         (["--port"], "", {}, "--port needs a value"),
         (["--port", "1", "--port=2"], "", {}, "--port is there twice"),
@@ -89,7 +89,7 @@ def test_an_s_expression_says_the_same_as_toml() -> None:
             [],
             "[process]\nprt = 1",
             {},
-            "has process.prt, an unknown setting: is process.port meant",
+            "has process.prt, an unknown setting: did you mean process.port",
         ),
         ([], "port = 1", {}, "the file has port, an unknown setting"),
         (

@@ -1,1 +1,17 @@
-"""What several commands share: options, formats of output, exit codes, progress."""
+"""Shared parts of the commands.
+
+client_options        connecting to a cluster: addresses, certificates, tokens
+config_context        ``ripple config context``
+connector_template    the package that ``ripple connector new`` writes
+contexts              named clusters, in the user's file
+exits                 exit codes and error lines
+number_options        numeric arguments
+output_forms          text, JSON and S-expressions; tables and colours
+path_options          arguments that are paths, URIs and addresses
+progress              the progress line
+rejects               reports of rejected records
+silence               which errors mean that a server does not answer
+statistics            the statistics of a run
+user_file             loading the user's pipeline file
+without_pandas        starting without importing pandas
+"""

@@ -1,4 +1,4 @@
-"""Asking a cluster: whom, over what, and what they answer."""
+"""Connect to a cluster: the options, requests to its coordinators, pages of its workers."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ PAGE_BYTES_MAX = 64 << 20
 
 
 def add_coordinator(parser: argparse.ArgumentParser) -> None:
-    """Add whom to ask, by a context's name or by itself."""
+    """Add the options that choose a cluster: a context's name, or its address."""
     parser.add_argument(
         "--context",
         type=a_place,
         metavar="NAME",
-        help=f"the cluster of this name ({CONTEXT_VARIABLE}; ripple config context list)",
+        help=f"cluster by context name ({CONTEXT_VARIABLE}; see ripple config context list)",
     )
     add_whom(parser)
 
 
 def add_whom(parser: argparse.ArgumentParser) -> None:
-    """Add where a cluster is, and the certificates for it."""
+    """Add the options for a cluster's address, token and certificates."""
     parser.add_argument(
         "--coordinator",
         type=a_place,
         metavar="HOST:PORT[,...]",
-        help=f"whom to ask, the next one where one does not answer (default: {VARIABLE}, the "
-        f"context in use, or localhost:{PORT})",
+        help="coordinator addresses, tried in order (default: "
+        f"{VARIABLE}, the context in use, or localhost:{PORT})",
     )
     parser.add_argument(
-        "--port", type=int, default=PORT, help="of coordinators named without one (default: 9200)"
+        "--port", type=int, default=PORT, help="port of addresses without one (default: 9200)"
     )
     parser.add_argument(
         "--token-file",
         type=a_place,
         metavar="FILE",
-        help="with the token that says who asks, where roles are in force (RIPPLE_TOKEN_FILE)",
+        help="file with the access token, where roles are enforced (RIPPLE_TOKEN_FILE)",
     )
     for name, about in (
-        ("certificate", "of whoever asks"),
-        ("key", "that belongs to it"),
-        ("authority", "whose certificates are believed"),
+        ("certificate", "client certificate"),
+        ("key", "private key of the client certificate"),
+        ("authority", "CA certificate of the cluster"),
     ):
         variable = f"RIPPLE_TLS_{name.upper()}"
         parser.add_argument(
@@ -72,12 +72,12 @@ def add_whom(parser: argparse.ArgumentParser) -> None:
 
 
 def whom(options: argparse.Namespace) -> Context:
-    """Return who is asked: as flags say, then variables, then the context. Raises InputError."""
+    """Return the cluster to connect to: by flags, variables, the context. Raises InputError."""
     named = getattr(options, "context", None)
     found = in_use(named, options.coordinator, os.environ, VARIABLE)
     if found is None:
         at = options.coordinator or os.environ.get(VARIABLE) or f"localhost:{PORT}"
-        # As processes have them: in their container a command needs no flags.
+        # The variables of processes: inside their container a command needs no flags.
         found = Context(
             at, **{name: os.environ.get(f"RIPPLE_{name.upper()}") or None for name in FILES}
         )
@@ -86,7 +86,7 @@ def whom(options: argparse.Namespace) -> Context:
 
 
 def tls_of(options: argparse.Namespace) -> Tls | None:
-    """Return the certificates that were given. Raises InputError unless all or none were."""
+    """Return the TLS files. Raises InputError unless all or none were given."""
     chosen = whom(options)
     files = (chosen.tls_certificate, chosen.tls_key, chosen.tls_authority)
     if not any(files):
@@ -100,7 +100,7 @@ def tls_of(options: argparse.Namespace) -> Tls | None:
 
 
 def token_of(options: argparse.Namespace) -> str:
-    """Return the token that says who asks, "" for none. Raises InputError, OSError."""
+    """Return the access token, "" for none. Raises InputError, OSError."""
     path = whom(options).token_file
     if path is None:
         return ""
@@ -113,7 +113,7 @@ def token_of(options: argparse.Namespace) -> str:
 
 
 def coordinators_of(options: argparse.Namespace) -> list[str]:
-    """Return the addresses; the port may be left out. Raises InputError."""
+    """Return the coordinators' addresses, with their ports. Raises InputError."""
     tls, found = tls_of(options), []
     for given in filter(None, (one.strip() for one in whom(options).coordinator.split(","))):
         address = given if given.rpartition(":")[2].isdigit() else f"{given}:{options.port}"
@@ -124,24 +124,25 @@ def coordinators_of(options: argparse.Namespace) -> list[str]:
             if tls is None and "TLS" in str(error):
                 raise InputError(
                     f"{address} is not on this machine: give --tls-certificate, --tls-key and "
-                    "--tls-authority (ripple cert makes some)"
+                    "--tls-authority (ripple cert creates them)"
                 ) from error
             raise InputError(f"--coordinator: {error}") from error
         found.append(address)
     if not found:
-        raise InputError("--coordinator names nobody")
+        raise InputError("--coordinator is empty")
     return found
 
 
 async def ask(
     options: argparse.Namespace, method: str, request: bytes, deadline_s: float
 ) -> tuple[str, bytes]:
-    """Return who has answered, and what. All that can be asked may be asked twice.
+    """Send a request; return the answering coordinator's address, and the answer.
 
-    Of several, one that answers is asked first: a frozen one may do what it is told when it wakes.
-    Raises InputError where it is refused, ConnectionError where nobody answers.
+    Requests are idempotent: the next coordinator is tried when one does not answer. A responsive
+    one comes first, since a frozen one may still carry out the request when it resumes. Raises
+    InputError if the request is refused, ConnectionError if no coordinator answers.
     """
-    # Here, since gRPC takes its time, and may be absent.
+    # Here, since gRPC is slow to import, and may be absent.
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
     tls, control, problems = tls_of(options), LiveControl(token_of(options)), []
@@ -156,7 +157,7 @@ async def ask(
         except RefusedError as error:
             raise InputError(f"{address} refuses: {error}") from error
         except DeadlineError as error:
-            problems.append(f"{error}, whether it was done or not")
+            problems.append(f"{error}, and may have been carried out")
         except ControlError as error:
             problems.append(str(error))
         finally:
@@ -165,7 +166,7 @@ async def ask(
 
 
 async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
-    """Return who has answered, and what it knows of the cluster."""
+    """Return the answering coordinator's address, and the cluster's status."""
     from coordinator.service.status_messages import status_from_bytes  # noqa: PLC0415
 
     address, data = await _status(options)
@@ -187,7 +188,7 @@ async def _status(options: argparse.Namespace) -> tuple[str, bytes]:
 
 
 def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Observer:
-    """Return who follows outputs of the cluster."""
+    """Return an observer of the cluster's outputs."""
     from ripple.client.outputs import Observer  # noqa: PLC0415
 
     world, find = _finding(options)
@@ -195,7 +196,7 @@ def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Obse
 
 
 async def places_of(options: argparse.Namespace) -> Endpoints:
-    """Return where partitions are. Raises ConnectionError where no coordinator says it."""
+    """Return the endpoints of partitions. Raises ConnectionError if no coordinator answers."""
     _, find = _finding(options)
     return await find()
 
@@ -211,18 +212,18 @@ def _finding(options: argparse.Namespace) -> tuple[World, Callable[[], Awaitable
 
 
 def chosen(members: Iterable[MemberStatus], worker: str | None) -> list[MemberStatus]:
-    """Return the members, or the one that is named. Raises InputError."""
+    """Return the members, or the named one. Raises InputError."""
     found = [one for one in members if worker in (None, one.id)]
     if not found:
         names = ", ".join(one.id for one in members) or "none"
-        raise InputError(f"there is no worker {worker or ''}: there are {names}")
+        raise InputError(f"no worker {worker or ''}; the cluster has {names}")
     return found
 
 
 async def pages(
     members: Sequence[MemberStatus], purpose: str, path: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return by worker what its page says, and of those that do not answer why."""
+    """Return the pages by worker, and the errors of workers that do not answer."""
     texts = await asyncio.gather(
         *(page_at(dict(one.addresses).get(purpose), path) for one in members),
         return_exceptions=True,
@@ -240,10 +241,10 @@ async def pages(
 
 
 async def page_at(address: str | None, path: str) -> str:
-    """Return what a page of a process says. Raises OSError and ValueError."""
+    """Return the text of a process's page. Raises OSError and ValueError."""
     from ripple.control.probes import page_of  # noqa: PLC0415
     from ripple.world.live_network import LiveNetwork  # noqa: PLC0415
 
     if address is None:
-        raise ConnectionError("it has not said where its pages are")
+        raise ConnectionError("it has not announced the address of its pages")
     return (await page_of(LiveNetwork(), address, path, PAGE_S, PAGE_BYTES_MAX)).decode()

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="context_action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="all of them, and which one is in use")
-    use = actions.add_parser("use", help="ask this one from now on")
-    make = actions.add_parser("set", help="name a cluster; the first one is used at once")
-    delete = actions.add_parser("delete", help="forget one; its files stay")
+    listing = actions.add_parser("list", help="list contexts, and mark the one in use")
+    use = actions.add_parser("use", help="use a context by default")
+    make = actions.add_parser("set", help="create or replace a context; the first one is used")
+    delete = actions.add_parser("delete", help="delete a context; its files stay")
     for action in (use, make, delete):
         action.add_argument("name", metavar="NAME")
     client_options.add_whom(make)
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
+    """Run the action; return the exit code."""
     path = contexts.place(os.environ)
     known = contexts.read(path)
     match options.context_action:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _said(options: argparse.Namespace) -> Context:
-    """Return what flags say of a cluster. Raises InputError."""
+    """Return the context that the flags describe. Raises InputError."""
     if options.coordinator is None:
         raise InputError("a context needs --coordinator HOST:PORT[,HOST:PORT]")
     files = {name: getattr(options, name) for name in contexts.FILES}
@@ -82,4 +82,4 @@ def _print(value: dict[str, Any]) -> None:
         gap=False,
     )
     if value["variable"]:
-        print(f"{contexts.CONTEXT_VARIABLE}={value['variable']} is asked here")
+        print(f"{contexts.CONTEXT_VARIABLE}={value['variable']} chooses the context here")

@@ -105,7 +105,7 @@ py-modules = ["ripple_NAME"]
 
 
 def files_of(name: str) -> dict[str, str]:
-    """Return the files of the package by path."""
+    """Return the texts of the package's files, by path."""
     texts = {
         f"ripple_{name}.py": MODULE,
         f"tests/test_{name}.py": TEST,

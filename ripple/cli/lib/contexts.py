@@ -1,7 +1,7 @@
-"""Clusters by name: where each is and how to show who asks, as a file of the user's keeps them.
+"""Contexts: named clusters with their credentials' files, in a file of the user's.
 
-A context is used whole or not at all: whoever names a coordinator uses none, so that a token of one
-cluster is never shown to another. It holds the names of files, and no secret itself.
+A context is used as a whole or not at all: if a coordinator is named, none is used, so that no
+cluster is shown another's token. It holds names of files and no secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One cluster. coordinator: addresses, with commas between; all others are names of files."""
+    """One cluster. coordinator: addresses, comma-separated; all others are names of files."""
 
     coordinator: str
     token_file: str | None = None
@@ -38,44 +38,44 @@ class Context:
 
     @property
     def known(self) -> dict[str, str]:
-        """What is said of it."""
+        """The fields that are set."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All that a file has. current: the one in use where nobody names another."""
+    """The contents of the file. current: the context used by default."""
 
     by_name: Mapping[str, Context]
     current: str | None = None
 
     def named(self, name: str) -> Context:
-        """Return one. Raises InputError."""
+        """Return a context. Raises InputError."""
         if name not in self.by_name:
-            held = ", ".join(self.by_name) or "none (ripple config context set makes one)"
-            raise InputError(f"there is no context {name!r}: there are {held}")
+            held = ", ".join(self.by_name) or "none (ripple config context set creates one)"
+            raise InputError(f"no context {name!r}; there are {held}")
         return self.by_name[name]
 
     def having(self, name: str, context: Context) -> Contexts:
-        """Return them with one more, or another one of a name; the first one is used."""
+        """Return a copy with a context added or replaced; the first one becomes current."""
         if not _NAME.fullmatch(name):
-            raise InputError(f"{name!r} is no name: letters, digits, '.', '_', '-', at most 63")
+            raise InputError(f"invalid name {name!r}: letters, digits, '.', '_', '-', at most 63")
         return Contexts({**self.by_name, name: context}, self.current or name)
 
     def using(self, name: str) -> Contexts:
-        """Return them with another one in use."""
+        """Return a copy with another current context."""
         self.named(name)
         return replace(self, current=name)
 
     def without(self, name: str) -> Contexts:
-        """Return them without one."""
+        """Return a copy without a context."""
         self.named(name)
         left = {one: context for one, context in self.by_name.items() if one != name}
         return Contexts(left, None if self.current == name else self.current)
 
     def text(self) -> str:
-        """Return them as a file has them: TOML."""
+        """Return the file's text, in TOML."""
         lines = [] if self.current is None else [f"current = {json.dumps(self.current)}"]
         for name, context in sorted(self.by_name.items()):
             lines += ["", f"[context.{json.dumps(name)}]"]
@@ -84,7 +84,7 @@ class Contexts:
 
     @classmethod
     def of(cls, text: str) -> Contexts:
-        """Return what a file says. Raises ValueError, whose message says what is wrong."""
+        """Parse a file's text. Raises ValueError, with the problem as message."""
         said = tomllib.loads(text)
         current, tables = said.pop("current", None), said.pop("context", {})
         if said:
@@ -96,17 +96,17 @@ class Contexts:
 
 def _context(name: str, table: Any) -> Context:
     if not isinstance(table, dict) or not all(isinstance(one, str) for one in table.values()):
-        raise ValueError(f"context {name!r} is no table of texts")
+        raise ValueError(f"context {name!r} is not a table of texts")
     unknown = {*table} - {one.name for one in fields(Context)}
     if unknown:
-        raise ValueError(f"context {name!r} has {sorted(unknown)[0]!r}, which is none of its words")
+        raise ValueError(f"context {name!r} has an unknown field {sorted(unknown)[0]!r}")
     if not table.get("coordinator"):
-        raise ValueError(f"context {name!r} says no coordinator")
+        raise ValueError(f"context {name!r} has no coordinator")
     return Context(**table)
 
 
 def place(environment: Mapping[str, str]) -> Path:
-    """Return the user's file of contexts, which need not be there."""
+    """Return the path of the user's file of contexts, which may not exist."""
     given = environment.get(FILE_VARIABLE)
     if given:
         return Path(given)
@@ -115,7 +115,7 @@ def place(environment: Mapping[str, str]) -> Path:
 
 
 def read(path: Path) -> Contexts:
-    """Return what a file has, nothing if there is none. Raises InputError."""
+    """Read the contexts, none if there is no file. Raises InputError."""
     try:
         with path.open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
@@ -132,7 +132,7 @@ def read(path: Path) -> Contexts:
 
 
 def keep(path: Path, contexts: Contexts) -> None:
-    """Replace a file as a whole; only its user may read it. Raises InputError."""
+    """Replace the file atomically; only its user may read it. Raises InputError."""
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,9 +149,9 @@ def keep(path: Path, contexts: Contexts) -> None:
 def in_use(
     name: str | None, coordinator: str | None, environment: Mapping[str, str], variable: str
 ) -> Context | None:
-    """Return the context that counts, None where a coordinator is named or there is none.
+    """Return the context in effect; None if a coordinator is named, or if there is none.
 
-    name, coordinator: as flags say, before what variables say; ``variable`` is the coordinator's.
+    name, coordinator: from flags, which precede variables. variable: the coordinator's variable.
     Raises InputError.
     """
     if name is not None and coordinator is not None:

@@ -1,8 +1,8 @@
-"""How a command ends: one line on standard error, and an exit code that says why.
+"""Exit codes and error lines of the commands.
 
-0 success; 1 wrong arguments, or the work failed; 2 nobody answers at an address; 3 schemas do not
-fit; 128 + n ended by signal n, as shells report it (130 Ctrl+C, 141 the output's reader went away,
-143 SIGTERM).
+0 success; 1 wrong arguments, or a failure; 2 no answer from an address; 3 schemas do not match;
+128 + n ended by signal n, as in shells (130 Ctrl+C, 141 the output's reader went away, 143
+SIGTERM). An expected failure is one line on standard error.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ EXIT_FAILURE = 1
 EXIT_UNREACHABLE = 2
 EXIT_SCHEMA = 3
 
-# The first type that fits decides.
+# The first matching type decides.
 _CODES: tuple[tuple[type[Exception], int], ...] = (
     (SchemaError, EXIT_SCHEMA),
     (RippleError, EXIT_FAILURE),
     (ConnectionError, EXIT_UNREACHABLE),
     (OSError, EXIT_FAILURE),
-    (ModuleNotFoundError, EXIT_FAILURE),  # of an extra, which says what to do
+    (ModuleNotFoundError, EXIT_FAILURE),  # of an extra; the message says how to install it
 )
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalledError(BaseException):
-    """A signal asked the process to end; like KeyboardInterrupt, no error to be handled."""
+    """A signal asked the process to end; like KeyboardInterrupt, not an error to be handled."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -45,22 +45,19 @@ class SignalledError(BaseException):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that ends wrong usage with the book's exit code, which is not argparse's own.
-
-    What is mistyped gets a suggestion.
-    """
+    """An argument parser that exits with code 1 on wrong usage, and suggests corrections."""
 
     _given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, and keep what was given, to say what was meant."""
+        """Parse as argparse does, and keep the arguments for suggestions."""
         self._given = tuple(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the arguments, and end."""
+        """Print what is wrong with the arguments, and exit."""
         if message.startswith("the following arguments are required"):
-            # One that is missing is often there, mistyped.
+            # A missing argument is often present, mistyped.
             flags = _flags(self)
             words = [word.partition("=")[0] for word in self._given if word.startswith("--")]
             unknown = [word for word in words if not any(flag.startswith(word) for flag in flags)]
@@ -78,7 +75,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(EXIT_FAILURE, f"{self.prog}: {_shown(message)}\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help; argparse would pass over that it cannot be written."""
+        """Print help; argparse would ignore that it cannot be written."""
         if message:
             (file or sys.stderr).write(message)
 
@@ -95,7 +92,7 @@ _SubParsers = argparse._SubParsersAction
 
 
 def _flags(parser: argparse.ArgumentParser) -> list[str]:
-    """Return the flags of a parser, and of those below it."""
+    """Return the flags of a parser and its subparsers."""
     found: list[str] = []
     for action in parser._actions:
         found += action.option_strings
@@ -105,27 +102,27 @@ def _flags(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _owners(parser: argparse.ArgumentParser, flag: str) -> list[str]:
-    """Return which of the actions below a parser have a flag."""
+    """Return the actions of a parser that have a flag."""
     below = [one for one in parser._actions if isinstance(one, _SubParsers)]
     choices = [each for one in below for each in one.choices.items()]
     return [name for name, action in choices if flag in _flags(action)]
 
 
 def _meant(given: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
+    from difflib import get_close_matches  # noqa: PLC0415 - only on errors
 
     close = get_close_matches(given, list(known), n=1)
-    return f": is {close[0]} meant?" if close else ""
+    return f": did you mean {close[0]}?" if close else ""
 
 
 def exit_code(program: str, work: Callable[[], int]) -> int:
     """Run ``work`` and return the process's exit code; expected failures become one line.
 
-    SIGTERM and SIGHUP are made to unwind, so that nothing half-written stays behind.
+    SIGTERM and SIGHUP unwind the stack, so that no half-written file stays.
     """
     process.begin()
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        # A name that is no text, or that the terminal has no letters for, is no reason to fail.
+        # Undecodable names, and characters that the terminal lacks, are no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
     for number in _ENDING_SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -133,7 +130,7 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
     try:
         return _flushed(work)
     except (ClosedPipeError, BrokenPipeError):
-        # Not an error worth a word: whoever read the output has seen enough.
+        # Not an error: the output's reader closed the pipe.
         _drop_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
@@ -149,20 +146,20 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
 
 
 def _code_of(error: Exception) -> int:
-    from ripple.cli.lib.silence import is_silence  # noqa: PLC0415 - only where something is wrong
+    from ripple.cli.lib.silence import is_silence  # noqa: PLC0415 - only on errors
 
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     return EXIT_UNREACHABLE if code == EXIT_FAILURE and is_silence(error) else code
 
 
 def finished() -> None:
-    """Let no signal undo what is done: from here on it ends as it would have."""
+    """Ignore signals from here on: the work is done, and is not undone."""
     for number in (signal.SIGINT, *_ENDING_SIGNALS):
         signal.signal(number, signal.SIG_IGN)
 
 
 def _text(error: Exception) -> str:
-    """Return what an error says; the number of a system's error helps nobody."""
+    """Return an error's message, without the system's error number."""
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename is not None else ""
         found = process.files() if error.errno == errno.EMFILE else None
@@ -172,20 +169,20 @@ def _text(error: Exception) -> str:
 
 
 def _shown(text: str) -> str:
-    from ripple.control.secrets import without_secrets  # noqa: PLC0415 - not where help is shown
+    from ripple.control.secrets import without_secrets  # noqa: PLC0415 - not needed for help
 
     return without_secrets(text)
 
 
 def say(text: str) -> None:
-    """Write a line to standard error; that nobody can read it is no reason to fail."""
+    """Write a line to standard error; failing to is ignored."""
     say_inline(f"{text}\n")
 
 
 def say_meanwhile(text: str) -> None:
-    """Write a line to standard error, of what goes on whether it is read or not.
+    """Write a line to standard error without waiting for its reader.
 
-    What ``say`` writes may come before it: ``process.standard_error.flush`` waits for that.
+    Lines of ``say`` may overtake it: ``process.standard_error.flush`` waits for it.
     """
     process.write(_shown(f"{text}\n"))
 
@@ -197,7 +194,7 @@ def say_inline(text: str) -> None:
 
 
 def _flushed(work: Callable[[], int]) -> int:
-    """Run ``work``; what it printed is out, or has failed, before it counts as done."""
+    """Run ``work``, and flush its output: failing to write it is a failure."""
     try:
         code = work()
     except SystemExit:
@@ -208,12 +205,12 @@ def _flushed(work: Callable[[], int]) -> int:
 
 
 def _end(number: int, _: object) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # once is enough: the unwinding must not be disturbed
+    signal.signal(number, signal.SIG_IGN)  # a second one must not disturb the unwinding
     raise SignalledError(number)
 
 
 def _drop_output() -> None:
-    """Send what Python would still flush at exit nowhere: it could only fail again."""
+    """Discard what Python would still flush at exit, which could only fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

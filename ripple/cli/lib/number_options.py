@@ -1,4 +1,4 @@
-"""Numbers as arguments."""
+"""Numeric arguments."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _DIGITS_MAX = 18
 
 
 def count(text: str) -> int:
-    """Read a whole number, 0 or more."""
+    """Parse a whole number, 0 or more."""
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 10^{_DIGITS_MAX} - 1")
     return int(text)
 
 
 def positive(text: str) -> int:
-    """Read a whole number, 1 or more."""
+    """Parse a whole number, 1 or more."""
     if count(text) == 0:
         raise argparse.ArgumentTypeError("it must be at least 1")
     return int(text)
 
 
 def offsets(text: str) -> tuple[int, int]:
-    """Read the first and the last of some offsets, such as 5000-5999."""
+    """Parse a range of offsets, first and last, such as 5000-5999."""
     first, _, last = text.partition("-")
     if count(first) > count(last):
         raise argparse.ArgumentTypeError(f"{text!r} ends before it begins")
@@ -33,7 +33,7 @@ def offsets(text: str) -> tuple[int, int]:
 
 
 def window_span_ns(text: str) -> int:
-    """Read the size of a tumbling window such as ``60s``."""
+    """Parse the size of a tumbling window such as ``60s``."""
     try:
         return Tumbling(duration_ns(text)).size_ns
     except PlanError as error:
@@ -41,7 +41,7 @@ def window_span_ns(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Read a port, 0 for any that is free."""
+    """Parse a port; 0 takes any free one."""
     if count(text) > 65_535:
         raise argparse.ArgumentTypeError("a port is 0 to 65535")
     return int(text)

@@ -1,4 +1,4 @@
-"""What commands print: for people, as JSON, as S-expressions; with colours on a terminal alone."""
+"""Output formats of the commands: text, JSON, S-expressions; colours on terminals only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
 
 FORMS = ("text", "json", "sexp")
-# Of all that is printed as JSON or S-expressions: fields may be added, none changes its meaning.
+# Of everything printed as JSON or S-expressions: fields may be added, none changes its meaning.
 VERSION = 1
 _COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
 
@@ -34,10 +34,10 @@ def add_format(
     *,
     shorthand: bool = True,
 ) -> None:
-    """Add ``--format``; shorthand: and ``--json`` as another name of one."""
+    """Add ``--format``; shorthand: also ``--json``, for ``--format json``."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument(
-        "--format", choices=forms, default=default, help="of what is printed (default: %(default)s)"
+        "--format", choices=forms, default=default, help="output format (default: %(default)s)"
     )
     if not shorthand:
         return
@@ -51,7 +51,7 @@ def add_format(
 
 
 def write(form: str, value: Mapping[str, Any], text: Callable[[], None]) -> None:
-    """Print a value in a form; ``text`` prints it for people."""
+    """Print a value in a format; ``text`` prints it for people."""
     versioned = {"format_version": VERSION} | dict(value)
     if form == "json":
         print(as_json(versioned, indent=2))
@@ -62,18 +62,18 @@ def write(form: str, value: Mapping[str, Any], text: Callable[[], None]) -> None
 
 
 def write_line(form: str, value: Mapping[str, Any]) -> None:
-    """Print one of many values, on a line of its own, at once."""
+    """Print one of many values on a line of its own, and flush."""
     line = as_json(value) if form == "json" else sexp.dumps(as_sexp(dict(value)))
     print(line, flush=True)
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON; what is not finite is null, as in sinks."""
+    """Return a value as JSON; NaN and infinities are null, as in sinks."""
     return dumps(value, is_ascii=True, indent=indent, default=_plain)
 
 
 def as_sexp(value: Any) -> Sexp:
-    """Return a value of JSON as an S-expression: an object as pairs, null as ``()``."""
+    """Return a JSON value as an S-expression: an object as pairs, null as ``()``."""
     match value:
         case None:
             return []
@@ -92,7 +92,7 @@ def as_sexp(value: Any) -> Sexp:
 
 
 def write_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, gap: bool = True) -> None:
-    """Write aligned columns, unless there is no row. gap: with an empty line before."""
+    """Write aligned columns, unless there is no row. gap: after an empty line."""
     rows = list(rows)
     if not rows:
         return
@@ -106,14 +106,14 @@ def write_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, gap: bo
 
 
 def has_colours() -> bool:
-    """Return whether colours may be written: to a terminal, unless NO_COLOR says otherwise."""
+    """Return whether to write colours: to a terminal, unless NO_COLOR is set."""
     return (
         sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     )
 
 
 def coloured(text: str, colour: str) -> str:
-    """Return a text in a colour, where there are colours."""
+    """Return a text in a colour, if colours are on."""
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if has_colours() else text
 
 
@@ -125,10 +125,10 @@ def shown(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text of somebody else's such that nothing in it can act on the terminal."""
+    """Return a text with unprintable characters escaped, so that it cannot control the terminal."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _plain(value: object) -> object:
-    """Return what JSON can say of a value."""
+    """Return a JSON value for a value that JSON lacks."""
     return value.value if isinstance(value, Enum) else str(value)

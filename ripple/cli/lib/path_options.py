@@ -11,26 +11,26 @@ LOOPBACK = "127.0.0.1"
 
 
 def a_place(text: str) -> str:
-    """Read a path or another place; an empty one, of a variable not set say, is no folder."""
+    """Parse a path or URI; an empty one, of an unset variable say, is refused."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
     return text
 
 
 def a_store(text: str) -> str:
-    """Read where checkpoints are: a folder, or ``s3://bucket/prefix``."""
+    """Parse the URI of a checkpoint store: a folder, or ``s3://bucket/prefix``."""
     from ripple.storage.store.s3_settings import is_s3, split_url  # noqa: PLC0415 - few commands have one
 
     place = a_place(text)
     if is_s3(place):
-        split_url(place)  # said before anything is opened
+        split_url(place)  # a mistake is reported before anything is opened
     elif "://" in place:
         raise argparse.ArgumentTypeError(f"{place} is neither a folder nor s3://bucket/prefix")
     return place
 
 
 def an_address(text: str) -> str:
-    """Read where to listen; without a host it is for this machine only."""
+    """Parse an address to listen on; without a host, on the loopback interface."""
     try:
         host, port = parts(f"{LOOPBACK}{text}" if text.startswith(":") else text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A progress line on standard error, for people: only when it is a terminal."""
+"""A progress line on standard error, on terminals only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ERASE = "\r\033[K"
 
 
 class Progress:
-    """Shows events done and rate, and a bar where the source knows how much of it was read."""
+    """Shows the number and rate of events, and a bar if the source knows its size."""
 
     def __init__(self, source: MarkedSource | Inputs | None) -> None:
         self._source = source
@@ -26,7 +26,7 @@ class Progress:
         self._started_s = self._last_s = time.perf_counter()
 
     def update(self, events: int) -> None:
-        """Redraw the line if it is time to."""
+        """Redraw the line if it is due."""
         if not self._shown:
             return
         now_s = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Malformed records, as the person at the terminal hears of them."""
+"""Reports of rejected records on standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAW_CHARACTERS_SHOWN_MAX = 60
 
 
 class ReportedLetters(DeadLetters):
-    """Dead letters of which the first SHOWN_MAX are told one by one, and all by their counts."""
+    """Dead letters, of which the first SHOWN_MAX are printed and all are counted by reason."""
 
     def __init__(
         self, program: str, target: Target | None, *, before_telling: Callable[[], None]
@@ -33,7 +33,7 @@ class ReportedLetters(DeadLetters):
         self._before_telling = before_telling
 
     def write(self, source: str, rejected: Iterable[Rejected]) -> None:
-        """Count and keep records, and tell of the first ones."""
+        """Count and store records, and print the first ones."""
         rejected = tuple(rejected)
         untold = rejected[: max(SHOWN_MAX - self.total, 0)]
         if untold:
@@ -43,14 +43,14 @@ class ReportedLetters(DeadLetters):
         super().write(source, rejected)
 
     def tell_counts(self) -> None:
-        """Tell how many records there were of each reason."""
+        """Print the number of records by reason."""
         say_counts(self.counts, self._kept_in)
 
 
 def open_letters(program: str, options: argparse.Namespace, progress: Progress) -> DeadLetters:
-    """Open what ``--dead-letter`` names, if anything.
+    """Open the dead-letter target of ``--dead-letter``, if given.
 
-    With ``--strict`` the first one ends the run, and is told as its error.
+    With ``--strict`` the first rejected record ends the run with its error.
     """
     target = open_target(options.dead_letter) if options.dead_letter is not None else None
     if options.strict:
@@ -59,7 +59,7 @@ def open_letters(program: str, options: argparse.Namespace, progress: Progress) 
 
 
 def say_counts(counts: Counter[str], kept_in: str | None) -> None:
-    """Tell how many records there were of each reason, and where they are kept if they are."""
+    """Print the number of records by reason, and the file that keeps them, if any."""
     if not counts:
         return
     kept = f" (kept in {kept_in})" if kept_in else ""
@@ -69,6 +69,6 @@ def say_counts(counts: Counter[str], kept_in: str | None) -> None:
 
 
 def shown(raw: bytes) -> str:
-    """Return the beginning of the record; nothing in it can act on the terminal."""
+    """Return the beginning of a record, escaped for the terminal."""
     text = raw.decode(errors="backslashreplace")
     return repr(text[:RAW_CHARACTERS_SHOWN_MAX]) + "..." * (len(text) > RAW_CHARACTERS_SHOWN_MAX)

@@ -1,4 +1,4 @@
-"""Whether an error says that nobody answers at an address, whatever client of ours has met it."""
+"""Recognizes errors which mean that a server does not answer, of all clients in use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import socket
 import ssl
 
-# By name: none of these libraries is loaded to know their errors, and none need be there.
+# By name: none of these libraries is imported for this, and none need be installed.
 _NAMES = {
     "aiokafka.errors.KafkaTimeoutError",
     "aiokafka.errors.RequestTimedOutError",
@@ -15,9 +15,9 @@ _NAMES = {
     "redis.exceptions.TimeoutError",
 }
 _NUMBERS = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT}
-# Of whom a token was asked, a file or who issues them, that answered.
+# Signs that a token was missing, not a server.
 _NO_TOKEN = ("kafka_sasl_token_file", ": HTTP ", "answers without a token")
-# Classes that have all that connecting can end with, and what stands in them if somebody answers.
+# Classes of all connection errors, and the words in them that show that a server answered.
 _ALL = {
     "aiokafka.errors.KafkaConnectionError",
     "botocore.exceptions.ConnectionError",
@@ -26,7 +26,7 @@ _ALL = {
     "redis.exceptions.ConnectionError",
 }
 _ANSWERED = ("FATAL", "SSL", "SASL", "certificate", "no password", *_NO_TOKEN)
-# Who refuses is there.
+# Errors of servers that answered.
 _ANSWERS = {
     "redis.exceptions.AuthenticationError",
     "ripple.spark.session.SparkJobError",  # a JVM of ours is no address
@@ -36,7 +36,7 @@ _CAUSES_MAX = 20
 
 
 def is_silence(error: BaseException) -> bool:
-    """Return whether an error, or what has caused it, is that of an address without an answer."""
+    """Return whether an error, or one of its causes, means that an address does not answer."""
     found = False
     one: BaseException | None = error
     for _ in range(_CAUSES_MAX):

@@ -1,4 +1,4 @@
-"""What a run did, in lines for standard error."""
+"""The statistics of a run, on standard error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def say_statistics(title: str, pairs: list[tuple[str, str]]) -> None:
 
 
 def throughput(events: int, elapsed_s: float) -> list[tuple[str, str]]:
-    """Return how long it took, and how fast that was."""
+    """Return the elapsed time and the rate."""
     return [
         ("Elapsed", f"{elapsed_s:.3f}s"),
         ("Throughput", f"{events / elapsed_s:.0f} events/sec"),
@@ -32,7 +32,7 @@ def watermark_text(watermark_ns: int) -> str:
 
 
 def uncomputable(engine: Engine) -> list[tuple[str, str]]:
-    """Return how many rows of each fold are absent because they cannot be computed, and one why."""
+    """Return by fold the number of rows that could not be computed, and the reason of one."""
     lines = []
     for fold, found in engine.uncomputable.items():
         text = f"{found.count} in fold {fold!r}"
@@ -45,7 +45,7 @@ def uncomputable(engine: Engine) -> list[tuple[str, str]]:
 
 
 def exceptions(counters: Counters) -> list[tuple[str, str]]:
-    """Return how many events were not plainly applied, only the kinds that there were."""
+    """Return the counts of late, future and rejected events, without those that are 0."""
     kinds = (
         ("Mildly late", counters.mildly_late),
         ("Very late", counters.very_late),

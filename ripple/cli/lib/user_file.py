@@ -15,9 +15,9 @@ __all__ = ["FILE_HELP", "NAME_DEFAULT", "load_plan"]
 
 
 def load_plan(place: str) -> Plan:
-    """Return the plan of the pipeline at ``FILE.py[:NAME]``, as ``pipeline_file.load_plan`` does.
+    """Return the plan of the pipeline at ``FILE.py[:NAME]``, as ``pipeline.file.load_plan`` does.
 
-    When the file raises, says so with the traceback of its own frames, and ends the process.
+    If the file raises, print the traceback of its own frames, and exit.
     """
     try:
         return file.load_plan(place)

@@ -1,4 +1,4 @@
-"""Starting a process that has no use for pandas without importing it."""
+"""Start a process without importing pandas."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ class _NoPandas:
 
 
 def keep_pandas_out() -> None:
-    """Make Arrow believe, for the rest of the process, that pandas is not installed.
+    """Make Arrow treat pandas as not installed, for the rest of the process.
 
-    Arrow imports pandas and what its dates are made of, where they are installed, at the first
-    array made from Python or NumPy values, to recognise pandas' own types. That takes as long as
-    everything else in a short run.
-    Only for commands whose process runs none of the user's code.
+    Arrow imports pandas and dateutil at the first array made from Python or NumPy values, to
+    recognise pandas' types. That takes as long as everything else in a short run. Only for
+    commands that run none of the user's code.
     """
     if "pandas" in sys.modules:
         return
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
-        pa.array([0])  # Arrow looks once, and remembers
+        pa.array([0])  # Arrow looks once, and caches the result
     finally:
         sys.meta_path.remove(finder)

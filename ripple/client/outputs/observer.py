@@ -141,7 +141,7 @@ class Observer:
         edges = await self.known(timeout_s)
         if output not in edges:
             meant = get_close_matches(output, edges, n=1)
-            hint = f"is {meant[0]} meant?" if meant else f"they are {', '.join(edges)}"
+            hint = f"did you mean {meant[0]}?" if meant else f"they are {', '.join(edges)}"
             raise InputError(f"no output {output!r}: {hint}")
         name = shown_name(output, uncommitted=uncommitted)
         if name not in self._edges:
