@@ -1,1 +1,1 @@
-"""The commands."""
+"""The commands of ``ripple``: ``main`` finds a subcommand's module and runs it."""

@@ -1,4 +1,4 @@
-"""Make an authority and certificates, for a cluster on your own machines; needs openssl."""
+"""Create a CA and certificates, for a development cluster; needs openssl."""
 
 from __future__ import annotations
 
@@ -19,65 +19,61 @@ NAMES = ("coordinator", "worker", "gateway")
 HOSTS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY = "ca"
 AUTHORITY_DAYS = 3650
-DAYS = 397  # as long as anybody believes one
+DAYS = 397  # the longest that clients accept
 HOST_CHARACTERS_MAX = 253
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_NAME = re.compile(rf"(?=.{{1,63}}\Z){_HOST.pattern}")  # as long as a subject may be
+_NAME = re.compile(rf"(?=.{{1,63}}\Z){_HOST.pattern}")  # the longest common name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "--dir", type=a_place, required=True, metavar="DIR", help="where the files go"
-    )
+    parser.add_argument("--dir", type=a_place, required=True, metavar="DIR", help="target folder")
     parser.add_argument(
         "--name",
         action="append",
         metavar="NAME",
-        help="whom to make a certificate for, by the authority that is there or a new one; may be "
-        f"repeated; by default {', '.join(NAMES)}, by a new one",
+        help="subject of a certificate, issued by the folder's CA or a new one; may be repeated; "
+        f"default: {', '.join(NAMES)}, by a new CA",
     )
     parser.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="HOST",
-        help="a name or an address of its machine, *.NAME for all below one; may be repeated; "
-        "this machine's own are known",
+        help="a host name or address of its machine, *.NAME for a wildcard; may be repeated; "
+        "localhost is included",
     )
     parser.add_argument(
         "--client",
         action="store_true",
-        help="of people and programs that ask and never listen: nobody can take one for a server, "
-        "on this machine neither",
+        help="issue client certificates, which no server can use",
     )
     parser.add_argument(
         "--days",
         type=int,
         default=DAYS,
         metavar="N",
-        help=f"for how long they are believed (default and most: {DAYS}); files may be replaced "
-        "while processes run",
+        help=f"validity (default and maximum: {DAYS}); files may be replaced while processes run",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make what was asked for; return the exit code."""
+    """Create the certificates; return the exit code."""
     folder: str = options.dir
     names: list[str] = options.name or list(NAMES)
     _check_all(options, names)
     has_authority = os.path.exists(_path(folder, AUTHORITY, "crt"))
     if has_authority and not options.name:
         raise OutputError(
-            f"{_path(folder, AUTHORITY, 'crt')} is there already, and what it has certified would "
-            "no longer be believed: say with --name whom else it shall certify, or choose another "
+            f"{_path(folder, AUTHORITY, 'crt')} exists, and a new CA would invalidate the "
+            "certificates that it issued: issue more with --name, or choose another "
             "folder"
         )
     for name in names if has_authority else (AUTHORITY, *names):
         for ending in ("crt", "key"):
             if os.path.lexists(_path(folder, name, ending)):
-                raise OutputError(f"{_path(folder, name, ending)} is there already: move it away")
+                raise OutputError(f"{_path(folder, name, ending)} exists: move it away")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if not has_authority:
         _make_authority(folder)
@@ -86,27 +82,27 @@ def run(options: argparse.Namespace) -> int:
             hosts = [name] if options.client else [name, *HOSTS, *options.host]
             _make(folder, name, hosts, "clientAuth" if options.client else _BOTH, options.days)
         except BaseException:
-            for ending in ("key", "crt"):  # of no use, and in the way of the next try
+            for ending in ("key", "crt"):  # incomplete, and in the way of the next try
                 _drop(folder, name, ending)
             raise
     made = ", ".join(f"{name}.crt" for name in names)
-    print(f"{folder}: {made}, each with its .key, by {AUTHORITY}.crt")
-    print("for development: the authority's own key lies beside them")
+    print(f"{folder}: {made}, each with its .key, issued by {AUTHORITY}.crt")
+    print("for development only: the CA's private key is in the same folder")
     return 0
 
 
 def _check_all(options: argparse.Namespace, names: list[str]) -> None:
-    """Refuse what cannot be certified. Raises InputError."""
+    """Check the arguments. Raises InputError."""
     for name in names:
         _check(name, _NAME)
     for host in options.host:
         _check_host(host)
     if options.client and (options.host or not options.name):
-        raise InputError("--client is for names that connect: give --name, and no --host")
+        raise InputError("--client needs --name, and no --host")
     if not 1 <= options.days <= DAYS:
         raise InputError(f"--days is {options.days}, not from 1 to {DAYS}")
     if AUTHORITY in names:
-        raise InputError(f"{AUTHORITY} is the authority's own name: choose another one")
+        raise InputError(f"{AUTHORITY} is the CA's own name: choose another one")
 
 
 def _make_authority(folder: str) -> None:
@@ -179,13 +175,13 @@ def _openssl(arguments: list[str], settings: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            umask=0o077,  # nobody else ever reads a key, not even for a moment
+            umask=0o077,  # a key is never readable by others, not even for a moment
         )
     except FileNotFoundError:
         raise InputError("openssl is not installed: install it, or bring your own files") from None
     if done.returncode != 0:
         said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise OutputError(f"openssl {arguments[0]} has failed: {said}")
+        raise OutputError(f"openssl {arguments[0]} failed: {said}")
 
 
 def _subject_of(host: str) -> str:
@@ -198,7 +194,7 @@ def _subject_of(host: str) -> str:
 def _check(name: str, form: re.Pattern[str]) -> None:
     if not (form.fullmatch(name) or _subject_of(name).startswith("IP:")):
         raise InputError(
-            f"{name!r} is no name of a machine: letters, digits and hyphens, between single dots"
+            f"invalid host name {name!r}: letters, digits and hyphens, between single dots"
         )
 
 
@@ -208,7 +204,7 @@ def _check_host(host: str) -> None:
         raise InputError(f"{host!r:.80} has more than {HOST_CHARACTERS_MAX} characters")
     _check(below, _HOST)
     if below != host and _subject_of(below).startswith("IP:"):
-        raise InputError(f"{host!r}: nothing is below an address: name each of them")
+        raise InputError(f"{host!r}: an IP address has no wildcard: name each address")
 
 
 def _drop(folder: str, name: str, ending: str) -> None:

@@ -1,4 +1,4 @@
-"""Print what lets a shell complete commands: it knows them all, and starts no Python."""
+"""Print a completion script for a shell: it knows all commands, and starts no Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAMS = ("ripple", "ripple-cli")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for which shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass
 class Command:
-    """A command and what may follow it. flags: with their choices; () where a value is free."""
+    """A command, its subcommands and flags. flags: with their choices; () for a free value."""
 
     words: tuple[str, ...]
     purpose: str = ""
@@ -41,14 +41,14 @@ class Command:
     values: tuple[str, ...] = ()
 
     def walk(self) -> Iterator[Command]:
-        """Yield this and all below."""
+        """Yield this command and all below it."""
         yield self
         for one in self.below.values():
             yield from one.walk()
 
 
 def tree() -> Command:
-    """Return all commands, from their parsers."""
+    """Return the tree of commands, from their parsers."""
     from ripple.cli.main import PROGRAM, SUBCOMMANDS, parser_of  # noqa: PLC0415 - it imports this
 
     top = Command((), flags={"--help": None, "--version": None})
@@ -65,7 +65,7 @@ def _command(words: tuple[str, ...], parser: argparse.ArgumentParser, purpose: s
         if isinstance(action, argparse._SubParsersAction):
             helps = {one.dest: one.help or "" for one in action._choices_actions}
             for name, below in action.choices.items():
-                if name in helps:  # an alias has none
+                if name in helps:  # an alias has no help
                     found.below[name] = _command((*words, name), below, helps[name])
         elif action.option_strings:
             for flag in action.option_strings:

@@ -1,7 +1,7 @@
-"""Show the settings that a worker or coordinator would have here, and name clusters.
+"""Show the effective settings of a worker or coordinator, and name clusters.
 
-Flags count before the environment, that before the file, that before defaults. Secrets are masked.
-Behind -- stand flags as the process would have them.
+Flags override the environment, which overrides the file, which overrides defaults. Secrets are
+masked. After -- come the process's own flags.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ripple.core.settings import CONFIG_VARIABLE, SettingsError, arguments, in_f
 if TYPE_CHECKING:
     import argparse
 
-PASSES_ON = True  # what is behind --
+PASSES_ON = True  # arguments after --
 EXAMPLES = (
     "ripple config show worker",
     "ripple config show coordinator --config ripple.toml --format json",
@@ -33,7 +33,7 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    show = actions.add_parser("show", help="values and where they come from", description=__doc__)
+    show = actions.add_parser("show", help="settings and their origins", description=__doc__)
     show.add_argument("process", choices=("worker", "coordinator"), help="whose")
     show.add_argument(
         "--config", type=a_place, metavar="FILE", help=f"(default: {CONFIG_VARIABLE})"
@@ -44,17 +44,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     config_context.configure(
         actions.add_parser(
             "context",
-            help="clusters by name, and which one is asked",
-            description="Name clusters: where their coordinators are, and with which files to ask.",
+            help="named clusters, and the one in use",
+            description="Name clusters: their coordinators, and the files of their credentials.",
         )
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show them, or keep contexts; return the exit code."""
+    """Run the action; return the exit code."""
     if options.action == "context":
         return config_context.run(options)
-    from ripple.control.secrets import HIDDEN, hider  # noqa: PLC0415 - for this alone
+    from ripple.control.secrets import HIDDEN, hider  # noqa: PLC0415 - needed only here
 
     module = import_module(f"{options.process}.settings")
     environment = dict(os.environ)
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a setting is one that nobody may read, by its name."""
+    """Return whether a setting is secret, by its name."""
     return any(word in name for word in ("secret", "password", "token", "access_key"))
 
 

@@ -1,4 +1,4 @@
-"""List connectors, say what one can be told, look whether a place answers, begin a new one."""
+"""List and describe connectors, check and discover sources, and create a new connector."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions, each with its own arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="all connectors, and what they promise")
-    spec = actions.add_parser("spec", help="the settings of one, as JSON Schema")
+    listing = actions.add_parser("list", help="all connectors, with their delivery guarantees")
+    spec = actions.add_parser("spec", help="a connector's settings, as JSON Schema")
     spec.add_argument("scheme", metavar="SCHEME")
-    check = actions.add_parser("check", help="look whether a place answers, and say what is wrong")
-    discover = actions.add_parser("discover", help="what can be read at a place, with its columns")
+    check = actions.add_parser("check", help="check that a URI can be reached, and report problems")
+    discover = actions.add_parser("discover", help="the streams at a URI, with their columns")
     for one in (check, discover):
         one.add_argument("place", type=a_place, metavar="PLACE")
     for one in (listing, check, discover):
         add_format(one)
     new = actions.add_parser("new", help="write a package with a connector and its tests")
-    new.add_argument("name", metavar="NAME", help="the scheme: lower-case letters, digits and _")
-    new.add_argument("--dir", type=a_place, metavar="DIR", default=".", help="where; . by default")
+    new.add_argument("name", metavar="NAME", help="its scheme: lower-case letters, digits and _")
+    new.add_argument("--dir", type=a_place, metavar="DIR", default=".", help="target folder (.)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked for."""
+    """Run the action."""
     if options.action == "list":
         _list(options.format)
     elif options.action == "spec":
@@ -100,7 +100,7 @@ def _looked_at(path: str) -> str:
     except FileNotFoundError:
         folder = os.path.dirname(path) or "."
         if not os.access(folder, os.W_OK):
-            raise OutputError(f"{path} is not there, and cannot be made in {folder}") from None
+            raise OutputError(f"{path} does not exist, and cannot be made in {folder}") from None
         return "not there yet; it can be written"
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
@@ -111,7 +111,7 @@ def _discover(place: str, form: str) -> None:
     connector, path = _divided(place)
     if not connector.discover:
         raise InputError(
-            f"{connector.scheme}: places do not say what is in them: only their reader"
+            f"{connector.scheme}: connector cannot discover streams: name one with its schema"
         )
     streams: Iterable[Stream] = _of(connector, connector.discover)(path)
     rows = [_row(stream) for stream in streams]
@@ -138,12 +138,12 @@ def _row(stream: Stream) -> dict[str, Any]:
 
 def _new(name: str, folder: Path) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise OutputError(f"{name!r} is no name: lower-case letters, digits and _, a letter first")
+        raise OutputError(f"invalid name {name!r}: a letter, then lower-case letters, digits, _")
     if name in schemes():
-        raise OutputError(f"there is a connector {name!r}: choose another name")
+        raise OutputError(f"a connector {name!r} exists: choose another name")
     target = folder / f"ripple-{name}"
     if target.exists():
-        raise OutputError(f"{target} is there: name another folder with --dir")
+        raise OutputError(f"{target} exists: name another folder with --dir")
     for path, text in files_of(name).items():
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         (target / path).write_text(text)
@@ -160,7 +160,7 @@ def _divided(place: str) -> tuple[Connector, str]:
 def _connector(scheme: str) -> Connector:
     found = of_scheme(scheme)
     if found is None:
-        raise ConnectorError(f"there is no connector {scheme!r}: there are {', '.join(schemes())}")
+        raise ConnectorError(f"no connector {scheme!r}; there are {', '.join(schemes())}")
     return found
 
 

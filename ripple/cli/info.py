@@ -1,4 +1,4 @@
-"""Show the version of Ripple and what it runs on."""
+"""Show the versions of Ripple and its libraries, and the installed connectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it; return the exit code."""
+    """Print the information; return the exit code."""
     value = {
         "ripple": ripple.__version__,
         "python": platform.python_version(),
@@ -66,5 +66,5 @@ def _told(scheme: str) -> str:
 
 
 def is_compiled() -> bool:
-    """Whether the graph's core is machine code."""
+    """Return whether the graph's core is compiled."""
     return all(str(module.__file__).endswith(tuple(EXTENSION_SUFFIXES)) for module in _CORE)

@@ -1,4 +1,4 @@
-"""``ripple``: one command, a subcommand per file."""
+"""The ``ripple`` command: one module for each subcommand."""
 
 from __future__ import annotations
 

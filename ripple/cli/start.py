@@ -1,4 +1,4 @@
-"""What the installed commands call; importing the rest takes long enough to press Ctrl+C."""
+"""Entry points of the installed commands: handle Ctrl+C before the slow imports."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ripple.control.environment import ENVIRONMENT
 
 
 def ripple() -> NoReturn:
-    """Run ``ripple`` to its end."""
+    """Run ``ripple``."""
     _run("ripple.cli.main")
 
 
 def vwap_demo() -> NoReturn:
-    """Run ``ripple-vwap-demo`` to its end."""
+    """Run ``ripple-vwap-demo``."""
     _run("ripple.cli.run.vwap_demo")
 
 
 def coordinator() -> NoReturn:
-    """Run ``ripple-coordinator`` to its end."""
+    """Run ``ripple-coordinator``."""
     _run("coordinator.__main__")
 
 
 def worker() -> NoReturn:
-    """Run ``ripple-worker`` to its end."""
+    """Run ``ripple-worker``."""
     _run("worker.__main__")
 
 
 def gateway() -> NoReturn:
-    """Run ``ripple-gateway`` to its end."""
+    """Run ``ripple-gateway``."""
     _run("ripple.client.flight.__main__")
 
 
@@ -42,12 +42,12 @@ def _run(module: str) -> NoReturn:
     if before is signal.default_int_handler:  # not where it is ignored, as in nohup's children
         signal.signal(signal.SIGINT, _leave)
     main = import_module(module).main
-    from ripple.control.process import leave  # noqa: PLC0415 - not before a signal is heeded
+    from ripple.control.process import leave  # noqa: PLC0415 - after the handler is set
 
     signal.signal(signal.SIGINT, before)
     leave(main())
 
 
 def _leave(*_: object) -> None:
-    """End at once and in silence: nothing has been done yet."""
+    """Exit at once without a message: nothing has been done yet."""
     os._exit(128 + signal.SIGINT)

@@ -83,7 +83,10 @@ def test_examples_are_commands_that_parse(name: str) -> None:
             ["connector", "spec", "ws", "--format", "json"],
             "--format json: --format goes with list, check, discover",
         ),
-        (["run", "x.py", "--sorce", "x"], "unrecognized arguments: --sorce: did you mean --source?"),
+        (
+            ["run", "x.py", "--sorce", "x"],
+            "unrecognized arguments: --sorce: did you mean --source?",
+        ),
         (
             ["spark", "replay", "x.py", "--sorce=x.csv"],
             "unrecognized arguments: --sorce: did you mean --source?",

@@ -104,7 +104,7 @@ def test_check_says_what_is_there_and_what_is_wrong(folder: Path) -> None:
         "kafka:": "cannot tell which topic 'kafka:' is",
         "kafka:127.0.0.1:1/trades": "cannot read kafka:127.0.0.1:1/trades: cannot reach Kafka: ",
         "a.csv": "begin with its scheme, as in csv:a.csv",
-        "cvs:a": "there is no connector 'cvs': there are csv, ",
+        "cvs:a": "no connector 'cvs'; there are csv, ",
     }.items():
         wrong = ripple("connector", "check", place)
         nobody = "127.0.0.1:1/" in place
@@ -132,7 +132,7 @@ def test_discover_lists_what_can_be_read(folder: Path) -> None:
     assert ripple("connector", "discover", "log:data").out == text
     assert ripple("connector", "discover", "log:data/trades").out == text
     wrong = ripple("connector", "discover", "csv:a")
-    assert "csv: places do not say what is in them" in wrong.err
+    assert "csv: connector cannot discover streams" in wrong.err
 
 
 def test_new_package_passes_its_own_tests_and_is_found(folder: Path) -> None:
@@ -154,6 +154,6 @@ def test_new_package_passes_its_own_tests_and_is_found(folder: Path) -> None:
     found = run(["env", site, *RIPPLE], "connector", "check", "quotes:nothing")
     assert found.out == "quotes:nothing: not there yet\n"
     again = ripple("connector", "new", "quotes")
-    assert "ripple-quotes is there" in again.err
-    assert "is no name" in ripple("connector", "new", "No-Name").err
+    assert "ripple-quotes exists" in again.err
+    assert "invalid name" in ripple("connector", "new", "No-Name").err
     assert "there is a connector 'csv'" in ripple("connector", "new", "csv").err

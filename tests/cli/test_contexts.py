@@ -57,7 +57,7 @@ def test_who_is_asked(
     assert asked("--context", "prod") == prod
     with pytest.raises(InputError, match="name two clusters"):
         asked("--context", "prod", "--coordinator", "localhost:3")
-    with pytest.raises(InputError, match="no context 'prdo': there are dev, prod"):
+    with pytest.raises(InputError, match="no context 'prdo'; there are dev, prod"):
         asked("--context", "prdo")
     capsys.readouterr()
     assert main(["config", "context", "use", "dev", "--json"]) == 0

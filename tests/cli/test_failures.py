@@ -108,7 +108,7 @@ def test_log_that_is_read_is_not_written(tmp_path):
 
 def test_partitions_of_a_log_may_be_written_apart_and_a_file_once(tmp_path):
     check_apart(None, [str(tmp_path), str(tmp_path), None, None])
-    with pytest.raises(OutputError, match=r"cannot write two outputs to .*new.csv"):
+    with pytest.raises(OutputError, match=r"cannot write two things to .*new.csv"):
         check_apart(None, [f"{tmp_path}/new.csv", f"{tmp_path}/./new.csv"])
 
 

@@ -64,19 +64,19 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine" / "mine.py").write_text("changed")
     again = begin(tmp_path, "mine")
     assert again.code == 1
-    assert again.only_line == "ripple: mine is there already: choose another name"
+    assert again.only_line == "ripple: mine exists: choose another name"
     assert (tmp_path / "mine" / "mine.py").read_text() == "changed"
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("Mine", "is no name of a pipeline"),
-        ("a/b", "is no name of a pipeline"),
-        ("..", "is no name of a pipeline"),
-        ("1st", "is no name of a pipeline"),
+        ("Mine", "invalid name"),
+        ("a/b", "invalid name"),
+        ("..", "invalid name"),
+        ("1st", "invalid name"),
         ("json", "would hide a module"),
-        ("class", "is a word of Python"),
+        ("class", "is a keyword of Python"),
         ("ripple", "would hide a module"),
     ],
 )

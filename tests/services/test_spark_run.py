@@ -200,7 +200,7 @@ def test_a_signal_in_the_middle_ends_it_in_good_order_and_the_jvm_says_nothing(
         assert os.getpgid(jvm) != os.getpgid(driver.pid), "signals at a terminal reach it"
         driver.terminate()
         assert driver.wait(PATIENCE_S) == 0, log.read_text()
-    lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
+    lines = [line for line in log.read_text().splitlines() if "resumed from" not in line]
     assert lines[0] == f"--- {plan.name} ---", log.read_text()
     assert lines[-1] == "ripple: stopped in good order by SIGTERM"
     until_gone(family, PATIENCE_S)
@@ -214,7 +214,7 @@ def test_a_jvm_that_is_killed_is_named(file: str, tmp_path: Path) -> None:
         family = at_work(driver, tmp_path, log)
         killed([pid for pid, line in family.items() if "SparkSubmit" in line])
         assert driver.wait(PATIENCE_S) == 1, log.read_text()
-    lines = [line for line in log.read_text().splitlines() if "went on from" not in line]
+    lines = [line for line in log.read_text().splitlines() if "resumed from" not in line]
     assert lines == ["ripple: the JVM in which Spark runs has ended"]
     until_gone(family, PATIENCE_S)
 

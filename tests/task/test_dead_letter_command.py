@@ -100,7 +100,7 @@ def test_letters_that_are_damaged_are_told_and_the_others_listed(command, disk) 
     code, out, err = command("list")
     assert (code, out.splitlines()[-4]) == (0, "3 letters")
     assert f"vwap/0: vwap/00000/letters/{damaged.name} is damaged" in err
-    assert "what is in it is not listed" in err
+    assert "its dead letters are not listed" in err
 
 
 def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
@@ -115,7 +115,7 @@ def test_letters_are_listed_past_what_cannot_be_read(command, disk) -> None:
     assert code == 0
     assert "3 letters" in out
     assert f"vwap/0: vwap/00000/letters/{unreadable.name} cannot be read" in err
-    assert "vwap/1: which letters were retried is not known" in err
+    assert "vwap/1: it is not known which dead letters were retried" in err
     shown = asyncio.run(letters_of(DiskStore(LiveDisk(checkpoints)), {"partition": "0"}, "s"))
     assert [unreadable.name in one for one in shown["damage"]] == [True]
     lines = command("list", "--json", "--partition", 1)[1].splitlines()

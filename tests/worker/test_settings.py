@@ -222,7 +222,9 @@ def test_a_mistyped_variable_is_told_and_those_of_others_are_left_alone() -> Non
     def told(*names: str) -> list[str]:
         return list(mistyped(SETTINGS, dict.fromkeys(names, "5")))
 
-    assert told("RIPPLE_KEEEP") == ["RIPPLE_KEEEP is set, but is no setting: did you mean RIPPLE_KEEP?"]
+    assert told("RIPPLE_KEEEP") == [
+        "RIPPLE_KEEEP is set, but is no setting: did you mean RIPPLE_KEEP?"
+    ]
     assert len(told("RIPPLE_CHECKPOINT_INTERVAL", "RIPPLE_STOR", "RIPPLE_CONFG")) == 3
     programs = (SETTINGS, coordinator.settings.SETTINGS, ripple.client.flight.settings.SETTINGS)
     beside = [one.variable for settings in programs for one in settings]

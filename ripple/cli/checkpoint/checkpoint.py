@@ -1,4 +1,4 @@
-"""Look at the checkpoints in a store, without changing them."""
+"""List, show, verify, compare and export checkpoints; changes nothing."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ FILE_BYTES_MAX = 1 << 32
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="the checkpoints of every partition, or of one")
-    show = actions.add_parser("show", help="all that is known of one checkpoint")
-    verify = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
-    diff = actions.add_parser("diff", help="what changed from one checkpoint to another")
+    listing = actions.add_parser("list", help="the checkpoints of all partitions, or of one")
+    show = actions.add_parser("show", help="the details of a checkpoint")
+    verify = actions.add_parser("verify", help="read everything; exit code 1 on any damage")
+    diff = actions.add_parser("diff", help="the changes between two checkpoints")
     export = actions.add_parser("export", help="write a fold's state as CSV or Parquet")
     for action in (listing, show, verify, diff, export):
         action.add_argument(
@@ -64,32 +64,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
             type=a_store,
             default=DIR_DEFAULT,
             metavar=STORE,
-            help="where they are (default: %(default)s)",
+            help="checkpoint store (default: %(default)s)",
         )
-        action.add_argument("--pipeline", help="needed where the folder has several")
-        action.add_argument("--partition", type=int, help="needed where the pipeline has several")
+        action.add_argument("--pipeline", help="required if the store has several")
+        action.add_argument("--partition", type=int, help="required if the pipeline has several")
         action.add_argument(
             "--worker",
             metavar="ID",
-            help="of what a worker owns, by the cluster's assignment in the same place",
+            help="only its partitions, by the cluster's assignment in the same store",
         )
     for action in (listing, show, verify, diff):
         add_format(action)
     for action in (show, export):
-        action.add_argument("--name", help="of the checkpoint, the latest by default")
+        action.add_argument("--name", help="the checkpoint's name (default: the latest)")
     verify.add_argument(
         "files", type=a_place, nargs="*", metavar="FILE.arrow", help="only these, no manifest"
     )
-    diff.add_argument("before", nargs="?", help="name; by default the one before the other")
-    diff.add_argument("after", nargs="?", help="name; by default the latest")
-    export.add_argument("--fold", help="needed where the checkpoint has several")
+    diff.add_argument("before", nargs="?", help="name (default: the one before the other)")
+    diff.add_argument("after", nargs="?", help="name (default: the latest)")
+    export.add_argument("--fold", help="required if the checkpoint has several")
     export.add_argument(
-        "--to", type=a_place, required=True, metavar="FILE", help="ends in .csv or .parquet"
+        "--to", type=a_place, required=True, metavar="FILE", help="a .csv or .parquet file"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
+    """Run the action; return the exit code."""
     if options.action == "verify" and options.files:
         return _tell_verified(options.format, [_verified(file) for file in options.files])
     return asyncio.run(_act(options))
@@ -105,7 +105,7 @@ async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
     for one in await _chosen(store, options):
         try:
             found.append((one, await one.list()))
-        except (DamagedError, StoreError) as error:  # the others can be listed all the same
+        except (DamagedError, StoreError) as error:  # the others can still be listed
             say(f"{one.pipeline}/{one.partition}: {error}")
             code = 1
 
@@ -133,7 +133,7 @@ async def _list(store: ObjectStore, options: argparse.Namespace) -> int:
 
 
 def _values(one: Checkpoint) -> dict[str, Any]:
-    """Return what is known of a checkpoint, as values of JSON."""
+    """Return a checkpoint's details, as JSON values."""
     return {
         "name": one.name,
         "epoch": one.epoch,
@@ -177,13 +177,13 @@ async def _show(store: ObjectStore, options: argparse.Namespace) -> int:
 
 
 def _print(one: Checkpoint, options: argparse.Namespace) -> None:
-    """Write all that is known of a checkpoint."""
+    """Print a checkpoint's details."""
     print(f"Checkpoint {one.name} of {one.pipeline}/{one.partition}")
     print(f"  epoch      {one.epoch}")
     print(f"  written    {_time(one)}")
     print(f"  topology   {one.topology_hash}")
     if one.base is not None:
-        print(f"  base       {one.base}: the files hold what changed since")
+        print(f"  base       {one.base}: the files hold the changes since")
     for source, offset in one.cut.items():
         print(
             f"  input      {source}: next offset {offset}, watermark {one.watermarks_ns[source]} ns"
@@ -220,7 +220,7 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
 async def _beside(
     store: ObjectStore, folder: LiveDisk | None, pipeline: str, partition: int
 ) -> list[str]:
-    """Return what is wrong with a partition's letters, its notes, and what was retried of them."""
+    """Return the problems of a partition's dead letters, notes and retry journal."""
     if folder is None:
         return [*await problems_of(store, pipeline, partition)]
     notes = NoteFile(folder, in_flight_path(pipeline, partition))
@@ -233,7 +233,7 @@ async def _beside(
 
 
 def _verified(file: str) -> dict[str, Any]:
-    """Return what one file is, or what is wrong with it."""
+    """Return a file's checkpoint, or its problems."""
     try:
         about, table = decode_file(_read(file), file)
     except (CheckpointError, DamagedError, LimitError) as error:
@@ -245,7 +245,7 @@ def _verified(file: str) -> dict[str, Any]:
 
 
 def _tell_verified(form: str, found: list[dict[str, Any]]) -> int:
-    """Print what was found of partitions or files; return the exit code."""
+    """Print the findings by partition or file; return the exit code."""
 
     def text() -> None:
         for one in found:
@@ -274,7 +274,7 @@ def _read(file: str) -> bytes:
     path = Path(os.path.abspath(file))
     if not path.is_file():
         path.stat()
-        raise CheckpointError(f"{file!r} is no file")
+        raise CheckpointError(f"{file!r} is not a file")
     return LiveDisk(path.parent, make=False).read_bytes(path.name, length_max=FILE_BYTES_MAX)
 
 
@@ -331,7 +331,7 @@ _ACTIONS = {"list": _list, "show": _show, "verify": _verify, "diff": _diff, "exp
 
 
 async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Checkpoints]:
-    """Return the partitions that the options leave, at least one."""
+    """Return the partitions that the options select, at least one."""
     owned = None if options.worker is None else await _owned(store, options.worker)
     found = [
         Checkpoints(store, pipeline, partition)
@@ -343,19 +343,19 @@ async def _chosen(store: ObjectStore, options: argparse.Namespace) -> list[Check
         which = (options.pipeline, options.partition, options.worker)
         such = "" if which == (None, None, None) else "such "
         below = os.path.join(options.dir, "store")
-        hint = f"; a cluster's are below {below}" if os.path.isdir(below) else ""
-        raise CheckpointError(f"there are no {such}checkpoints below {options.dir}{hint}")
+        hint = f"; a cluster's are in {below}" if os.path.isdir(below) else ""
+        raise CheckpointError(f"there are no {such}checkpoints in {options.dir}{hint}")
     return found
 
 
 async def _owned(store: ObjectStore, worker: str) -> frozenset[int]:
-    """Return the partitions of a worker, as the newest version of the assignment has it."""
+    """Return a worker's partitions, in the newest version of the assignment."""
     reading = await AssignmentChain(store).newest()
     if reading.entry is None:
-        raise InputError("--worker: there is no assignment of a cluster here")
+        raise InputError("--worker: the store has no assignment of a cluster")
     now = reading.entry.content
     if worker not in now.by_id:
-        raise InputError(f"there is no worker {worker}: there are {', '.join(now.by_id) or 'none'}")
+        raise InputError(f"no worker {worker}; the cluster has {', '.join(now.by_id) or 'none'}")
     return frozenset(now.owned_by(worker))
 
 

@@ -1,4 +1,4 @@
-"""The tables in checkpoints, as people want them: compared, and in other formats."""
+"""The tables of checkpoints: comparison and export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXAMPLES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Keys by what became of them."""
+    """Keys that were added, removed or changed."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -36,7 +36,7 @@ def _examples(keys: tuple[str, ...]) -> str:
 
 
 def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
-    """Return what became of each key from one table of a fold to another; None: no such fold."""
+    """Return the difference of two tables of a fold; None: the fold does not exist."""
     tables = [table for table in (before, after) if table is not None]
     parts = _key_parts(tables)
     old, new = _rows(before, parts), _rows(after, parts)
@@ -48,9 +48,9 @@ def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
 
 
 def _key_parts(tables: list[pa.Table]) -> int:
-    """Return how many columns the key has, with which a table starts."""
-    # Accumulators and columns of Ripple's own have a dot in their names, except the number of
-    # members in formats 1 and 2: it comes after a key that tells rows apart without it.
+    """Return the number of key columns, which come first."""
+    # Accumulators and Ripple's own columns have a dot in their names, except the number of
+    # members in formats 1 and 2, which comes after the key.
     names = [*takewhile(lambda name: "." not in name, tables[0].column_names)]
     if names[-1:] == ["members"] and all(_tells_apart(table, names[:-1]) for table in tables):
         return len(names) - 1
@@ -58,7 +58,7 @@ def _key_parts(tables: list[pa.Table]) -> int:
 
 
 def _tells_apart(table: pa.Table, names: list[str]) -> bool:
-    """Return whether each row has other values in these columns."""
+    """Return whether no two rows have the same values in these columns."""
     distinct: int = table.group_by(names).aggregate([]).num_rows if names else 1
     return distinct >= int(table.num_rows)
 
@@ -73,21 +73,21 @@ def _rows(table: pa.Table | None, parts: int) -> dict[str, tuple[object, ...]]:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table as the ending of the file's name says; binary columns are hexadecimal in CSV.
+    """Write a table as CSV or Parquet, by the file's ending; binary columns are hexadecimal in CSV.
 
     The file appears whole or not at all. Raises CheckpointError for another ending, OutputError.
     """
     written = pa.BufferOutputStream()
     if path.suffix == ".parquet":
-        import pyarrow.parquet  # noqa: PLC0415 - slow to import, rarely wanted
+        import pyarrow.parquet  # noqa: PLC0415 - slow to import, rarely needed
 
         pyarrow.parquet.write_table(table, written)
     elif path.suffix == ".csv":
-        import pyarrow.csv  # noqa: PLC0415 - slow to import, rarely wanted
+        import pyarrow.csv  # noqa: PLC0415 - slow to import, rarely needed
 
         pyarrow.csv.write_csv(pa.table(_as_text(table)), written)
     else:
-        raise CheckpointError(f"{path} must end in .csv or .parquet, which says what to write")
+        raise CheckpointError(f"{path} must end in .csv or .parquet")
     target = open_target(path)
     try:
         target.write(memoryview(written.getvalue()))
@@ -97,7 +97,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def _as_text(table: pa.Table) -> dict[str, pa.Array]:
-    """Return the columns of a table as CSV can hold them."""
+    """Return a table's columns in types that CSV can hold."""
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_large_binary(column.type) or pa.types.is_binary(column.type):

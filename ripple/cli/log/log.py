@@ -1,4 +1,4 @@
-"""Create event logs, append to them, follow them, look into them and verify them."""
+"""Create, append to, follow, inspect, verify and repair event logs."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create = actions.add_parser("create", help="make a topic")
     append = actions.add_parser("append", help="append records from a file or standard input")
     tail = actions.add_parser("tail", help="write a partition's records as JSON lines")
-    table = actions.add_parser("table", help="write the rows that an output's changes make")
-    info = actions.add_parser("info", help="what a topic is and holds")
-    check = actions.add_parser("verify", help="read everything; exit code 1 if anything is wrong")
-    mend = actions.add_parser("repair", help="give up records that are lost; see verify")
+    table = actions.add_parser("table", help="write the table that an output's changes add up to")
+    info = actions.add_parser("info", help="settings, offsets and sizes of a topic")
+    check = actions.add_parser("verify", help="read everything; exit code 1 on any damage")
+    mend = actions.add_parser("repair", help="give up lost records, as verify reports them")
     for action in (create, append, tail, table, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
     append.add_argument("source", type=a_place, metavar="PLACE", help=forms("source"))
-    append.add_argument("--format", choices=("csv", "jsonl"), help="as csv: or jsonl: before it")
-    append.add_argument("--header", action="store_true", help="a CSV's first line names columns")
+    append.add_argument("--format", choices=("csv", "jsonl"), help="format of the source")
+    append.add_argument("--header", action="store_true", help="the CSV's first line names columns")
     append.add_argument(
         "--batch", type=positive, default=APPEND_ROWS, metavar="N", help=f"rows ({APPEND_ROWS})"
     )
     append.add_argument(
-        "--dead-letter", type=a_place, metavar="FILE", help="write malformed records there"
+        "--dead-letter", type=a_place, metavar="FILE", help="write rejected records there"
     )
     append.add_argument(
         "--route",
@@ -71,28 +71,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=a_place,
         metavar="FIELD=VALUE:DIR/TOPIC",
-        help="records with that value go there instead; the first that fits counts",
+        help="append records with that value to another topic; the first match counts",
     )
-    tail.add_argument("-f", "--follow", action="store_true", help="wait for more")
-    tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="by default the first")
+    tail.add_argument("-f", "--follow", action="store_true", help="wait for more records")
+    tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="start (default: first)")
     tail.add_argument("--partition", type=count, metavar="N", help="(0)")
-    tail.add_argument("-n", type=count, metavar="N", help="at most so many records")
+    tail.add_argument("-n", type=count, metavar="N", help="number of records at most")
     for action in (info, check):
         add_format(action)
     check.add_argument("--partition", type=count, metavar="N", help="only this one")
     mend.add_argument("--partition", type=count, metavar="N", help="(0)")
     mend.add_argument(
-        "--give-up", required=True, type=offsets, metavar="FIRST-LAST", help="offsets, of verify"
+        "--give-up", required=True, type=offsets, metavar="FIRST-LAST", help="lost offsets"
     )
 
 
 def _configure_create(create: argparse.ArgumentParser) -> None:
     settings = LogSettings()
     create.add_argument(
-        "--schema", type=a_place, metavar="FILE", help=f"of its records: {SCHEMA_FORMS}"
+        "--schema", type=a_place, metavar="FILE", help=f"schema of the records: {SCHEMA_FORMS}"
     )
     create.add_argument("--partitions", type=positive, default=1, metavar="N", help="(1)")
-    create.add_argument("--key", default="", metavar="FIELD,...", help="decides the partition")
+    create.add_argument("--key", default="", metavar="FIELD,...", help="partition key")
     create.add_argument("--time-field", metavar="FIELD", help="event time, integer nanoseconds")
     create.add_argument("--compression", default="none", metavar="NAME", help="none, lz4, zstd")
     create.add_argument(
@@ -106,13 +106,13 @@ def _configure_create(create: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
+    """Run the action; return the exit code."""
     code: int = _ACTIONS[options.action](options)
     return code
 
 
 def _open(options: argparse.Namespace) -> tuple[Topic, int | None]:
-    """Return the topic, and the partition if one is named."""
+    """Return the topic, and the partition if named."""
     place = LogUri.parse(options.topic)
     topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)
     partition = getattr(options, "partition", None)
@@ -192,7 +192,7 @@ def _append(options: argparse.Namespace) -> int:
         if appended:
             say(
                 f"appended {many(appended, 'record')}, which stay: those of the first {seen} that "
-                "fit, and of the batch after them what was there before it failed"
+                "fit, and part of the batch that failed"
             )
         raise
     finally:
@@ -264,7 +264,7 @@ async def _entries(
 
 
 def _start(reader: PartitionReader, text: str | None) -> int | None:
-    """Return the offset that a number or a time such as 2024-02-27T02:13:20Z means."""
+    """Return the offset of a number or a time such as 2024-02-27T02:13:20Z."""
     if text is None:
         return None
     if text.isascii() and text.isdigit():

@@ -1,4 +1,4 @@
-"""Which topic a record is appended to, by what stands in it."""
+"""Routes records to topics by a field's value."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Routes:
-    """Topics by a field's value; the first one is for all other records."""
+    """Topics by a field's value; the first topic takes all other records."""
 
     def __init__(self, topic: Topic, given: Sequence[str]) -> None:
-        """Open the topics. given: texts ``FIELD=VALUE:DIR/TOPIC``. Raises InputError."""
+        """Open the topics. given: ``FIELD=VALUE:DIR/TOPIC`` each. Raises InputError."""
         self.topics = [topic]
         self._routes: list[tuple[str, pa.Scalar, int]] = []
         numbers: dict[str, int] = {}
@@ -33,7 +33,7 @@ class Routes:
             self._routes.append((field, value, numbers[place]))
 
     def divided(self, records: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the records of each topic that gets some, by its number, in their order."""
+        """Yield each topic's number with its records, in their order."""
         left = records
         for field, value, number in self._routes:
             fits = pc.fill_null(pc.equal(left.column(field), value), False)

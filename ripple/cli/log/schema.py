@@ -20,7 +20,7 @@ SCHEMA_FORMS = (
 
 
 def read_schema(uri: str | None) -> tuple[Schema, str | None]:
-    """Return the schema that ``--schema`` names, and its event-time field where that is known.
+    """Return the schema that ``--schema`` names, and its event-time field if known.
 
     Raises InputError and SchemaError, which name the file.
     """

@@ -1,4 +1,4 @@
-"""What a log holds, whether it is whole, and going on where it is not."""
+"""Reports of a log's contents and damage, and repair."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def print_info(topic: Topic, form: str) -> bool:
-    """Print what a topic is and holds; return whether nothing is known to be missing."""
+    """Print a topic's settings and contents; return whether no damage is known."""
     known = _known(topic)
     is_sound = not any("damage" in held for held in known["held"])
     write(form, known, lambda: _print(known))
@@ -81,9 +81,9 @@ def _held(topic: Topic, partition: int) -> dict[str, Any]:
 
 
 def print_verified(topic: Topic, partitions: Iterable[int], place: str, form: str) -> bool:
-    """Read everything and print what is found; return whether all is as it should be.
+    """Read everything and print the findings; return whether the log is undamaged.
 
-    place: of the topic, as the user names it.
+    place: the topic's URI, as the user wrote it.
     """
     found: list[dict[str, Any]] = []
     for partition in partitions:
@@ -131,8 +131,8 @@ def _problems(found: Verified, topic: Topic, partition: int) -> Iterator[str]:
     if found.is_absent:
         folder, notes = topic.folder(partition), notes_path(topic, partition)
         yield (
-            f"no segment of {folder} is there, nor {notes}, though other partitions were written "
-            "to: nobody ever opened this one to write, or both were removed; then restore them "
+            f"no segment of {folder} exists, nor {notes}, though other partitions were written "
+            "to: this one was never opened to write, or both were removed; then restore them "
             "from a copy"
         )
     for path in found.indexes:
@@ -142,7 +142,7 @@ def _problems(found: Verified, topic: Topic, partition: int) -> Iterator[str]:
         yield (
             f"{found.refused} records cannot be read, the first at offset {first.offset}: "
             f"{first.reason}; they were written so, and no copy is better: readers count them as "
-            "refused and go on behind them"
+            "rejected and continue"
         )
     if found.tail is not None:
         tail = found.tail
@@ -171,9 +171,9 @@ def _span(loss: Loss) -> str:
 
 
 def repair(topic: Topic, partition: int, first: int, last: int) -> None:
-    """Give up the records from ``first`` to ``last``, which are lost, and say so."""
+    """Give up the lost records from ``first`` to ``last``, and print a report."""
     kept = give_up(topic, partition, first, last + 1)
-    said = f"; the segment as it was is kept as {kept}" if kept else ""
+    said = f"; the old segment is kept as {kept}" if kept else ""
     print(
         f"partition {partition}: gave up {many(last + 1 - first, 'record')}, {first}-{last}{said}"
     )

@@ -1,4 +1,4 @@
-"""The table that the changes in an output's topic make."""
+"""The table that the changes in an output's topic add up to."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from ripple.model.schema.types import Field
     from ripple.storage.log import Topic
 
-# Changes kept before they are reduced to the last of each key.
+# Changes held before they are reduced to the last of each key.
 PENDING_ROWS_MAX = 1 << 18
 _MODULUS = 1 << 64
 
 
 def print_table(topic: Topic) -> None:
-    """Write the rows as JSON lines, sorted by key; say what they reach on standard error.
+    """Write the rows as JSON lines, sorted by key, and their cut on standard error.
 
-    Raises InputError for a topic that no output has written, and for a key in two partitions.
+    Raises InputError if no output has written the topic, or if two partitions have the same key.
     """
     key = _key(topic)
     tables = [_rows(topic, partition, key) for partition in range(topic.partitions)]
@@ -52,7 +52,7 @@ def print_table(topic: Topic) -> None:
 
 
 def _key(topic: Topic) -> list[Field]:
-    """Return what tells rows from each other: what an output's changes always have."""
+    """Return the key of the rows, which an output's changes always have."""
     first, *others = topic.schema.fields
     if first.name != OP:
         raise InputError(f"{topic.path} holds records, not the changes of an output: it has no op")
@@ -60,7 +60,7 @@ def _key(topic: Topic) -> list[Field]:
 
 
 def _rows(topic: Topic, partition: int, key: list[Field]) -> pa.Table:
-    """Return the rows of one partition; memory is bounded by PENDING_ROWS_MAX and their number."""
+    """Return the rows of a partition; memory is bounded by PENDING_ROWS_MAX and their number."""
     kept, pending = columns_of(topic.schema).empty_table(), 0
     with PartitionReader(topic, partition) as reader:
         for entry in reader.read():
@@ -75,7 +75,7 @@ def _rows(topic: Topic, partition: int, key: list[Field]) -> pa.Table:
 
 
 def _newest(changes: pa.Table, key: list[Field]) -> pa.Table:
-    """Return the last change of each key, without keys that are removed."""
+    """Return the last change of each key, without removed keys."""
     changes = changes.combine_chunks()
     last = _last(changes, key)
     newest = changes.take(pa.array(np.sort(last)))
@@ -83,7 +83,7 @@ def _newest(changes: pa.Table, key: list[Field]) -> pa.Table:
 
 
 def _last(rows: pa.Table, key: list[Field]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return which rows are the last of their keys."""
+    """Return the positions of the last row of each key."""
     if not key or not rows.num_rows:
         return np.arange(rows.num_rows)[-1:]
     space = key_space(key)
@@ -111,7 +111,7 @@ def _check_apart(topic: Topic, key: list[Field], rows: pa.Table) -> None:
 
 
 def _say_reached(topic: Topic) -> None:
-    """Say how far the rows are, and the digest of all of them."""
+    """Print the cut of the rows, and the digest of all of them."""
     total = 0
     for partition in range(topic.partitions):
         reached = committed_in(topic, partition)

@@ -1,1 +1,10 @@
-"""Commands that run pipelines, or look at one: run, plan, new, dead-letter."""
+"""Commands that run or examine a pipeline: run, plan, new, dead-letter.
+
+dead_letter     ``ripple dead-letter``
+final_rows      the demo's output
+new             ``ripple new``
+plan            ``ripple plan``
+plan_outputs    what the outputs of a run hold, for ``ripple plan``
+run             ``ripple run``
+vwap_demo       ``ripple-vwap-demo``
+"""

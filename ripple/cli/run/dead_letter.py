@@ -1,4 +1,4 @@
-"""List the records that a pipeline refused, and give them back to its source."""
+"""List the dead letters of a pipeline, and retry them: append their records to the source."""
 
 from __future__ import annotations
 
@@ -52,30 +52,29 @@ _VERSION_CHARACTERS = 12
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="the letters, and how many of each reason")
-    retry = actions.add_parser("retry", help="append their records to a topic again, each once")
+    listing = actions.add_parser("list", help="list dead letters, and count them by reason")
+    retry = actions.add_parser("retry", help="append their records to a topic, each once")
     for action in (listing, retry):
         action.add_argument(
             "--checkpoint-dir",
             type=a_store,
             required=True,
             metavar=STORE,
-            help="that the pipeline was given, or the store of its cluster",
+            help="the pipeline's checkpoint store, or its cluster's store",
         )
-        action.add_argument("--pipeline", metavar="NAME", help="only of this one")
-        action.add_argument("--partition", type=count, metavar="N", help="only of this one")
+        action.add_argument("--pipeline", metavar="NAME", help="only of this pipeline")
+        action.add_argument("--partition", type=count, metavar="N", help="only of this partition")
         action.add_argument("--input", metavar="NAME", help="only of this input")
-        action.add_argument("--reason", metavar="TEXT", help="only if this is in the reason")
+        action.add_argument("--reason", metavar="TEXT", help="only with this text in the reason")
     listing.add_argument("--from", dest="start", type=count, metavar="OFFSET", help="and later")
     for action in (listing, retry):
-        add_format(action)  # one object a line, with no totals
+        add_format(action)  # one object a line, without totals
     retry.add_argument(
         "--source",
         type=a_place,
         required=True,
         metavar="PLACE",
-        help="where the records are written again: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for those "
-        "that came from there",
+        help="target: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for records that came from there",
     )
     retry.add_argument(
         "--offset", type=count, action="append", metavar="N", help="only this one; may be repeated"
@@ -83,12 +82,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
+    """Run the action; return the exit code."""
     return _retry(options) if options.action == "retry" else _list(options)
 
 
 class _Box(NamedTuple):
-    """One partition's dead letters. disk: that of the folder, None where they are in S3."""
+    """One partition's dead letters. disk: of the checkpoint folder, None if in S3."""
 
     place: str
     disk: LiveDisk | None
@@ -103,11 +102,11 @@ class _Box(NamedTuple):
         return f"{self.pipeline}/{self.partition}"
 
     def letters(self, *, superseded: bool = False) -> list[Letter]:
-        """Return the letters that count."""
+        """Return the letters in effect."""
         return self.found(superseded=superseded).letters
 
     def found(self, *, superseded: bool = False) -> Found:
-        """Return the letters that count, and what of them cannot be read."""
+        """Return the letters in effect, and the damage among them."""
         return asyncio.run(self._found(superseded=superseded))
 
     async def _found(self, *, superseded: bool) -> Found:
@@ -115,14 +114,14 @@ class _Box(NamedTuple):
             return await letters_in(store, self.pipeline, self.partition, superseded=superseded)
 
     def readable(self) -> Found:
-        """Return what counts; where nothing can be read, why is its damage."""
+        """Return the letters in effect; if none can be read, the damage."""
         try:
             return self.found()
         except StoreError as error:
             return Found([], (str(error),))
 
     def retried(self) -> Collection[Name]:
-        """Return the letters that were retried."""
+        """Return the retried letters."""
         return () if self.disk is None else read_journal(self.disk, self.journal_path).retried
 
 
@@ -148,16 +147,16 @@ def _list(options: argparse.Namespace) -> int:
             for cause, number in totals.most_common():
                 print(f"{number:>10}  {plain(cause)}")
         for damage in found.damage:
-            say(f"{box}: {damage}: what is in it is not listed")
+            say(f"{box}: {damage}: its dead letters are not listed")
     return 0
 
 
 def _retried(box: _Box) -> Collection[Name] | None:
-    """Return the letters that were retried; None, having said why, where nobody can tell."""
+    """Return the retried letters; None, with a message, if that is not known."""
     try:
         return box.retried()
     except (InputError, OSError) as error:
-        say(f"{box}: which letters were retried is not known: {error}")
+        say(f"{box}: it is not known which dead letters were retried: {error}")
         return None
 
 
@@ -205,7 +204,7 @@ def _retry(options: argparse.Namespace) -> int:
             print("0 retried")
         return 0
     if len(pipelines := sorted({box.pipeline for box in boxes})) > 1:
-        raise InputError(f"choose with --pipeline: there are letters of {', '.join(pipelines)}")
+        raise InputError(f"choose with --pipeline: dead letters of {', '.join(pipelines)}")
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
     if place is None or topic is None:
         assert connector is not None
@@ -220,7 +219,7 @@ def _retry(options: argparse.Namespace) -> int:
             _check_one_input(box, chosen)
             name = os.path.abspath(os.path.join(place.folder, place.topic))
             retries = Retries(
-                # Letters in S3 have no folder: what was retried is noted beside the target.
+                # Letters in S3 have no folder: the journal of retries goes next to the target.
                 box.disk or LiveDisk(place.folder, make=False),
                 box.journal_path,
                 target,
@@ -239,11 +238,11 @@ def _retry(options: argparse.Namespace) -> int:
 
 
 def _write_again(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
-    """Let a place that knows by itself what it has take a partition's letters."""
+    """Send a partition's letters to a target that deduplicates by itself."""
     if box.disk is not None and (unfinished := read_journal(box.disk, box.journal_path).unfinished):
         raise InputError(
-            f"a retry to {next(iter(unfinished)).target} was cut short: finish it first, by a "
-            "retry to there"
+            f"a retry to {next(iter(unfinished)).target} was interrupted: finish it first, by a "
+            "retry to the same target"
         )
     outcome, retried = Outcome(), box.retried()
     chosen = [(Name(one.input, one.offset), one) for one in _chosen(box.letters(), options)]
@@ -278,7 +277,7 @@ def _tell(box: _Box, outcome: Outcome, form: str) -> None:
         return
     print(f"{box}: {outcome.sent} retried")
     if outcome.finished:
-        print(f"{outcome.finished:>10}  of a retry that was cut short, now finished")
+        print(f"{outcome.finished:>10}  of an interrupted retry, now finished")
     if outcome.before:
         print(f"{outcome.before:>10}  were retried before")
     for letter, reason in outcome.refused[:REFUSED_SHOWN_MAX]:
@@ -310,13 +309,13 @@ def _chosen(letters: Iterable[Letter], options: argparse.Namespace) -> Iterator[
 def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
     names = sorted({letter.input for letter in chosen})
     if len(names) > 1:
-        raise InputError(f"{box} has letters of {', '.join(names)}: choose one with --input")
+        raise InputError(f"{box} has dead letters of {', '.join(names)}: choose one with --input")
 
 
 def _boxes(options: argparse.Namespace) -> list[_Box]:
     given = options.checkpoint_dir
     found = asyncio.run(_with_letters(given))
-    # What was retried is noted in the folder; letters in S3 have none.
+    # The journal of retries is in the folder; letters in S3 have none.
     disk = None if is_s3(given) else LiveDisk(Path(given), make=False)
     return _wanted([_Box(given, disk, *one) for one in found], options)
 
@@ -334,12 +333,10 @@ def _wanted(boxes: list[_Box], options: argparse.Namespace) -> list[_Box]:
     ]
     if not asked:
         held = ", ".join(map(str, _filled(boxes))) or "none at all"
-        raise InputError(
-            f"there are no such dead letters below {options.checkpoint_dir}: there are {held}"
-        )
+        raise InputError(f"no such dead letters in {options.checkpoint_dir}; there are {held}")
     return _filled(asked)
 
 
 def _filled(boxes: Iterable[_Box]) -> list[_Box]:
-    """Return those with letters, or damage: each partition has a place for them."""
+    """Return those with letters, or damage."""
     return [box for box in boxes if any(box.readable())]

@@ -14,17 +14,17 @@ from ripple.model.schema.types import Field, String
 if TYPE_CHECKING:
     from ripple.connectors.contract import Commit, Sink
 
-# Rows kept before they are reduced to the last of each symbol.
+# Rows held before they are reduced to the last of each symbol.
 PENDING_ROWS_MAX = 1 << 18
 # Batches whose symbols are counted together.
 UNCOUNTED_MAX = 64
 
 
 class FinalRows(BasicSink):
-    """A sink in front of another: counts rows and symbols, keeps final rows.
+    """A sink that wraps another: counts rows and symbols, and keeps final rows.
 
-    With ``only_final`` nothing is written before the only ``commit``, then the last row of each
-    symbol in order of the symbol; memory is bounded by PENDING_ROWS_MAX and the number of symbols.
+    With ``only_final`` the only ``commit`` writes the last row of each symbol, sorted by symbol;
+    memory is bounded by PENDING_ROWS_MAX and the number of symbols.
     """
 
     def __init__(self, sink: Sink, *, only_final: bool) -> None:
@@ -43,7 +43,7 @@ class FinalRows(BasicSink):
         return len(self._symbols.index)
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Pass rows on, or keep them."""
+        """Pass rows on, or hold them."""
         self._uncounted.append(changes)
         if len(self._uncounted) == UNCOUNTED_MAX:
             self._count()
@@ -56,7 +56,7 @@ class FinalRows(BasicSink):
             self._reduce()
 
     def commit(self, reached: Commit) -> None:
-        """Write what was kept, and complete the sink."""
+        """Write the rows that were held, and commit the sink."""
         if self._only_final and self._pending:
             self._reduce()
             (rows,) = self._pending
@@ -66,7 +66,7 @@ class FinalRows(BasicSink):
         self._sink.commit(reached)
 
     def close(self) -> None:
-        """Release the sink, or give it up."""
+        """Close the sink."""
         self._sink.close()
 
     def _write(self, rows: pa.RecordBatch, reached: Commit) -> None:
@@ -74,7 +74,7 @@ class FinalRows(BasicSink):
         self.rows_written += rows.num_rows
 
     def _count(self) -> None:
-        """Find out which symbols are new."""
+        """Count the new symbols."""
         if self._uncounted:
             column = pa.Table.from_batches(self._uncounted).column("symbol")
             self._symbols.slots([column.combine_chunks()])

@@ -1,4 +1,4 @@
-"""Begin a pipeline: write one that works, its test, and a few records, in a folder of its name."""
+"""Create a pipeline that works, with its test and sample records, in a folder of its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
 RECORDS = "orders.csv"
-SCHEMA = "orders.sexp"  # for a topic of such records
+SCHEMA = "orders.sexp"  # the schema of the records
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 _PIPELINE = '''\
@@ -95,7 +95,7 @@ _SCHEMA = """\
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "name", metavar="NAME", help="of the pipeline, and of the folder that is made here for it"
+        "name", metavar="NAME", help="of the pipeline, and of the folder created for it"
     )
 
 
@@ -104,20 +104,18 @@ def run(options: argparse.Namespace) -> int:
     name: str = options.name
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"{name!r} is no name of a pipeline: small letters, digits and single - between them, "
-            "as in my-orders"
+            f"invalid name {name!r}: use lowercase letters, digits and single hyphens, as in "
+            "my-orders"
         )
     module = name.replace("-", "_")
     if keyword.iskeyword(module):
-        raise InputError(
-            f"{name} is a word of Python, which no module is called: choose another one"
-        )
+        raise InputError(f"{name} is a keyword of Python, not a module's name: choose another one")
     if module in sys.stdlib_module_names or module in ("ripple", "worker", "coordinator"):
         raise InputError(f"{name} would hide a module of that name: choose another one")
     try:
         os.mkdir(name)
     except FileExistsError:
-        raise OutputError(f"{name} is there already: choose another name") from None
+        raise OutputError(f"{name} exists: choose another name") from None
     except OSError as error:
         raise OutputError(f"cannot make {name}: {error.strerror}") from error
     test = f"test_{module}.py"
@@ -130,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
         with open(os.path.join(name, file), "x", encoding="utf-8") as written:
             written.write(text)
     print(
-        f"{name}: {module}.py, its test {test}, and a few records to begin with\n\n"
+        f"{name}: created {module}.py, its test {test}, and sample records\n\n"
         f"  cd {name}\n"
         f"  ripple run {module}.py --source {RECORDS} --sink -\n"
         f"  ripple plan {module}.py\n"

@@ -1,7 +1,7 @@
-"""Show what a pipeline will do: its stages, the edges between them, and their stable names.
+"""Show a pipeline's stages, the edges between them, and their stable names.
 
-With --checkpoint-dir: what would become of the state in the newest whole checkpoint. Nothing is
-written, and nobody who writes there is disturbed.
+With --checkpoint-dir: the effect of changed code on the state in the newest whole checkpoint.
+Nothing is written, and running processes are not disturbed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = (
-    "some outputs are new, or other ones: whether ripple run goes on depends on what is where they "
-    "are written: name them with --sink"
+    "outputs are new or changed: whether ripple run resumes depends on their contents: name them "
+    "with --sink"
 )
 
 
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-dir",
         type=a_store,
         metavar=STORE,
-        help="compare with the newest whole checkpoint there",
+        help="compare with the newest whole checkpoint in this store",
     )
     parser.add_argument("--partition", type=int, default=0, help="of the checkpoint (%(default)s)")
     parser.add_argument(
@@ -55,22 +55,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FOLD",
-        help="as if this fold were to be computed again from the first record of the log",
+        help="as if this fold were recomputed from the first record of the log",
     )
     parser.add_argument(
         "--sink",
         type=a_place,
         action="append",
         metavar="[OUTPUT=]PLACE",
-        help="where ripple run would write: what that refuses, and what is new, is told, too",
+        help="output of ripple run: also report what it would refuse there, and what is new",
     )
     add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the plan, or the comparison; exit code 1 if ``ripple run`` would be refused.
+    """Print the plan, or the comparison; return the exit code.
 
-    2 if that is not known, since nobody answers where an output is.
+    1 if ``ripple run`` would be refused; 2 if that is unknown, since an output does not answer.
     """
     plan = load_plan(options.file)
     if options.checkpoint_dir is None:
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _values(plan: Plan) -> dict[str, Any]:
-    """Return a plan as values of JSON."""
+    """Return a plan as JSON values."""
     return {
         "pipeline": plan.name,
         "topology": plan.topology_hash,
@@ -166,10 +166,10 @@ def _code(value: dict[str, Any]) -> int:
 
 
 def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any]:
-    """Return what becomes of each node of a pipeline in one process."""
+    """Return the verdict on each node of a pipeline in one process."""
     comparison = compare(plan, found.snapshot, rebuild)
     if not comparison.problems:
-        adapt(found.snapshot, plan, comparison)  # a migration may fail: better here
+        adapt(found.snapshot, plan, comparison)  # a migration that fails is reported here
     return {
         "nodes": [_judged(plan, node) for node in comparison.nodes],
         "remarks": comparison.remarks,
@@ -180,7 +180,7 @@ def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any
 
 
 def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]) -> None:
-    """Add what the outputs would do, as far as it is known where they are."""
+    """Add the verdict on the outputs whose URIs are known."""
     if not given:
         kept = (Verdict.KEEP.value, Verdict.DROP.value)
         if any(one["kind"] == "sink" and one["verdict"] not in kept for one in value["nodes"]):
@@ -189,7 +189,7 @@ def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]
     seen = seen_at(plan, sinks_by_output(plan, given))
     value["remarks"] = (*value["remarks"], *seen.remarks)
     if seen.new and value["checkpoint"] is not None and not plan.migrations:
-        # Checkpoints that an output is behind are passed over, whatever is in them.
+        # Checkpoints later than an output are skipped, whatever they hold.
         value["problems"] = ()
         value["would"] = (
             f"ripple run would read the log from its first record: {', '.join(seen.new)} "
@@ -203,15 +203,15 @@ def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]
         value["silent"] = seen.silent
         silent = ", ".join(seen.silent)
         value["would"] = (
-            f"whether ripple run would go on is not known: nobody answers for {silent}."
+            f"it is not known whether ripple run would resume: no answer from {silent}."
         )
     value["starts"] = not value["problems"]
 
 
 def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:
-    """Return whether workers would go on, all of whose partitions decide as this one does."""
+    """Return whether workers would resume; all partitions decide as this one does."""
     reasons = refusals(plan, found.snapshot, staged=True)
-    would = f"workers would go on from checkpoint {found.checkpoint.name}, and the like of it."
+    would = f"workers would resume from checkpoint {found.checkpoint.name} and its like."
     return {
         "nodes": [],
         "remarks": [],
@@ -235,7 +235,7 @@ def _judged(plan: Plan, node: Judged) -> dict[str, Any]:
 
 def _print(value: dict[str, Any]) -> None:
     for damage in value["passed_over"]:
-        say(f"ripple plan: passed over: {damage}")
+        say(f"ripple plan: skipped: {damage}")
     for node in value["nodes"]:
         cause = f"  ({node['cause']})" if node["cause"] else ""
         print(f"{node['verdict']:<8} {node['key']}{cause}")
@@ -253,8 +253,8 @@ async def _newest(plan: Plan, folder: str, partition: int) -> Found | None:
     if found is None:
         others = ", ".join(f"{name}/{number}" for name, number in present)
         say(
-            f"ripple plan: there is no checkpoint of {plan.name}/{partition} below {folder}; there "
-            f"is state of {others or 'nothing else'}"
+            f"ripple plan: no checkpoint of {plan.name}/{partition} in {folder}; there is state of "
+            f"{others or 'nothing else'}"
         )
     return found
 
@@ -266,8 +266,8 @@ def _would_do(found: Found, comparison: Comparison) -> str:
     verdicts = {node.verdict for node in comparison.folds}
     if comparison.rebuilds:
         return (
-            "ripple run would read the log from its first record, without writing up to where the "
-            "outputs are, and go on from there."
+            "ripple run would read the log from its first record, without writing up to the "
+            "position of the outputs, and resume from there."
         )
     how = ", with migrated state" if Verdict.MIGRATE in verdicts else ""
-    return f"ripple run would go on from checkpoint {found.checkpoint.name} at {cut}{how}."
+    return f"ripple run would resume from checkpoint {found.checkpoint.name} at {cut}{how}."

@@ -1,4 +1,4 @@
-"""What the outputs of a run would say to it, asked before anything is claimed or written."""
+"""Checks the outputs of a future run, without claiming or writing anything."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """What was seen. new: outputs that hold nothing yet; problems: why a run would be refused.
+    """Findings. new: empty outputs; problems: reasons for which a run would be refused.
 
-    silent: the outputs where nobody answers, so that nothing is known of them.
+    silent: outputs whose servers do not answer, so that nothing is known of them.
     """
 
     new: tuple[str, ...]
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
 
 
 def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
-    """Look at each output, by its place."""
+    """Examine each output, by its URI."""
     new: list[str] = []
     problems: list[str] = []
     remarks: list[str] = []
@@ -43,7 +43,7 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
             asyncio.run(_look(plan, output, place))
             if _is_new(plan, output, place):
                 new.append(output)
-        except DiskLockedError as error:  # of the run that is to be replaced, most likely
+        except DiskLockedError as error:  # most likely of the run to be replaced
             remarks.append(str(error))
         except (RippleError, OSError) as error:
             problems.append(str(error))

@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     progress = Progress(source)
     sink = _sink(options)
     counting = sink if isinstance(sink, FinalRows) else None
-    # What start-up made lives to the end: the collector need not look through it again and again.
+    # Objects of start-up live to the end: the collector need not scan them again and again.
     gc.freeze()
     life = plain_life(
         plan,
@@ -127,7 +127,7 @@ def _sink(options: argparse.Namespace) -> Sink:
     )
     sink = TextSink(open_target("-"), form)
     if options.window is None and not options.final:
-        return sink  # the engine knows how many symbols there are
+        return sink  # the engine knows the number of symbols
     return FinalRows(sink, only_final=options.final)
 
 
@@ -165,8 +165,8 @@ def _parser() -> argparse.ArgumentParser:
             "Volume-weighted average prices of trades, kept incrementally and exactly. Input lines "
             "are symbol,price,size,timestamp_ns,venue; output lines symbol,vwap,total_volume,"
             "trade_count, one for each symbol that a batch changed, in the order in which they "
-            "changed. Malformed lines are told, counted and left out. Statistics go to standard "
-            "error."
+            "trade_count, one for each symbol that a batch changed, in the order of first change. "
+            "Malformed lines are reported, counted and skipped. Statistics go to standard "
         ),
         epilog=(
             "Exit codes: 0 success, 1 wrong arguments or a failure (one line says which), 130 "
@@ -190,7 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         type=positive,
         metavar="N",
         default=BATCH_ROWS,
-        help=f"events between two outputs ({BATCH_ROWS}); less when input only trickles in",
+        help=f"events between two outputs ({BATCH_ROWS}); fewer if input arrives slowly",
     )
     parser.add_argument(
         "--window",
@@ -204,16 +204,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--final", action="store_true", help="only the last row of each symbol, sorted by symbol"
     )
-    parser.add_argument("--format", choices=("csv", "json"), default="csv", help="of the output")
+    parser.add_argument("--format", choices=("csv", "json"), default="csv", help="output format")
     parser.add_argument("--header", action="store_true", help="begin CSV output with column names")
     parser.add_argument(
         "--dead-letter",
         type=a_place,
         metavar="FILE",
-        help="write malformed records there, as JSON lines",
+        help="write rejected records there, as JSON lines",
     )
     parser.add_argument(
-        "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
+        "--strict", action="store_true", help="stop at the first rejected record, exit code 1"
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""History on Spark into the state that live workers begin from, and its receipt."""
+"""History, computed on Spark into the initial state of live workers, and its receipt."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=a_place,
         required=True,
         metavar="PLACE",
-        help="a file of any connector, a folder or a pattern of files, a log; in any order",
+        help="a file of any connector, a folder or glob of files, a log; in any order",
     )
     parser.add_argument(
-        "--until", required=True, metavar="TIME", help="where history ends, in event time"
+        "--until", required=True, metavar="TIME", help="end of history, in event time"
     )
     parser.add_argument(
         "--live",
         type=a_place,
         required=True,
         metavar="PLACE",
-        help="what goes on from there, log:DIR/TOPIC or kafka:BROKERS/TOPIC; it must reach back a "
+        help="the live source, log:DIR/TOPIC or kafka:BROKERS/TOPIC; it must reach back a "
         "bit before",
     )
     parser.add_argument(
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=a_store,
         required=True,
         metavar=STORE,
-        help="of the checkpoints; the pipeline may not have begun in it",
+        help="checkpoint store; it must hold no state of the pipeline",
     )
     parser.add_argument(
         "--partitions",
@@ -63,16 +63,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--identity",
         metavar="FIELD,...",
-        help="fields that no two records share together (all fields are compared)",
+        help="fields that identify a record (default: all fields)",
     )
     parser.add_argument(
         "--allow-unproven",
         action="store_true",
-        help="also where the log has nothing before --until that could be compared",
+        help="allow a log without records before --until, which could be compared",
     )
     parser.add_argument("--receipt", type=a_place, metavar="FILE", help="write it there, as JSON")
     parser.add_argument(
-        "--dead-letter", type=a_place, metavar="FILE", help="write refused records, as JSON lines"
+        "--dead-letter", type=a_place, metavar="FILE", help="write rejected records, as JSON lines"
     )
     configure_header(parser)
     configure_session(parser)
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
-    plan = load_plan(options.file)  # before a JVM is started, as the places
+    plan = load_plan(options.file)  # before a JVM is started, as the URIs
     source_at(options.history, plan, header=options.header)
     Live.at(options.live, plan, until_ns, options.partitions)
     with opened(options) as spark:

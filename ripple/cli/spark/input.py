@@ -1,4 +1,4 @@
-"""The pipeline and the input of a command on Spark, and which range of it."""
+"""The pipeline and the input of a command on Spark, and the range of the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
-    """Add the pipeline's file and --source. places: what it may be."""
+    """Add the pipeline's file and --source. places: its help."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument("--source", type=a_place, required=True, metavar="PLACE", help=places)
 
@@ -26,8 +26,7 @@ def configure_input(parser: argparse.ArgumentParser) -> None:
     """Add the pipeline's file, --source, --from, --to and --header."""
     configure_source(
         parser,
-        "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or a pattern of "
-        "files",
+        "log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file of any connector, a folder or glob of files",
     )
     parser.add_argument(
         "--from", dest="start", metavar="WHERE", help="an offset, 0=17,1=20 by partition, or a time"
@@ -37,9 +36,9 @@ def configure_input(parser: argparse.ArgumentParser) -> None:
 
 
 def range_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
-    """Look at the source; return the range of it, as arguments of what reads it.
+    """Check the source; return its range, as keyword arguments for reading it.
 
-    Raises InputError, also where a range was asked for in which there is nothing.
+    Raises InputError, also for an empty range.
     """
     found: dict[str, Any] = {"header": options.header}
     for name, text in (("start", options.start), ("stop", options.stop)):
@@ -52,7 +51,7 @@ def range_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
 
 
 def check_read(options: argparse.Namespace, rows: int) -> None:
-    """Raise InputError where a range was asked for and nothing is in it."""
+    """Raise InputError if a range was given and is empty."""
     bounds = (("--from", options.start), ("--to", options.stop))
     given = [f"{flag} {text}" for flag, text in bounds if text is not None]
     if given and not rows:

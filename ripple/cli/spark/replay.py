@@ -1,4 +1,4 @@
-"""A range of an input through a pipeline on Spark: its rows, its letters, its digests."""
+"""A range of an input through a pipeline on Spark: rows, dead letters, digests."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=a_place,
         action="append",
         metavar="[OUTPUT=][FORMAT:]DIR",
-        help="a folder for an output's rows; parquet unless csv:, json:, orc: or delta: is before",
+        help="folder for an output's rows; parquet unless prefixed by csv:, json:, orc: or delta:",
     )
     parser.add_argument(
-        "--digest-only", action="store_true", help="print the digest of all outputs, and no more"
+        "--digest-only", action="store_true", help="print only the digest of all outputs"
     )
     parser.add_argument(
         "--open",
@@ -38,9 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="leave windows open at the end, as a live run does at that cut",
     )
     parser.add_argument(
-        "--dead-letter", type=a_place, metavar="DIR", help="write refused records there, as JSON"
+        "--dead-letter", type=a_place, metavar="DIR", help="write rejected records there, as JSON"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace folders that are there")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing folders")
     parser.add_argument(
         "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
     )

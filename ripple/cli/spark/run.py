@@ -30,21 +30,21 @@ _LOOK_S = 0.2
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``ripple spark run``."""
-    configure_source(parser, "log:DIR/TOPIC or kafka:BROKERS/TOPIC, which all executors reach")
+    configure_source(parser, "log:DIR/TOPIC or kafka:BROKERS/TOPIC, reachable by all executors")
     parser.add_argument(
         "--sink",
         type=a_place,
         action="append",
         required=True,
         metavar="[OUTPUT=]PLACE",
-        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC; once for each output that is wanted",
+        help="log:DIR/TOPIC or kafka:BROKERS/TOPIC; once for each output",
     )
     parser.add_argument(
         "--store",
         type=a_store,
         required=True,
         metavar=STORE,
-        help="where checkpoints are kept; ripple run and clusters go on from there, and back",
+        help="checkpoint store, shared with ripple run and clusters, which resume from it",
     )
     parser.add_argument(
         "--partitions",
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every",
         metavar="TIME",
-        help="between two micro-batches of --follow, as Spark writes it (1 second)",
+        help="interval of micro-batches with --follow, in Spark's notation (1 second)",
     )
     parser.add_argument(
         "--batch",
@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run until the source ends or a signal asks for it; return the exit code."""
     if options.every is not None and not options.follow:
-        raise InputError("--every goes with --follow: else there is no waiting between two")
+        raise InputError("--every goes with --follow: it is the interval of its micro-batches")
     plan = load_plan(options.file)
     sinks = sinks_by_output(plan, options.sink)
     told = _Told(plan)
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         except (SparkJobError, OSError) as error:
             if stopping.number is None:
                 raise
-            # Who ends a service tells all of its processes, and the JVM does not ask what for.
+            # A service manager signals all processes, and the JVM exits without asking.
             raise SignalledError(stopping.number) from error
     told.say()
     stopping.say()
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Told:
-    """What micro-batches have reported."""
+    """The counts that micro-batches reported."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -124,12 +124,12 @@ class _Told:
         self._last: dict[int, Mapping[str, Any]] = {}
 
     def show(self, _: int, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Take the reports of a micro-batch, and say what matters to people."""
+        """Add the reports of a micro-batch, and print restores and failures."""
         for one in reports:
             number = one["partition"]
             if one["restored"]:
                 say(
-                    f"{PROGRAM}: partition {number} went on from {one['restored']}, "
+                    f"{PROGRAM}: partition {number} resumed from {one['restored']}, "
                     f"as epoch {one['epoch']}"
                 )
             if one["not_stored"]:
@@ -139,7 +139,7 @@ class _Told:
         self._done["micro-batches"] += 1
 
     def say(self) -> None:
-        """Say how it stands at the end."""
+        """Print the totals."""
         last = [self._last[number] for number in sorted(self._last)]
         cut = {name: offset for one in last for name, offset in one["cut"].items()}
         events = self._done["events"]

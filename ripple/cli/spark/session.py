@@ -1,4 +1,4 @@
-"""What the commands on Spark share: their options, a session, a line of progress."""
+"""Shared parts of the commands on Spark: options, a session, signals, a progress line."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def configure_header(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_session(parser: argparse.ArgumentParser) -> None:
-    """Add what a session is asked for."""
+    """Add the options of a Spark session."""
     parser.add_argument(
-        "--master", metavar="URL", help="of Spark (local[*], or what spark-submit says)"
+        "--master", metavar="URL", help="Spark master (default: local[*], or of spark-submit)"
     )
     parser.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark"
@@ -46,7 +46,7 @@ def configure_session(parser: argparse.ArgumentParser) -> None:
 
 
 def check_files(*paths: str | None) -> None:
-    """Raise OutputError where what comes at the end, after hours perhaps, cannot be written."""
+    """Raise OutputError if a file of the end, hours later perhaps, could not be written."""
     for path in paths:
         if path is None:
             continue
@@ -61,9 +61,9 @@ def check_files(*paths: str | None) -> None:
 
 @contextmanager
 def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[Any]:
-    """Hold a session of Spark for a command; see ``session``.
+    """Open a Spark session for a command; see ``session``.
 
-    Raises MissingError where it cannot be had.
+    Raises MissingError if Spark or Java is missing.
     """
     settings = {}
     for text in options.conf:
@@ -76,7 +76,7 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
         from ripple.spark.session import session  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise MissingError(str(error)) from error
-    # Where py4j is interrupted, it says so at length.
+    # Where py4j is interrupted, it logs at length.
     logging.getLogger().addHandler(logging.NullHandler())
     with _held():
         spark = session(options.master, is_brief=is_brief, **settings)
@@ -89,13 +89,13 @@ def opened(options: argparse.Namespace, *, is_brief: bool = False) -> Iterator[A
         raise
     finally:
         hush()
-        with suppress(Exception):  # a JVM that died has said so already
+        with suppress(Exception):  # a JVM that died was already reported
             spark.stop()
         heard.end()
 
 
 def _silence(spark: Any) -> None:
-    """Let PySpark's server of counters say nothing: a JVM that ends is a traceback to it."""
+    """Silence PySpark's accumulator server, which prints a traceback when the JVM ends."""
     server = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
@@ -103,11 +103,11 @@ def _silence(spark: Any) -> None:
 
 @contextmanager
 def _held() -> Iterator[None]:
-    """Let signals wait until a session is there; a second one ends the process at once.
+    """Delay signals until the session exists; a second one ends the process at once.
 
     A JVM whose parent unwinds while it starts fails at length and stays for ever; one whose parent
-    is gone ends. And Spark leaves a handler of its own, which asks the JVM from within, where the
-    answer to another question is read.
+    is gone ends. And Spark leaves a handler of its own, which calls the JVM from within, while the
+    answer to another call is read.
     """
     waiting: list[int] = []
 
@@ -130,10 +130,10 @@ def _held() -> Iterator[None]:
 
 
 class _Heard:
-    """Signals that end a command, each as an interrupt at first.
+    """Signals that end a command, each first raised as an interrupt.
 
-    Of any other exception py4j does not know that an answer was not read: who asks next on the way
-    out would wait for a job to end. Even so that may fail, and is not what the command ends with.
+    After any other exception py4j does not know that an answer is unread: the next call on the way
+    out would wait for a job to end. Even so that call may fail, and its error is not reported.
     """
 
     def __init__(self) -> None:
@@ -144,30 +144,30 @@ class _Heard:
                 signal.signal(number, self._hear)
 
     def raise_instead(self, error: BaseException) -> None:
-        """Raise what tells the first signal, if one came before an error."""
+        """Raise the first signal's exception instead of an error, if a signal came first."""
         if self._numbers and self._numbers[0] != signal.SIGINT:
             raise SignalledError(self._numbers[0]) from error
         if self._numbers:
             raise KeyboardInterrupt from error
 
     def end(self) -> None:
-        """Let signals be heard by who heard them before."""
+        """Restore the handlers."""
         for number, handler in self._before.items():
             if callable(handler):
                 signal.signal(number, handler)
 
     def _hear(self, number: int, _: object) -> None:
         if number != signal.SIGINT:
-            signal.signal(number, signal.SIG_IGN)  # the way out must not be disturbed
+            signal.signal(number, signal.SIG_IGN)  # the unwinding must not be disturbed
         self._numbers.append(number)
         raise KeyboardInterrupt
 
 
 class Stopping:
-    """Whether a signal has asked for the end, in good order; a second one ends at once."""
+    """Whether a signal asked for a graceful end; a second one ends at once."""
 
     def __init__(self, spark: Any | None = None) -> None:
-        """Hear them, and SIGHUP, from now on. spark: a session whose jobs are given up then."""
+        """Handle the signals, and SIGHUP. spark: a session whose jobs are cancelled then."""
         from ripple.spark.jvm import hush  # noqa: PLC0415 - imports pyspark
 
         self._spark, self._hush = spark, hush
@@ -175,23 +175,23 @@ class Stopping:
         self.number: int | None = None
         for number in _NUMBERS:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._ask)  # nohup means what it says
+                signal.signal(number, self._ask)  # unless ignored, as under nohup
 
     def __bool__(self) -> bool:
         return self._asked.is_set()
 
     def wait(self, span_s: float) -> None:
-        """Wait for a span, or until it is asked."""
+        """Wait for a span, or until a signal."""
         self._asked.wait(span_s)
 
     def say(self) -> None:
-        """Say which signal it was, where one came."""
+        """Print the signal, if one came."""
         if self.number is not None:
-            say(f"{PROGRAM}: stopped in good order by {signal.Signals(self.number).name}")
+            say(f"{PROGRAM}: stopped by {signal.Signals(self.number).name}")
 
     @property
     def code(self) -> int:
-        """The exit code of a command that ends in good order: 130 after Ctrl+C."""
+        """The exit code after a graceful end: 130 after Ctrl+C."""
         return 128 + signal.SIGINT if self.number == signal.SIGINT else 0
 
     def _ask(self, number: int, _: object) -> None:
@@ -210,7 +210,7 @@ class Stopping:
 
 
 class Progress:
-    """One line on standard error, where that is a terminal, as long as it is entered."""
+    """A line on standard error, on terminals only, removed at the end."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()

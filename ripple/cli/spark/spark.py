@@ -1,4 +1,4 @@
-"""Replay a pipeline on Spark, run it there, and check on Spark that what runs live is right."""
+"""Replay, run, backfill and validate a pipeline on Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXAMPLES = (
     "--live log:data/trades --store state --receipt receipt.json",
     "ripple spark receipt vwap.py receipt.json",
 )
-# What is done, by whom, and in a line what it is.
+# By action: its options, its function, its help.
 _ACTIONS = {
     "replay": (
         spark_replay.configure,
@@ -39,7 +39,7 @@ _ACTIONS = {
     "validate": (
         spark_validate.configure,
         spark_validate.run,
-        "crashes, live results and the engine itself; exit code 1 if one is wrong",
+        "check recovery, live results and the engine itself; exit code 1 on a difference",
     ),
     "run": (
         spark_run.configure,
@@ -49,12 +49,12 @@ _ACTIONS = {
     "backfill": (
         spark_backfill.configure,
         spark_backfill.run,
-        "history into checkpoints that ripple run or a cluster begins from",
+        "history into checkpoints from which ripple run or a cluster resumes",
     ),
     "receipt": (
         spark_backfill.configure_receipt,
         spark_backfill.run_receipt,
-        "compute a backfill again and compare; exit code 1 if anything differs",
+        "repeat a backfill and compare; exit code 1 on a difference",
     ),
 }
 
@@ -68,6 +68,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
+    """Run the action; return the exit code."""
     _, done, _ = _ACTIONS[options.action]
     return done(options)

@@ -1,4 +1,4 @@
-"""Crashes, live results and the engine itself, checked on Spark."""
+"""Checks recovery, live results and the engine itself, on Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--oracle",
         type=count,
         metavar="N",
-        help=f"first records of each share, by exact types ({ORACLE_ROWS_DEFAULT})",
+        help=f"records of each share to check with exact types ({ORACLE_ROWS_DEFAULT})",
     )
     parser.add_argument(
         "--against",
@@ -38,8 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[OUTPUT=]PLACE",
-        help="log:DIR/TOPIC, checkpoints:DIR or checkpoints:s3://BUCKET/PREFIX, as live runs have "
-        "written them from this source; once for each",
+        help="results of live runs from this source: log:DIR/TOPIC, checkpoints:DIR or "
+        "checkpoints:s3://BUCKET/PREFIX; may be repeated",
     )
     parser.add_argument("--seed", type=count, metavar="N", help="of the crashes (0)")
     add_format(parser, shorthand=False)
@@ -49,10 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=PRINTED,
         metavar="FILE",
-        help="write what was found there; without FILE the same as --format json",
+        help="write the findings there; without FILE the same as --format json",
     )
     parser.add_argument(
-        "--html", type=a_place, metavar="FILE", help="write it as a page that needs nothing else"
+        "--html", type=a_place, metavar="FILE", help="write them as a self-contained page"
     )
     configure_session(parser)
     spark_watch.configure(parser)
@@ -60,12 +60,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check; return the exit code, 1 where something is wrong."""
+    """Validate; return the exit code, 1 on a difference."""
     if options.json == PRINTED:
         options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
-    plan = load_plan(options.file)  # before a JVM is started, as the places
+    plan = load_plan(options.file)  # before a JVM is started, as the URIs
     arguments = range_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):

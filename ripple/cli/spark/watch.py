@@ -1,4 +1,4 @@
-"""``ripple spark validate --watch``: for ever beside production, a sample of the keys at a time."""
+"""``ripple spark validate --watch``: continuously compares a sample of the keys."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a watch to those of ``validate``."""
     group = parser.add_argument_group(
         "watching",
-        "Outputs in logs (--against) are compared with a fresh evaluation of some keys, others "
-        "each round; the first row that differs is told, and the watch goes on.",
+        "Outputs in logs (--against) are compared with a fresh evaluation of a sample of keys, "
+        "another one each round; the first row that differs is printed, and the watch continues.",
     )
-    group.add_argument("--watch", action="store_true", help="compare again and again, for ever")
+    group.add_argument("--watch", action="store_true", help="compare continuously")
     group.add_argument(
         "--sample", metavar="SHARE", help=f"of the keys, each round ({_SAMPLE})".replace("%", "%%")
     )
@@ -50,18 +50,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=count,
         metavar="N",
-        help="end after so many; exit code 1 if something differed or was not compared",
+        help="end after N rounds; exit code 1 if a row differed or was not compared",
     )
     group.add_argument(
         "--metrics",
         type=an_address,
         metavar="[HOST]:PORT",
-        help="show /metrics there, for Prometheus; on this machine only without HOST",
+        help="serve /metrics there, for Prometheus; on this machine only without HOST",
     )
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise InputError where an option would mean nothing."""
+    """Raise InputError for an option without effect."""
     given = vars(options) | {"from": options.start, "to": options.stop}
     for name in _OF_OTHERS if options.watch else _OF_WATCHES:
         if given[name]:
@@ -70,10 +70,10 @@ def check(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch until a signal comes, or the rounds are over; return the exit code."""
+    """Watch until a signal, or the end of the rounds; return the exit code."""
     sample = Sample.of_share(options.sample or _SAMPLE)
     pause_s = duration_ns(options.pause or _PAUSE) / 1e9
-    # One that is started anew must not compare the same parts as the one before.
+    # After a restart it must not compare the same parts again.
     sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
     plan = load_plan(options.file)
     told = _Told(plan.name, options.format)
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Told:
-    """What rounds have found, as metrics and as lines."""
+    """The findings of rounds, as metrics and as lines."""
 
     def __init__(self, pipeline: str, form: str) -> None:
         self._pipeline = pipeline
@@ -115,7 +115,7 @@ class _Told:
             self._samples.set(one.name, float(one.name.endswith("_holds")), pipeline)
 
     def code(self, *, is_over: bool) -> int:
-        """Return 1 where something differs; where all rounds are over, also for what is missing."""
+        """Return 1 on a difference; after all rounds, also if a round or the output was missing."""
         if is_over and not self._compared:
             say(f"{PROGRAM}: nothing was compared: no key of the output was in a part")
         missing = is_over and (self._failures or not self._compared)
@@ -128,7 +128,7 @@ class _Told:
         return Page(exposition(OF_WATCHES, self._samples), content_type=CONTENT_TYPE)
 
     def round(self, watching: Watching, stopping: Stopping | None = None) -> None:
-        """Compare once; a round that fails is told, and the next one is tried."""
+        """Compare once; a failed round is reported, and the next one is tried."""
         part = f"part {watching.sample.at % watching.sample.of + 1} of {watching.sample.of}"
         try:
             verdict = watching.round()
@@ -165,7 +165,7 @@ class _Told:
         say(f"{PROGRAM}: {part}: {differ if differing else equal}")
         for one in verdict.findings:
             note = f"{one['of']}: {one['note']}"
-            if one["note"] and note not in self._notes:  # they are few: one or two of each output
+            if one["note"] and note not in self._notes:  # one or two of each output
                 self._notes.add(note)
                 say(f"{PROGRAM}: {note}")
 
@@ -174,14 +174,14 @@ class _Told:
 
 
 def _show(address: str, pages: Mapping[str, Callable[[], Page]]) -> None:
-    """Serve pages from a thread, as long as this process is there. Raises InputError."""
-    from ripple.control.telemetry import exposition  # noqa: F401, PLC0415 - to miss the extra at once
+    """Serve pages from a thread for the life of the process. Raises InputError."""
+    from ripple.control.telemetry import exposition  # noqa: F401, PLC0415 - to report a missing extra
 
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="ripple-metrics", daemon=True).start()
     serving = serve_pages(LiveNetwork(), address, pages)
     try:
         asyncio.run_coroutine_threadsafe(serving, loop).result()
-    except (OSError, UnicodeError) as error:  # a name that DNS has no form for is the latter
+    except (OSError, UnicodeError) as error:  # the latter: a host name invalid in DNS
         why = getattr(error, "strerror", None) or error
         raise InputError(f"--metrics {address}: {why}") from error

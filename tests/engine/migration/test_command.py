@@ -79,7 +79,7 @@ def test_renamed_fold_goes_on_where_it_was(folder: Path, capfd) -> None:
     listed = capfd.readouterr().out.splitlines()
     assert [line.split()[0] for line in listed[:-1]] == ["keep", "keep", "keep"]
     assert "(it was trades/by-symbol/f#" in listed[1]
-    assert listed[-1].startswith("ripple run would go on from checkpoint 0000000001-")
+    assert listed[-1].startswith("ripple run would resume from checkpoint 0000000001-")
     append(SECOND)
     assert run(file) == 0
     assert "restored checkpoint 0000000001-" in capfd.readouterr().err
@@ -131,7 +131,7 @@ def test_folder_without_state_of_the_pipeline_is_told_apart(folder: Path, capfd)
     assert plan(file) == 0
     told = capfd.readouterr()
     assert told.out == "ripple run would begin with the first record of the log.\n"
-    assert "no checkpoint of other/0 below state; there is state of test/0" in told.err
+    assert "no checkpoint of other/0 in state; there is state of test/0" in told.err
     assert main(["plan", file, "--checkpoint-dir", "nowhere"]) == 1
     assert not Path("nowhere").exists()
     assert main(["plan", file, "--rebuild", "f"]) == 1

@@ -84,10 +84,10 @@ def test_diff_counts_keys(folder, capfd) -> None:
 
 def test_a_folder_without_any_is_named_and_where_a_cluster_has_them(tmp_path, capfd) -> None:
     assert _run("list", "--checkpoint-dir", tmp_path) == 1
-    assert capfd.readouterr().err == f"ripple: there are no checkpoints below {tmp_path}\n"
+    assert capfd.readouterr().err == f"ripple: there are no checkpoints in {tmp_path}\n"
     (tmp_path / "store").mkdir()
     assert _run("list", "--dir", tmp_path) == 1
-    assert f"; a cluster's are below {tmp_path / 'store'}\n" in capfd.readouterr().err
+    assert f"; a cluster's are in {tmp_path / 'store'}\n" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

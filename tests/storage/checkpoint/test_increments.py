@@ -209,7 +209,7 @@ def test_commands_understand_increments(tmp_path, capfd) -> None:
     name = middle.partition("name=")[2].partition(" ")[0]
     assert latest.endswith(f"base={name}")
     assert "base=" not in first
-    assert f"base       {name}: the files hold what changed since" in printed("show")
+    assert f"base       {name}: the files hold the changes since" in printed("show")
     assert "3 checkpoints, all whole" in printed("verify")
     assert "0 added, 0 removed, 1 changed" in printed("diff")
     exported = tmp_path / "state.csv"
