@@ -13,10 +13,11 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ripple
-from ripple import testing
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 MORE = {
@@ -27,13 +28,27 @@ MORE = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
-REFERENCE = {"reference.md": ripple, "reference-testing.md": testing}
+# The SDK: each page has a title and modules, of which it shows the public names.
+REFERENCE = {
+    "reference.md": ("API: ripple", ["ripple"]),
+    "reference-testing.md": ("API: test kit", ["ripple.testing"]),
+    "reference-connectors.md": (
+        "API: connectors",
+        ["ripple.connectors.contract", "ripple.connectors.inputs", "ripple.connectors.connector"],
+    ),
+    "reference-aggregates.md": (
+        "API: aggregates",
+        ["ripple.model.aggregate.contract", "ripple.model.aggregate.parts"],
+    ),
+    "reference-client.md": ("API: client", ["ripple.client.outputs"]),
+}
 NAV = {
     "Start": "index tutorial",
     "How to": "pipelines sources sinks connectors kafka kafka-reading clients spark testing "
     "changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
-    "Reference": "commands reference reference-testing schemas log delta wire glossary stability "
+    "Reference": "commands reference reference-connectors reference-aggregates reference-client "
+    "reference-testing schemas log delta wire glossary stability "
     "changelog",
     "Explanation": "architecture engine stages exchange repartition seals simulation bench "
     "compared",
@@ -54,8 +69,8 @@ def main(folder: Path) -> None:
         shutil.copytree(ROOT / "docs/images", pages / "images")
     for path, name in MORE.items():
         (pages / name).write_text(moved((ROOT / path).read_text(), ROOT / path))
-    for name, module in REFERENCE.items():
-        (pages / name).write_text(reference(module))
+    for name, (title, modules) in REFERENCE.items():
+        (pages / name).write_text(reference(title, map(importlib.import_module, modules)))
     (folder / "zensical.toml").write_text(settings({path.stem for path in pages.glob("*.md")}))
 
 
@@ -80,13 +95,24 @@ def moved(text: str, path: Path) -> str:
     return re.sub(r"\[([^]]*)\]\(#the-file-([^)]*)\)", r"\1 (`\2`)", made)
 
 
-def reference(module: Any) -> str:
-    """Return a page of a module's public names, as their docstrings have them."""
-    title = module.__name__
-    lines = [f"# {title}", "", *_text(module), ""]
-    for name in sorted(module.__all__, key=lambda name: (name.lower(), name)):
-        lines += _entry(getattr(module, name), name, f"{title}.{name}")
+def reference(title: str, modules: Iterable[ModuleType]) -> str:
+    """Return a page of the public names of modules, with their docstrings."""
+    lines = [f"# {title}", ""]
+    for module in modules:
+        lines += [f"`{module.__name__}`", "", *_text(module), ""]
+        for name in sorted(public_names(module), key=lambda name: (name.lower(), name)):
+            lines += _entry(getattr(module, name), name, f"{module.__name__}.{name}")
     return "\n".join(lines) + "\n"
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return ``__all__``, or the classes and functions that the module defines."""
+    defined = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+    return list(getattr(module, "__all__", defined))
 
 
 def _entry(found: Any, name: str, full: str) -> list[str]:
@@ -132,7 +158,7 @@ def _signature(found: Any, full: str) -> list[str]:
     shown = signature.replace(
         parameters=named, return_annotation=_plain(signature.return_annotation)
     )
-    said = re.sub(r"<[^<>]* at 0x[0-9a-f]+>", "...", str(shown))
+    said = re.sub(r"<(?:[^<>]|<[^<>]*>)* at 0x[0-9a-f]+>", "...", str(shown))
     return ["```python", f"{full}{said}", "```"]
 
 
