@@ -22,7 +22,13 @@ from ripple.connectors.connector import Part, Writing
 from ripple.connectors.contract import Commit
 from ripple.connectors.locate import open_sink
 from ripple.connectors.postgres.sink import PostgresSink
-from ripple.connectors.postgres.sink_opening import continue_table, look, owners, reached
+from ripple.connectors.postgres.sink_opening import (
+    continue_table,
+    look,
+    open_table,
+    owners,
+    reached,
+)
 from ripple.connectors.postgres.uri import PostgresUri
 from ripple.core.errors import OutputAwayError, OutputError
 from tests.cli.processes import RIPPLE, ROOT
@@ -589,7 +595,9 @@ def test_what_no_table_takes_is_named(server: Postgres) -> None:
         with pytest.raises(OutputError, match=f"no column '{name}'.*call it otherwise"):
             continue_table("quotes", Writing(plan, plan.outputs[0]))
     long = "".join(random.Random(1).choices(string.ascii_letters, k=4000))
-    with closing(sink()) as one:
+    whole = open_table("whole", Writing(QUOTES, QUOTES.outputs[0]))
+    for one in sink(), whole:
         one.write(changes(("A", "d", 0, 1.5), (long, "d", 0, 1.5)), at(1))
         with pytest.raises(OutputError, match=f"longest key is '{long[:40]}.*of 40.. bytes.*2,704"):
             one.commit(at(1))
+        one.close()

@@ -214,11 +214,7 @@ class PostgresSink:
             self._table.stage(connection, self._pending.lines)
             key = self._table.longest_key(connection)
         self._disconnect()
-        return OutputError(
-            f"{told(self.name, error)}: the longest key is {key or 'not known any more'}. An index "
-            "of PostgreSQL takes keys of up to 2,704 bytes: filter longer ones out in the "
-            "pipeline, or write this output elsewhere"
-        )
+        return _too_long(self.name, error, key)
 
     def _open_connection(self) -> psycopg.Connection:
         if self._connection is None:
@@ -266,8 +262,14 @@ class WholeTable(BasicSink):
         """Let the table be what was written."""
         self._send()
         try:
-            self._table.apply(self._connection)
+            with self._connection.transaction():  # a savepoint: what is staged outlives an error
+                self._table.apply(self._connection)
             self._connection.commit()
+        except errors.ProgramLimitExceeded as error:
+            key = ""
+            with suppress(psycopg.Error):
+                key = self._table.longest_key(self._connection)
+            raise _too_long(self.name, error, key) from error
         except psycopg.Error as error:
             raise told(self.name, error) from error
 
@@ -281,6 +283,14 @@ class WholeTable(BasicSink):
         except psycopg.Error as error:
             raise told(self.name, error) from error
         self._pending.clear()
+
+
+def _too_long(name: str, error: psycopg.Error, key: str) -> OutputError:
+    return OutputError(
+        f"{told(name, error)}: the longest key is {key or 'not known any more'}. An index of "
+        "PostgreSQL takes keys of up to 2,704 bytes: filter longer ones out in the pipeline, or "
+        "write this output elsewhere"
+    )
 
 
 def _is_same(one: Commit | None, other: Commit | None) -> bool:
