@@ -1,9 +1,8 @@
-"""Records on their way to an engine: batches, markers, and what was refused.
+"""Records on their way to an engine: batches, markers, and rejected records.
 
-An *offset* counts the data records of one source from 0; whatever is not a record (comments,
-empty lines, a header) has none, and a source may have holes: offsets without a record. A malformed
-record has an offset too, so that the number of records applied, late and rejected always equals the
-number consumed.
+An *offset* counts the data records of one source from 0; comments, empty lines and headers have
+none, and a source may have holes: offsets without a record. A malformed record has an offset too,
+so that the number of records applied, late and rejected always equals the number consumed.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
 class Rejected:
     """A record that does not have the declared form.
 
-    ``line_number`` counts physical lines from 1 and is None where there are no lines.
-    ``reason`` is one of a few phrases, so that it can be counted; what was seen is in ``raw``,
-    which holds at most the first RAW_BYTES_MAX bytes. ``step`` is the pipeline's step that refused
-    it, None for what the source refused. ``row`` is the whole record, where the source has read one
-    that it refuses.
+    ``line_number`` counts physical lines from 1 and is None where there are no lines. ``reason`` is
+    one of a few phrases, so that it can be counted; ``raw`` holds the record's first RAW_BYTES_MAX
+    bytes. ``step`` is the pipeline's step that refused it, None for what the source refused.
+    ``row`` is the whole record, where the source has read one that it refuses.
     """
 
     offset: int
@@ -43,7 +41,7 @@ class Rejected:
     row: pa.RecordBatch | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # The words of somebody's exception may hold half a surrogate pair, which is no UTF-8.
+        # The text of a user's exception may hold half a surrogate pair, which is no UTF-8.
         reason = self.reason.encode("utf-8", "backslashreplace").decode()
         object.__setattr__(self, "reason", reason)
 
@@ -65,11 +63,10 @@ RAW_BYTES_MAX = 4096
 class Batch:
     """Records of one source that follow each other.
 
-    rows: a record batch, or the part of one that an engine reads where it lies.
-    row_offsets: int64[n], the offset of each row, where there are holes: offsets without a record,
-    as compaction and the marks of transactions leave them. None: there are none.
-    watermark_ns: that of the input behind all this, where records that are elsewhere have part in
-    it; None where the records say it.
+    rows: a record batch, or the part of one that an engine reads where it lies. row_offsets:
+    int64[n], the offset of each row, where there are holes: offsets without a record, as compaction
+    and the marks of transactions leave them. None: there are none. watermark_ns: the input's after
+    the batch, where records elsewhere have part in it; None where the batch's records determine it.
 
     Invariants: rows and rejected records are in offset order, no offset has two, and all are below
     next_offset. Without holes ``first_offset + span == next_offset``.
@@ -102,7 +99,7 @@ class Batch:
         return min(firsts, default=self.next_offset)
 
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Return the offset of each row of ``records``, whatever the batching."""
+        """Return the offset of each row of ``records``, for any batching."""
         if self.row_offsets is not None:
             return self.row_offsets
         offsets = np.arange(self.first_offset, self.next_offset, dtype=np.int64)
@@ -133,7 +130,7 @@ class Batch:
             row, bad = end, bad_end
 
     def reaching(self, next_offset: int) -> Batch:
-        """Return the batch with the hole behind it, up to ``next_offset``, where one is."""
+        """Return the batch with the hole after it, up to ``next_offset``, if any."""
         if next_offset == self.next_offset:
             return self
         return Batch(self.rows, next_offset, self.rejected, self.offsets())

@@ -1,8 +1,8 @@
 """Canonical forms: what a step means, as a text that is the same in every process.
 
-Node keys and the topology hash are BLAKE2b digests of canonical forms, so whatever goes into one
-must not depend on memory addresses, on ``hash()``, or on the order of a set. Code has forms of its
-own, which whoever asks for a canonical form brings along.
+Node keys and the topology hash are BLAKE2b digests of canonical forms, so they must not depend on
+memory addresses, on ``hash()``, or on the order of a set. Code has forms of its own, which the
+caller passes in.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def canonical(value: Any, of_code: OfCode) -> Sexp:
 
     Takes plain values, expressions, dataclasses of those, and code, of which ``of_code`` gives the
     form: functions, classes and other objects that can be called. Raises :class:`PlanError` for an
-    object whose meaning cannot be told from outside.
+    object of unknown meaning.
     """
     for kinds, form in _FORMS:
         if isinstance(value, kinds):

@@ -1,7 +1,7 @@
 """Graphs as users build them: cells, and columns by key.
 
-graph       what users build graphs with
+graph       the public ``Graph``
 keyed       columns by key; directory: the keys that columns share
 map_column  columns computed from columns, column_fold cells that fold one
-columns     how these are made; rows: what a row is; folds: which fold is meant
+columns     their construction; rows: types of rows; folds: the choice of a fold
 """

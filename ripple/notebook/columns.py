@@ -1,4 +1,4 @@
-"""How columns are made: key spaces, and what computes a map's rows from its parents'."""
+"""Construction of columns: key spaces, and evaluators of a map's rows from its parents'."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _map_expression(
 
 
 def _batch(parents: Sequence[Node], rows: RowType, function: Callable[..., Any]) -> Evaluate:
-    """Return what calls a user's function with NumPy arrays by name, and cells' values."""
+    """Return an evaluator that calls a user's function with arrays by name, and cells' values."""
     inputs = _Inputs(parents)
 
     def evaluate(
@@ -192,7 +192,7 @@ def _batch(parents: Sequence[Node], rows: RowType, function: Callable[..., Any])
 
 
 def _each(parents: Sequence[Node], rows: RowType, function: Callable[..., Any]) -> Evaluate:
-    """Return what calls a user's function with the parents' rows and values, in their order."""
+    """Return an evaluator that calls a user's function with the parents' rows and values."""
     row_types = [parent.row_type for parent in parents if isinstance(parent, KeyedColumn)]
     is_column = [isinstance(parent, KeyedColumn) for parent in parents]
 

@@ -116,7 +116,7 @@ class BoundAggregate:
     ) -> None:
         """Add gathered rows, or remove them; only those ``kept``, if given.
 
-        Raises ArithmeticError, before anything was changed, for a row whose inputs fail.
+        Raises ArithmeticError, before anything was changed, for a row with failed inputs.
         """
         count = len(rows[0][0]) if kept is None else int(np.count_nonzero(kept))
         columns = {

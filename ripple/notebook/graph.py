@@ -59,7 +59,7 @@ class Graph(node.Graph):
         name: str | None = None,
         serializer: Callable[[T], Sexp] | None = None,
     ) -> Leaf[T]:
-        """Return a cell whose value is set from outside with ``leaf.set(value)``."""
+        """Return a cell; ``leaf.set(value)`` sets its value from outside."""
         options = cell_options("leaf", equal=equal, cutoff=cutoff, name=name, serializer=serializer)
         return Leaf(self, value, *options)
 
@@ -94,9 +94,8 @@ class Graph(node.Graph):
         mapped together. Raises SchemaError for other types.
 
         Values that a type does not take as they are (``ripple.model.schema.values``) are a
-        SchemaError.
-        As with cells, what was written shows at the next stabilize. Rows that are written to what
-        they were, to the bit, are not a change.
+        SchemaError. As with cells, writes show at the next stabilize. A row written again, equal to
+        the bit, is not a change.
         """
         need_name("column", name)
         from ripple.notebook.columns import make_column  # noqa: PLC0415  # needs numpy and pyarrow

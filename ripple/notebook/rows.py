@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Values of a field: float64, int64 or bool[n], or a list; and which of them are not null.
 Array: TypeAlias = "npt.NDArray[Any] | list[Any]"
 Gathered: TypeAlias = "tuple[Array, npt.NDArray[np.uint8] | None]"
-# What users call a schema: a type, fields by name, a record class, or a Schema.
+# A schema as users give it: a type, fields by name, a record class, or a Schema.
 SchemaLike: TypeAlias = Any
 
 KINDS = {Kind.FLOAT: "float", Kind.INT: "int", Kind.BOOL: "bool"}
@@ -35,8 +35,8 @@ KINDS = {Kind.FLOAT: "float", Kind.INT: "int", Kind.BOOL: "bool"}
 class RowType:
     """The fields of a row, and what a row is in Python.
 
-    is_single: a row is the value of its only field. make: else, what makes a row of fields by
-    name: a record class, or dict.
+    is_single: a row is the value of its only field. make: else, the constructor of a row from
+    fields by name: a record class, or dict.
     """
 
     fields: tuple[Field, ...]
@@ -128,7 +128,7 @@ def type_of(field: Field) -> FieldType:
 
 
 def row_type(schema: SchemaLike, name: str | None) -> RowType:
-    """Return what rows of ``schema`` are.
+    """Return the type of rows of ``schema``.
 
     schema: a type such as ``float``, ``str | None`` or a field type, for rows that are one value
     (its field is called ``name``, or "value"); a mapping of field names to such types, for rows

@@ -37,10 +37,10 @@ def test_each_home_takes_its_own_state_and_names_who_goes_on_with_another() -> N
     assert of_other_home("p", 1, staged=True) == ""
     of_one = of_other_home("p", None, staged=True)
     assert "that of one process, with all stages in one partition, and a cluster cannot" in of_one
-    assert "go on with ripple run, or ripple spark run; or name another store" in of_one
+    assert "resume with ripple run, or ripple spark run; or name another store" in of_one
     of_stages = of_other_home("p", 0, staged=False)
     assert "that of a cluster, with partitions of its own for each stage, and one" in of_stages
-    assert "go on with ripple cluster up, or workers; or name another store" in of_stages
+    assert "resume with ripple cluster up, or workers; or name another store" in of_stages
 
 
 def test_what_a_run_has_left_is_refused_before_a_cluster_starts(
@@ -58,7 +58,7 @@ def test_what_a_run_has_left_is_refused_before_a_cluster_starts(
             await check_home(opened, load_plan(f"{file}"), staged=staged)
 
     asyncio.run(checked(staged=False))
-    with pytest.raises(ChangedPlanError, match="a cluster cannot go on from it"):
+    with pytest.raises(ChangedPlanError, match="a cluster cannot resume from it"):
         asyncio.run(checked(staged=True))
     capfd.readouterr()
     assert main(["cluster", "up", f"{file}", *places, "--dir", f"{tmp_path}/dir"]) == 1

@@ -1,6 +1,6 @@
 """The delta algebra: by row here, by column in :mod:`ripple.engine.changes.columns`.
 
-Rows decide what is right; columns are the same algebra over whole batches, and the tests hold
+The row form is the reference; columns are the same algebra over whole batches, and the tests hold
 one against the other.
 """
 

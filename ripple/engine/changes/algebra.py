@@ -12,17 +12,18 @@ those that apply one by one without an error, and for those they hold without ex
 
 and apply(diff(v, w), v) = w; the empty patch is the identity of compose.
 
-What an unsound sequence composes to follows from one question: may a later receiver be led to
-believe in a value that nobody ever wrote? A Patch after a Remove is such a sequence. Composed to
-the Patch, it would revive the removed value and break law 1; composed to Remove, it would hide
-that a change was lost. So compose refuses it, as it refuses a Patch that does not fit the Set
-before it. Laws 2 and 3 need no such question: after Set, Remove or Final, what came before is
-forgotten, whether it was sound or not.
+What an unsound sequence composes to follows from one question: may a later receiver come to hold a
+value that was never written? A Patch after a Remove is such a sequence. Composed to the Patch, it
+would revive the removed value and break law 1; composed to Remove, it would hide that a change was
+lost. So compose refuses it, as it refuses a Patch that does not fit the Set before it. Laws 2 and 3
+need no such question: after Set, Remove or Final, what came before is forgotten, whether it was
+sound or not.
 
 But for one thing that is not forgotten: a Final is the last delta of its key. Only the same Final
 again may follow it, and the empty Patch. Not a Remove either: for the table it would change
-nothing, but who keeps final rows would lose one that is promised never to change. A table cannot
-tell, since the key has left it, so sequences with more after a Final are unsound by this rule.
+nothing, but a receiver that keeps final rows would lose one that is promised never to change. A
+table cannot check it, since the key has left it, so sequences with more after a Final are unsound
+by this rule.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = Any  # a record, a map, a scalar, or ABSENT
 
 PATCH_THRESHOLD = 3
-"""Up to so many fields, a changed value is sent whole: the book's break-even."""
+"""Up to so many fields, a changed value is sent whole: the break-even in bytes."""
 
 
 def diff(
@@ -69,7 +70,7 @@ def diff(
 
     The same value gives the empty Patch. A value of at most ``patch_threshold`` fields or
     entries, or with more than half of them changed, gives Set; else a Patch of the changed ones.
-    It is never a Final: values do not tell. Nested values are compared in depth and replaced whole.
+    It is never a Final: values do not say. Nested values are compared in depth and replaced whole.
     With a ``schema``, dicts are records with its fields; without, they are maps. Values are the
     same when :func:`same` says so.
     """
@@ -145,7 +146,7 @@ def compose(first: Delta[Any], second: Delta[Any], *, schema: Schema | None = No
             raise _no_delta(first if isinstance(second, Patch) else second)
 
 
-AFTER_FINAL = "follows a Final: what is final never changes again"
+AFTER_FINAL = "follows a Final: a final row never changes again"
 
 
 def _no_delta(found: object) -> DeltaError:

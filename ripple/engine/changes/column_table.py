@@ -31,7 +31,7 @@ SPARE_ROWS = 4096  # a column may hold as many dead values as live ones, and so 
 
 
 class ColumnTable:
-    """Rows by key, one array per field; a key's row stays at its slot while the key lives.
+    """Rows by key, one array per field; a key's row stays at its slot while the key is there.
 
     ``apply`` costs a hash lookup per row and a write per value that changed: no Python object
     per row. Not safe for use by several threads at once.

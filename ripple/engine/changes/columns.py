@@ -123,7 +123,7 @@ def compose(layout: Layout, first: Batch, second: Batch) -> Batch:
 
 
 def _check_final(layout: Layout, final: Batch, after: Batch) -> None:
-    """Raise DeltaError unless what comes ``after``, row by row, is the same Final again."""
+    """Raise DeltaError unless ``after`` is, row by row, the same Final again."""
     ops = ops_of(after)
     refused = ops != OP_FINAL
     for field in layout.values:

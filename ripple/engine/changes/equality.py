@@ -15,14 +15,14 @@ from typing import Any
 
 _bits = struct.Struct("<d").pack
 
-# Of these, == of two of one type is right, and they are most of what records hold.
+# Of these, == of two of one type is right, and they are most values of records.
 _PLAIN = frozenset({str, int, bool, bytes})
 
 
 def same(a: Any, b: Any) -> bool:
     """Tell whether ``a`` and ``b`` are the same value, to the bit, at any depth.
 
-    Maps are the same when their entries are, in whatever order; their keys compare as Python
+    Maps are the same when their entries are, in any order; their keys compare as Python
     compares them. Records are the same when their class and their fields are.
     """
     if a is b:

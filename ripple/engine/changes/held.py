@@ -1,4 +1,4 @@
-"""How a table holds one column: values by slot, or a pool of values and who refers to which."""
+"""How a table holds one column: values by slot, or a pool of values with reference counts."""
 
 from __future__ import annotations
 

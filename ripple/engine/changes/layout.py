@@ -9,7 +9,7 @@ each other field   the new value; null where there is none
 ``_cleared.NAME``  bool, for a nullable field only: the Patch makes it null
 =================  ==============================================================
 
-What a null means depends on the operation, and one more bit tells the two that a Patch needs:
+The meaning of a null depends on the operation, and one more bit separates the two of a Patch:
 
 ========  ==================  ===========================
 ``op``    value, cleared      the field
@@ -117,7 +117,7 @@ class Layout:
         if batch.schema.equals(self.deltas):
             return batch
         self.check_columns(batch.schema)
-        # Pages of zeros that nobody writes to cost no memory, however many rows are claimed.
+        # Untouched pages of zeros cost no memory, however many rows are claimed.
         zeros = pa.py_buffer(np.zeros(16 * (batch.num_rows + 1), np.uint8))
         arrays = [
             batch.column(column.name)
@@ -205,9 +205,8 @@ class Layout:
 def layout_of(deltas: pa.Schema) -> Layout:
     """Return a layout that deltas with these columns have, as far as the columns tell.
 
-    The key is what stands before ``op``. Which fields are nullable cannot be seen, since columns
-    in which nothing is cleared need not be there: so all are. Raises
-    SchemaError for columns that are no deltas.
+    The key is the columns before ``op``. All fields count as nullable, since a ``_cleared`` column
+    without cleared fields may be absent. Raises SchemaError for columns that are no deltas.
     """
     at = deltas.get_field_index(OP)
     if at < 0:

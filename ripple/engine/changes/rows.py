@@ -82,7 +82,7 @@ class Remove:
 class Final(Generic[V]):
     """The whole value is ``value``, will never change again, and leaves the table.
 
-    It is the last delta of its key: who wants to keep what is final takes it from here.
+    It is the last delta of its key: a receiver that keeps final rows takes it from here.
     """
 
     value: V

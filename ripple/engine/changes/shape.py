@@ -81,7 +81,7 @@ def replaced(value: Any, changes: Mapping[str, Any], fields: Fields) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.replace(value, **changes)
     if hasattr(value, "__struct_fields__"):
-        # Whoever has such an instance has the library.
+        # Such an instance means that the library is there.
         return importlib.import_module("msgspec.structs").replace(value, **changes)
     return value.model_copy(update=dict(changes))
 

@@ -1,9 +1,8 @@
-"""Deltas as S-expressions, in the shapes that the original prints.
+"""Deltas as S-expressions, in the shapes that Ripple/OCaml prints, from whose design this comes.
 
-A patch is ``(Patch ((Field_set (field_name price) (value 150.25))))``, a whole value
-``(Set ((symbol GOOG)(vwap 2801.5)))``, and then there is ``Remove``; ours beside them is
-``(Final ((symbol GOOG)(vwap 2801.5)))``. Values print as OCaml's
-sexplib prints them:
+A patch is ``(Patch ((Field_set (field_name price) (value 150.25))))``, a whole value ``(Set
+((symbol GOOG)(vwap 2801.5)))``, a removal ``Remove``; an addition of ours is ``(Final ((symbol
+GOOG)(vwap 2801.5)))``. Values print as OCaml's sexplib prints them:
 
 - a float as the shorter of 15 and 17 significant digits that reads back (``150.25``; ``150`` for
   150.0; ``1E+22``; ``NAN``, whose payload the text does not keep);

@@ -1,1 +1,1 @@
-"""Edges: what a partition sends to the next stage, and the copy that the next stage keeps."""
+"""Edges: changes of a partition for the next stage, and the next stage's copy of them."""

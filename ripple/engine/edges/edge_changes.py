@@ -1,4 +1,4 @@
-"""What flows from a stage to the next: changes of a table between two cuts, or all of it."""
+"""Rows on an edge between stages: changes of a table between two cuts, or all of it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class EdgeChanges:
 
     rows: the key, ``op`` (int8: Set, Remove or Final), then the values, null in a Remove; at most
     one row per key, in no order. since: the cut from which they lead to ``cut``; None if they are
-    the whole table there. watermark_ns: the sender's at ``cut``. traces: contexts of what has
-    changed them; see ``ripple.core.tracing``.
+    the whole table there. watermark_ns: the sender's at ``cut``. traces: contexts of the batches
+    that changed them; see ``ripple.core.tracing``.
     """
 
     since: Cut | None
@@ -58,25 +58,25 @@ def those_of(rows: pa.RecordBatch, chosen: npt.NDArray[np.bool_]) -> pa.RecordBa
 
 
 def ops_of(rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
-    """Return what becomes of each row: int8[n]."""
+    """Return the operation of each row: int8[n]."""
     ops: npt.NDArray[np.int8] = rows.column(OP).to_numpy()
     return ops
 
 
-def check_rows(rows: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
+def check_rows(rows: pa.RecordBatch, schema: pa.Schema, owner: str) -> None:
     """Raise InputError unless these are rows of an edge with ``schema``."""
     if not rows.schema.equals(schema):
         raise InputError(
-            f"{whose}: its rows are {_shown(rows.schema)}, but this plan has {_shown(schema)} here"
+            f"{owner}: its rows are {_shown(rows.schema)}, but this plan has {_shown(schema)} here"
         )
     key = schema.names[: schema.names.index(OP)]
     for name in (*key, OP):
         if rows.column(name).null_count:
-            raise InputError(f"{whose}: the column {name!r} has nulls")
+            raise InputError(f"{owner}: the column {name!r} has nulls")
     ops = ops_of(rows)
     unknown = ops[(ops != OP_SET) & (ops != OP_REMOVE) & (ops != OP_FINAL)]
     if len(unknown):
-        raise InputError(f"{whose}: there is no operation {unknown[0]} on an edge")
+        raise InputError(f"{owner}: there is no operation {unknown[0]} on an edge")
 
 
 def _shown(schema: pa.Schema) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 
-GONE_ROWS_MIN = 1 << 16  # fewer that went, of which a target was not told, are kept in any case
+GONE_ROWS_MIN = 1 << 16  # fewer unsent removed rows are kept in any case
 
 _NONE = np.empty(0, np.int64)
 _NOBODY = -1
@@ -45,7 +45,7 @@ class Table(Protocol):
     """The rows that an edge keeps its receivers up to date with, and what they do not know yet."""
 
     def part_with(self, retired: Ints) -> pa.RecordBatch:
-        """Note what this stabilize frees; return the rows that are final.
+        """Note the slots that this stabilize frees; return the rows that are final.
 
         retired: slots of the fold above that are final and about to be freed.
         """
@@ -57,10 +57,10 @@ class Table(Protocol):
         """
 
     def forget(self, target: int) -> None:
-        """Forget what has gone for a target, which gets the whole table next."""
+        """Forget the unsent removed rows of a target, which gets the whole table next."""
 
     def gone_rows(self, target: int) -> int:
-        """Return how many rows have gone that a target was not told of."""
+        """Return how many removed rows a target has not got yet."""
 
     def whole(self) -> pa.RecordBatch:
         """Return all rows, each a Set."""
@@ -115,11 +115,11 @@ class PartialTable(Groups):
         return targets_of(keys[0], self._key, len(self._gone)) if keys else groups[:0]
 
     def forget(self, target: int) -> None:
-        """Forget what has gone for a target."""
+        """Forget the unsent removed rows of a target."""
         self._gone[target] = Gone(self._schema)
 
     def gone_rows(self, target: int) -> int:
-        """Return how many groups have gone that a target was not told of."""
+        """Return how many removed groups a target has not got yet."""
         return self._gone[target].rows
 
     def whole(self) -> pa.RecordBatch:
@@ -139,8 +139,8 @@ class PartialTable(Groups):
 class RowTable:
     """The rows of the last fold of this stage, with the fields that the next one reads.
 
-    Invariant: ``_sent[s]`` is the target that has the row at slot s as far as was taken, -1 if
-    none has; a slot whose row changed since is in ``_changed``.
+    Invariant: ``_sent[s]`` is the target that has the row at slot s as of the last take, -1 if none
+    has; a slot whose row changed since is in ``_changed``.
     """
 
     def __init__(self, column: Column, above: Fold, fold: Fold, targets: int) -> None:
@@ -189,8 +189,8 @@ class RowTable:
     def take(self, ready: Bools) -> list[pa.RecordBatch]:
         """Return for each target that is ready the rows that changed since it was last.
 
-        A row whose group belongs to another target now is a Remove to the one and a Set to the
-        other, each when that is ready.
+        A row with a group that belongs to another target now is a Remove to the one and a Set to
+        the other, each when that is ready.
         """
         self._sent = grown(self._sent, self._column.keys.capacity, _NOBODY)
         changed = self._changed.take()
@@ -210,11 +210,11 @@ class RowTable:
         ]
 
     def forget(self, target: int) -> None:
-        """Forget what has gone for a target."""
+        """Forget the unsent removed rows of a target."""
         self._gone[target] = Gone(self._schema)
 
     def gone_rows(self, target: int) -> int:
-        """Return how many rows have gone that a target was not told of."""
+        """Return how many removed rows a target has not got yet."""
         return self._gone[target].rows
 
     def whole(self) -> pa.RecordBatch:
@@ -231,7 +231,7 @@ class RowTable:
 
 
 class Gone:
-    """Rows that left a table since a receiver was told: final, or removed."""
+    """Rows that left a table since a receiver's last batch: final, or removed."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -254,7 +254,7 @@ class Gone:
             self.rows += rows.num_rows
 
     def take(self, present: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what is ``present`` with what has gone, each key once, and forget it."""
+        """Return the ``present`` rows with the removed ones, each key once, and forget them."""
         rows = pa.concat_batches([present, *self._final])
         removed = self._removed
         self._final, self._removed = [], []
@@ -309,12 +309,12 @@ class Outgoing:
             self._retained = [Retained(schema, closes_after_ns) for _ in range(self.targets)]
 
     def as_log(self) -> None:
-        """Keep nothing that was taken: whoever takes it keeps it, in its order."""
+        """Keep no row once it was taken: the log keeps it, in order."""
         self._is_state = False
         self._retained = []
 
     def retire(self, retired: Ints) -> None:
-        """Note what is final, and about to be freed."""
+        """Note final rows, which are about to be freed."""
         final = self._table.part_with(retired)
         if self._retained and final.num_rows:
             self._retain(final)
@@ -378,7 +378,7 @@ class Outgoing:
         return pa.Table.from_batches([one.rows() for one in self._retained])
 
     def resume(self, retained: pa.Table | None, cut: Cut) -> None:
-        """Go on from a snapshot: from here on changes are those since its cut."""
+        """Resume from a snapshot: from here on changes are those since its cut."""
         self._table.part_with(_NONE)
         self._table.take(np.ones(self.targets, np.bool_))
         self._since = [cut] * self.targets
@@ -387,14 +387,14 @@ class Outgoing:
 
 
 def row_values(above: Fold, fold: Fold) -> tuple[Field, ...]:
-    """Return the fields beside the key that ``fold`` reads of the rows of ``above``."""
+    """Return the fields, without the key, that ``fold`` reads of the rows of ``above``."""
     key = {member.name for member in above.row_key}
     read = set(fold.fields_read) - key
     return tuple(member for member in above.row if member.name in read)
 
 
 def edge_schema(plan: Plan, stage: Stage) -> pa.Schema:
-    """Return the schema of what flows into ``stage``: the key, ``op``, the values."""
+    """Return the schema of rows into ``stage``: the key, ``op``, the values."""
     assert stage.edge is not None
     fold = plan.fold(stage.edge.to)
     if stage.edge.kind is EdgeKind.PARTIAL:

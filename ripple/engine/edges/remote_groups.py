@@ -1,4 +1,4 @@
-"""The groups of a fold whose rows are elsewhere: what each sender has of them, merged."""
+"""Groups of a fold over remote rows: the senders' accumulators, merged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class RemoteGroups:
     extremes, and a result is rounded once, after merging.
 
     Invariants between calls: ``members`` counts per (group, sender) the sender's rows, and those
-    that are 0 wait in ``_emptied`` to be freed; a group whose row may be behind is in ``_touched``.
+    that are 0 wait in ``_emptied`` to be freed; a group with a row that may be stale is in
+    ``_touched``.
     """
 
     frees = True
@@ -108,7 +109,7 @@ class RemoteGroups:
         self._copies.load(pairs, table)
 
     def _of(self, sender: int) -> Ints:
-        """Return what is there of a sender."""
+        """Return the pairs of a sender."""
         pairs = self._pairs.index.live_slots()
         own: Ints = pairs[self._pairs.index.pairs_at(pairs)[1] == sender]
         return own
@@ -134,7 +135,7 @@ class RemoteGroups:
         has_rows = self._members.result(pairs) > 0
         if not has_rows.all():
             into, pairs = into[has_rows], pairs[has_rows]
-        # Beyond the groups: merging empties what is merged, and the copies must stay.
+        # Beyond the groups: merging empties its sources, and the copies must stay.
         scratch = self.keys.capacity + np.arange(len(pairs))
         self._merged.reserve(self.keys.capacity + len(pairs))
         self._merged.clear(groups)
@@ -154,7 +155,7 @@ class RemoteGroups:
         return self._ends.take()
 
     def free(self, expired: Ints) -> None:
-        """Free these groups, and what is there of senders that have no rows of a group left."""
+        """Free these groups, and the pairs of senders without rows of a group."""
         if not self._emptied and not len(expired):
             return
         emptied = np.unique(np.concatenate((expired[:0], *self._emptied)))
@@ -177,7 +178,7 @@ class RemoteGroups:
     # --- snapshots ---
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return what senders have of groups: key fields, sender, members, accumulators."""
+        """Return the senders' parts of groups: key fields, sender, members, accumulators."""
         keys = zip(self._pairs.fields, self._pairs.arrays(slots), strict=True)
         return {
             **{field.name: array for field, array in keys},
@@ -192,11 +193,11 @@ class RemoteGroups:
 
     @property
     def columns(self) -> list[str]:
-        """The names of what is dumped, in the order of a snapshot's table."""
+        """The names of dumped columns, in the order of a snapshot's table."""
         return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what was dumped, and show it."""
+        """Load dumped rows, and show them."""
         groups = self._groups(table)
         pairs = self._pairs.slots_of(groups, table.column(SENDER.name).to_numpy())
         self._pairs.adopt(pairs)

@@ -39,7 +39,7 @@ _NOBODY = -1
 
 
 class RemoteRows:
-    """A copy of what senders have of a fold's rows, each of which has one sender.
+    """A copy of a fold's rows from senders; each row has one sender.
 
     Final rows stay, where groups end with their windows, until those are over at every sender.
     Otherwise they go, and the fold above keeps what it has of them.
@@ -177,11 +177,11 @@ class RemoteRows:
 
     @property
     def columns(self) -> list[str]:
-        """The names of what is dumped, in the order of a snapshot's table."""
+        """The names of dumped columns, in the order of a snapshot's table."""
         return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what was dumped."""
+        """Load dumped rows."""
         self._put(self._slots(table), table, table.column(SENDER.name).to_numpy())
         self.settle(watermark_ns)
 

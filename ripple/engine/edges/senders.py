@@ -29,7 +29,7 @@ class GapError(FollowError):
 
 
 class BehindError(FollowError):
-    """The sender's table is older than what is here: ask again when it has gone on."""
+    """The sender's table is older than the copy here: ask again later."""
 
 
 @dataclass(slots=True)
@@ -46,10 +46,10 @@ class Sender:
     watermark_ns: int = watermark.NONE
 
     def is_news(self, epoch: int, changes: EdgeChanges) -> bool:
-        """Tell whether ``changes`` lead further; raises FollowError for what does not fit.
+        """Return whether ``changes`` lead further; raises FollowError for changes that do not fit.
 
-        Changes that overlap with what was taken are a gap: a value that changed and changed back
-        is not in them.
+        Changes that overlap with earlier ones are a gap: a value that changed and changed back is
+        not in them.
         """
         if epoch < self.epoch:
             raise SupersededError(
@@ -79,5 +79,5 @@ class Sender:
         self.watermark_ns = max(self.watermark_ns, changes.watermark_ns)
 
     def resume(self, epoch: int, cut: Cut, watermark_ns: int) -> None:
-        """Go on from where a snapshot is."""
+        """Resume from a snapshot's position."""
         self.epoch, self.cut, self.watermark_ns = epoch, cut or None, watermark_ns

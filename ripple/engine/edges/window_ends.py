@@ -25,8 +25,8 @@ _NONE = np.empty(0, np.int64)
 class WindowEnds:
     """Waits for the windows of rows to be over, at every sender; for nothing if they have none.
 
-    Invariant: no row is taken in whose window was over when the watermark was told last: its state
-    is gone, and what a sender still retains of it was counted.
+    Invariant: no row is taken in after its window's end by the last known watermark: its state is
+    gone, and a sender's retained rows of it were counted.
     """
 
     def __init__(self, keys: KeySpace, closes_after_ns: int | None) -> None:
@@ -53,7 +53,7 @@ class WindowEnds:
         return ends
 
     def reach(self, watermark_ns: int) -> None:
-        """Note what is over at ``watermark_ns``, up to which every sender has come."""
+        """Note the windows over at ``watermark_ns``, which every sender has reached."""
         self._reached_ns = watermark_ns
         if self._closes_after_ns is not None:
             due = self._timers.pop_due(watermark_ns)
@@ -61,7 +61,7 @@ class WindowEnds:
                 self._over.append(due)
 
     def add(self, slots: Ints) -> None:
-        """Note that rows are over whose sender says so."""
+        """Note rows that their sender says are over."""
         if len(slots):
             self._over.append(slots)
 

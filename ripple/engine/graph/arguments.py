@@ -1,4 +1,4 @@
-"""What users give the methods of a graph, refused by name before a node is made of it."""
+"""Checks of users' arguments to methods of a graph, by name, before a node is made."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cutoffs: when a recomputed value counts as unchanged, so that nothing above it is recomputed.
 
-The default, ``Cutoff.PHYSICAL``, is the original's physical equality: the same object. Python
+The default, ``Cutoff.PHYSICAL``, is physical equality: the same object. Python
 boxes numbers, though, so whether two equal floats are one object is an accident of the
 interpreter, and the set of recomputed nodes must not rest on accidents. Plain ``float``, ``int``
 and ``str`` values are therefore also the same when their type and bits agree: ``0.1 + 0.2``
@@ -35,7 +35,7 @@ class Rule(IntEnum):
 class Cutoff:
     """``Cutoff.PHYSICAL``, ``Cutoff.ALWAYS``, ``Cutoff.NEVER``, or ``Cutoff.equal(f)``.
 
-    A node whose new value is cut off keeps its old one, and its dependents stay clean.
+    A node with a cut-off value keeps its old one, and its dependents stay clean.
     ``ALWAYS`` always propagates; ``NEVER`` never does: the node is a constant.
     """
 

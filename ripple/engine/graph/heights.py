@@ -1,4 +1,4 @@
-"""Heights in a graph whose edges change: what must rise when a node gains a parent."""
+"""Heights in a graph with changing edges: the nodes to lift when a node gains a parent."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def raised(node: Node, parent: Node) -> dict[Node, int]:
     """Return the new heights of ``node`` and of everything above it, once it has ``parent``.
 
-    Nodes are visited by their old height, so each is final when visited: whatever else lifts it
-    was lower. Nodes made by a bind stay above that bind, as if they depended on it. Raises
-    GraphError when ``parent`` is reached: it already depends on ``node``.
+    Nodes are visited by their old height, so each is final when visited: all that could lift it was
+    lower. Nodes made by a bind stay above that bind, as if they depended on it. Raises GraphError
+    when ``parent`` is reached: it already depends on ``node``.
     """
     heights = {node: max(node.height, parent.height + 1)}
     queue = [(node.height, node.id, node)]

@@ -96,7 +96,7 @@ def _info(node: Node, values: bool) -> NodeInfo:
 def to_sexp(snap: Snapshot, *, detail: bool = False) -> Sexp:
     """Return ``((nodes ((id 0)(height 0)...)...)(stats (total_nodes 3)...))``.
 
-    Without ``detail`` it has only what follows from the graph's shape and its dirty nodes, for
+    Without ``detail`` it depends on the graph's shape and its dirty nodes alone, for
     tests that compare it with a text.
     """
     nodes: list[Sexp] = [_node_sexp(node, detail) for node in snap.nodes]

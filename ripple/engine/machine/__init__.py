@@ -1,11 +1,10 @@
-"""The engine: one partition of a pipeline as a deterministic state machine.
+"""The state machine of one partition.
 
-engine        reads events; partition: what stands above, whatever feeds it; follower: a later stage
-admission     which rows count; rows: on their way through steps; router, division: by which key
-event_fold    by key, windowed_fold by window, table_fold over rows of another fold, in groups
-remote_*      what other partitions have; outgoing: what the next stage gets; senders
-snapshot      the state at a cut; ledger: what changed since which; increment; fitting: whose it is
-changes       what is shown; deltas, showing: as those see it who follow; uncomputable; inspecting
+engine, follower           the first stage, fed with events; a later stage, fed with changes
+partition, inputs, router  what both share; input positions; repartitioning before the first fold
+changes, output_stream     rows of outputs that changed; the changes for one subscriber
+deltas                     changes and final rows of an output as one batch of deltas
+counters, inspection       counts of events; the state of the graph's nodes as JSON
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What followers of a view are told: its changes and what became final, in one batch."""
+"""Deltas for subscribers of a view: its changes and its newly final rows, in one batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def deltas_of(changes: Changes, output: str) -> pa.RecordBatch:
     if output not in changes.outputs:
         raise InputError(f"no output {shown(output)}: they are {list(changes.outputs)}")
     if output not in changes.final:
-        raise InputError(f"output {output!r}: which rows are final is told with finals=True only")
+        raise InputError(f"output {output!r}: final rows are reported with finals=True only")
     changed, final = changes.outputs[output], changes.final[output]
     layout = layout_of(changed.schema)
     if not final.num_rows:

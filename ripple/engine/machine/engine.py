@@ -42,7 +42,7 @@ _TAKEN = (pa.RecordBatch, Part)
 
 
 class Engine(Partition):
-    """One partition of a pipeline, or of its first stage: what reads events.
+    """One partition of a pipeline, or of its first stage, fed with events.
 
     State, counters and outputs are a function of which inputs were consumed (the cut): never of
     batch sizes, of how inputs interleave, of time or of restarts. No I/O, no clock. The one
@@ -99,7 +99,7 @@ class Engine(Partition):
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
         self._near_ns = min(self._future_ns, ahead_ns)
-        # Whether somebody asks where in the log an event is.
+        # Whether an aggregate needs an event's place in the log.
         self._orders = any(one.aggregate.ordered for one in first.aggregates)
         self._division: Division | None = None
         graph = Graph()
@@ -163,7 +163,7 @@ class Engine(Partition):
         """Return the partition with state that another plan has left and that was made to fit.
 
         Unlike with ``restore``, a fold over results may lack its table, and is computed from the
-        rows below it; freed_digests: of each shown fold whose digest is to be taken afresh, the
+        rows below it; freed_digests: of each shown fold that needs a new digest, the
         digest of its rows that were freed before, 0 where none were. Raises SnapshotError when
         other digests do not match or rows that would be needed were freed.
         """
@@ -187,13 +187,13 @@ class Engine(Partition):
     ) -> list[RejectedRow]:
         """Consume a slice of one input's log.
 
-        batch: rows with the fields of the plan's source, in offset order, following what was
-        applied before. next_offset: the offset after them; what it exceeds the rows by, the source
-        rejected itself: all, or as many as ``rejected`` says, and then the others are holes, which
-        nobody counts. offsets: of the rows, int64[n], needed when there are such gaps. Returns
-        the rows that could not be processed, for the dead letters; raises InputError when the
-        batch does not fit, with nothing consumed. After any other error (a batch function or a
-        user's aggregate that raised) the engine refuses to go on.
+        batch: rows with the fields of the plan's source, in offset order, following those applied
+        before. next_offset: the offset after them; offsets without rows were rejected by the
+        source: all, or as many as ``rejected`` says, and then the others are holes, which do not
+        count. offsets: of the rows, int64[n], needed when there are such gaps. Returns the rows
+        that could not be processed, for the dead letters; raises InputError when the batch does not
+        fit, with nothing consumed. After any other error (a batch function or a user's aggregate
+        that raised) the engine takes no more.
         """
         if self._broken:
             self._refuse()
@@ -247,7 +247,7 @@ class Engine(Partition):
         self._fold.advance(before_ns, self.watermark_ns)
 
     def close(self) -> None:
-        """Declare that no input goes on: every window ends."""
+        """Declare all inputs ended: every window ends."""
         for name, given in self._inputs.items():
             self.advance(name, watermark.END, given.next_offset)
 
@@ -281,14 +281,14 @@ class Engine(Partition):
         return rejected
 
     def _order(self, given: Input, offsets: Ints) -> Ints:
-        """Return what tells which of two events of one time is the later one."""
+        """Return the order of events of one time."""
         return offsets * len(self._rank) + self._rank[given.name]
 
     def _judge(self, given: Input, rows: Rows) -> int:
         """Drop rows that are very late or refused, and move the watermark past the others.
 
         Returns the last crossing of an interval, a position in the batch: -1 when there is none or
-        nobody asks.
+        no trigger needs it.
         """
         time_field = self._time_field
         if time_field is None:

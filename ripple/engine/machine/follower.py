@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Follower(Partition):
-    """One partition of a stage that follows another one, whose partitions are its senders.
+    """One partition of a downstream stage; the partitions of the stage before are its senders.
 
-    Its cut is the vector of theirs, and its tables are those of a fresh evaluation with each
-    sender at its entry, whatever came first.
+    Its cut is the vector of theirs, and its tables are those of a fresh evaluation with each sender
+    at its entry, in any order of arrival.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class Follower(Partition):
 
         epoch: of the sender's owner. Raises SupersededError for an owner that another one has
         followed, GapError where the sender must be asked for its table, BehindError for a table
-        that is older than what is here, and InputError for rows that do not fit; nothing is
-        changed then. After any other error the partition refuses to go on.
+        that is older than the copy here, and InputError for rows that do not fit; nothing is
+        changed then. After any other error the partition takes no more.
         """
         if self._broken:
             self._refuse()

@@ -91,7 +91,7 @@ class Input:
         if not self.next_offset <= next_offset <= self.next_offset + 1:
             raise InputError(
                 f"input {self.name!r}: a marker takes one offset, so after it comes "
-                f"{self.next_offset + 1}, not {next_offset}: what was between must be applied first"
+                f"{self.next_offset + 1}, not {next_offset}: apply the records between first"
             )
 
     def judge(

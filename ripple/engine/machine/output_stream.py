@@ -33,10 +33,10 @@ def shown_schema(plan: Plan, output: Output) -> pa.Schema:
 
 
 class OutputStream:
-    """What followers of one output get of a partition, as ``Outgoing`` has it for one target.
+    """Changes of one output of a partition for its subscribers: an ``Outgoing`` with one target.
 
-    Invariant: what waits leads from ``_since`` to the last stabilize; where the table is due
-    nothing waits, and nothing is kept.
+    Invariant: waiting changes lead from ``_since`` to the last stabilize; where the table is due
+    none wait, and none are kept.
     """
 
     def __init__(self, partition: Partition, view: View) -> None:
@@ -48,7 +48,7 @@ class OutputStream:
 
     @property
     def keeps(self) -> bool:
-        """Whether somebody gets the changes that come next."""
+        """Whether a subscriber gets the next changes."""
         return self._since is not None
 
     def add(self, changed: pa.RecordBatch, final: pa.RecordBatch | None) -> None:
@@ -66,7 +66,7 @@ class OutputStream:
         self._waiting, self._rows, self._since = [], 0, None
 
     def given_to(self, target: int) -> Cut | None:
-        """Return the cut of what was given last; None if the table is due."""
+        """Return the cut of the last batch; None if the table is due."""
         del target
         return self._since
 
@@ -103,7 +103,7 @@ class OutputStream:
         return EdgeChanges(since, self.cut, self.watermark_ns, self._taken())
 
     def _taken(self) -> pa.RecordBatch:
-        """Return what waits, each key once."""
+        """Return the waiting changes, each key once."""
         schema, rows = self._view.schema, self._waiting
         if len(rows) < 2:
             return rows[0] if rows else pa.RecordBatch.from_pylist([], schema)

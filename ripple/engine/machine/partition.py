@@ -1,4 +1,4 @@
-"""One partition of a pipeline, or of one of its stages, above what feeds it."""
+"""One partition of a pipeline, or of one of its stages, above its leaf."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ALL = 1 << 62  # slots
 
 
 class Leaf(Protocol):
-    """The lowest keyed view of a partition: what events, or other partitions, make of it."""
+    """The lowest keyed view of a partition, fed by events or by other partitions."""
 
     fold: Fold
     uncomputable: UncomputableRows
@@ -60,7 +60,7 @@ class Leaf(Protocol):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of its rows beside the key."""
+        """The fields of its rows without the key."""
 
     def settle(self, watermark_ns: int) -> None:
         """Bring the shown rows up to what came and to the watermark."""
@@ -69,7 +69,7 @@ class Leaf(Protocol):
         """Return the slots of rows that are final, once; their last change was reported."""
 
     def free(self, expired: Ints) -> None:
-        """Free these slots, and others that nobody needs any more."""
+        """Free these slots, and others that are not needed any more."""
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Take over what a snapshot has of it, as it was at that watermark."""
@@ -80,7 +80,7 @@ class Leaf(Protocol):
 
 
 class Position(TypedDict):
-    """What a snapshot says of what feeds a partition."""
+    """A snapshot's state of a partition's inputs."""
 
     cut: dict[str, int]
     watermarks_ns: dict[str, int]
@@ -88,7 +88,7 @@ class Position(TypedDict):
 
 
 class Partition(ABC):
-    """A leaf, the folds above it, their views, and what goes to the next stage.
+    """A leaf, the folds above it, their views, and the changes for the next stage.
 
     State, counters and outputs are a function of the cut. No I/O, no clock.
     """
@@ -171,7 +171,7 @@ class Partition(ABC):
         """Bring the views up to the cut; return what changed since the last call.
 
         Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
-        aggregate that cannot add, remove or merge) the engine refuses to go on.
+        aggregate that cannot add, remove or merge) the engine takes no more.
         """
         if self._broken:
             self._refuse()
@@ -206,7 +206,7 @@ class Partition(ABC):
         return gone
 
     def _finish(self, taken: Mapping[str, Made], *, frees: bool) -> dict[str, pa.RecordBatch]:
-        """Free what is final and tell those who follow; return final rows by output, if asked."""
+        """Free final rows and note them for subscribers; return them by output, if asked."""
         followed = [one for one in self._showings.items() if one[1].keeps]
         final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
         final = {one.name: final[one.of] for one in self._outputs if one.of in final}
@@ -215,14 +215,14 @@ class Partition(ABC):
         return final if self._finals else {}
 
     def _count_retractions(self, taken: Mapping[str, Made]) -> None:
-        """Count what is neither the first row of a window nor its withdrawal alone."""
+        """Count changes that are neither the first row of a window nor its withdrawal alone."""
         fold = self._leaf.fold.name
         rows = taken[self._names_of[fold][0]].num_rows
         new = len(self._leaf.column) - (self._shown or 0) + self._views[fold].removed
         self.last_retractions = rows - new if rows else 0
 
     def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
-        """Free what is final, from the first fold to the last, after its change was taken.
+        """Free final rows, from the first fold to the last, after their changes were taken.
 
         Returns final rows by fold, if ``names``.
         """
@@ -253,7 +253,7 @@ class Partition(ABC):
             rows.finalize(slots)
 
     def _unfolded(self, name: str) -> list[UncomputableRows]:
-        """Return what knows the rows of a fold that the folds above it cannot take in."""
+        """Return the records of a fold's rows that the folds above it cannot take in."""
         above: list[Groups] = [*self._table_folds]
         if self._outgoing is not None and self._outgoing.partial is not None:
             above.append(self._outgoing.partial)
@@ -265,7 +265,7 @@ class Partition(ABC):
         """Return what each partition of the next stage follows: changes since the last call.
 
         To be called after ``stabilize``, as rarely as one likes: a row that changed several times
-        is in it once. What is written to a log is taken before each snapshot.
+        is in it once. Changes for a log are taken before each snapshot.
         """
         assert self._reported, "stabilize first"
         return [*self._sender().take(self.cut, self.watermark_ns).values()]
@@ -309,9 +309,9 @@ class Partition(ABC):
         self._sender(target).release(target, watermark_ns)
 
     def send_as_log(self) -> None:
-        """Let whoever takes what goes to the next stage keep it: also what is final is forgotten.
+        """Leave the changes for the next stage to a log: forget them once taken, final rows too.
 
-        To be called before the first event. Then nobody may begin again with a whole table.
+        To be called before the first event. Then no receiver may begin again with a whole table.
         """
         self._sender().as_log()
 
@@ -441,7 +441,7 @@ class Partition(ABC):
         ]
 
     def inspected(self) -> dict[str, Any]:
-        """Return what its graph looks like now: see ``ripple.engine.machine.inspection``."""
+        """Return the state of its graph: see ``ripple.engine.machine.inspection``."""
         return inspected(self)
 
     def check_invariants(self) -> None:
@@ -466,11 +466,11 @@ class Partition(ABC):
         return pending.finish()
 
     def begin_snapshot(self, since: int | None = None) -> PendingSnapshot:
-        """Begin a snapshot of the current cut; intake may go on while it is made in steps.
+        """Begin a snapshot of the current cut; intake may continue while it is made in steps.
 
-        What events are about to change is copied before, so that every step has the state of the
-        cut. Here and now are copied the numbers of the slots, when windows end, and how far partial
-        results are. A snapshot begun before and not yet complete must not be used any more.
+        State is copied before events change it, so that every step has the state of the cut. Copied
+        at once are the numbers of the slots, when windows end, and how far partial results are. A
+        snapshot begun before and not yet complete must not be used any more.
 
         since: the number of a snapshot of this engine that is stored; this one then holds only
         what changed after it, if the engine can tell: not when one of everything was begun later.
@@ -478,7 +478,9 @@ class Partition(ABC):
         one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
         """
         if not self._reported:
-            raise SnapshotError("stabilize before a snapshot: there are changes nobody has seen")
+            raise SnapshotError(
+                "stabilize before a snapshot: there are changes that no stabilize has shown"
+            )
         stateful: list[Leaf | Groups] = [*self._folds]
         if self._outgoing is not None and self._outgoing.partial is not None:
             stateful.append(self._outgoing.partial)

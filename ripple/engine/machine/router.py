@@ -1,7 +1,7 @@
-"""The engine in front of a pipeline whose input is divided by another key than its first fold's.
+"""Repartitioning in front of a pipeline, where the input has another key than the first fold.
 
-It judges records and does the steps before the first fold, to see which are left and whose they
-are, and gives each, as it came, to the partition of its key. It folds nothing.
+It judges records and does the steps before the first fold, to find the rows left and their keys,
+and gives each record, as it came, to the partition of its key. It folds nothing.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ class Router(Engine):
     """One partition of the stage that divides records anew.
 
     Its targets are numbered by (input, partition of the first stage): ``input * N + partition``, so
-    that what a target is given is of one input, in the order of its offsets. The rows have the
-    source's fields, and two of the engine's own: their offset, and the input's watermark behind
-    each.
+    that a target's batch is of one input, in the order of its offsets. The rows have the source's
+    fields, and two of the engine's own: their offset, and the input's watermark after each.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Router(Engine):
 
     @property
     def held_bytes(self) -> int:
-        """How much of what was divided nobody has taken yet."""
+        """The size of divided rows that no target has taken yet."""
         return self._waiting.held_bytes
 
     def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
@@ -89,7 +88,7 @@ class Router(Engine):
             if offsets is None:
                 offsets = np.arange(given.next_offset - batch.num_rows, given.next_offset)
             at = np.arange(batch.num_rows) if left.origin is None else left.origin
-            own = [pa.array(offsets[at]), pa.array(self._behind(at))]
+            own = [pa.array(offsets[at]), pa.array(self._watermarks(at))]
             taken = batch.arrow() if isinstance(batch, Part) else batch
             if len(at) < batch.num_rows:
                 taken = taken.take(pa.array(at))
@@ -97,23 +96,23 @@ class Router(Engine):
         return rejected
 
     def _judge(self, given: Input, rows: Rows) -> int:
-        """Judge as ever, and note the watermark behind each row that counts."""
+        """Judge as ever, and note the watermark after each row that counts."""
         before_ns = given.watermark_ns
         crossing = super()._judge(given, rows)
-        # What was dropped here has not moved it.
+        # Rows dropped here have not moved it.
         if rows.times_ns is None:
             self._judged = rows.origin, None
         else:
-            behind = np.asarray(rows.times_ns, np.int64) - given.out_of_order_ns
-            self._judged = rows.origin, np.maximum(np.maximum.accumulate(behind), before_ns)
+            after = np.asarray(rows.times_ns, np.int64) - given.out_of_order_ns
+            self._judged = rows.origin, np.maximum(np.maximum.accumulate(after), before_ns)
         return crossing
 
-    def _behind(self, at: Ints) -> Ints:
-        """Return the watermark behind each of these rows of the batch."""
-        origin, behind = self._judged
-        if behind is None:
+    def _watermarks(self, at: Ints) -> Ints:
+        """Return the watermark after each of these rows of the batch."""
+        origin, after = self._judged
+        if after is None:
             return np.full(len(at), watermark.NONE)
-        return behind[at if origin is None else np.searchsorted(origin, at)]
+        return after[at if origin is None else np.searchsorted(origin, at)]
 
     def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
         """Return what came for some targets since each was given something last."""
@@ -130,10 +129,10 @@ class Divided(EventFold):
     def __init__(self, graph: Graph, fold: Fold) -> None:
         super().__init__(graph, fold)
         self.left: Rows | None = None
-        """What is left of a batch, behind the steps."""
+        """The rows of a batch left after the steps."""
 
     def apply(self, rows: Rows, crossing: int) -> None:
-        """Take what is left."""
+        """Take the rows left."""
         del crossing
         self.left = rows
 
@@ -176,11 +175,11 @@ class WaitingRows:
             self.held_bytes += part.nbytes
 
     def resume(self, cut: Cut) -> None:
-        """Go on from a snapshot: from here on rows are those since its cut."""
+        """Resume from a snapshot: from here on rows are those since its cut."""
         self._since = [cut] * self.targets
 
     def take(self, cut: Cut, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return what waits for these targets."""
+        """Return the rows waiting for these targets."""
         given = {}
         for target in targets:
             waiting, self._waiting[target] = self._waiting[target], []

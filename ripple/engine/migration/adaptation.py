@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class ChangedPlanError(RippleError):
-    """The state in the checkpoint does not fit the pipeline, and nobody said what to do."""
+    """The state in the checkpoint does not fit the pipeline, and no flag says how to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """How a pipeline goes on from a checkpoint that perhaps another plan has written.
+    """How a pipeline resumes from a checkpoint, perhaps of another plan.
 
     snapshot: of the plan itself, for ``Engine.restore``; None when the log must be read from its
-    first record. kept_outputs: those whose digest can be compared with the one that was committed;
-    the rows of the others are not what they were.
+    first record. kept_outputs: those with the same rows as before, so that their digest can be
+    compared with the committed one.
     """
 
     comparison: Comparison
@@ -45,7 +45,7 @@ class Restoration:
 def decide(
     plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = (), *, staged: bool = False
 ) -> Restoration:
-    """Return how to go on from ``snapshot``.
+    """Return how to resume from ``snapshot``.
 
     rebuild: the folds, by name, that may be computed from the log's first record. staged: whether
     the state wanted is of one stage alone, which is gone on with or refused: what other stages
@@ -73,7 +73,7 @@ def migrates(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> b
 def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
     """Return why state of ``stage``, None for all of them, is not gone on with here; "" if it is.
 
-    staged: whether a cluster wants it, whose stages have partitions of their own.
+    staged: whether it is for a cluster, where stages have partitions of their own.
     """
     if staged == (stage is not None):
         return ""
@@ -83,8 +83,8 @@ def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
     )
     (has, how), (wants, _) = homes[:: -1 if stage is not None else 1]
     return (
-        f"the state of {pipeline!r} is that of {has}, and {wants.partition(',')[0]} cannot go on "
-        f"from it: go on with {how}; or name another store and other outputs, to compute "
+        f"the state of {pipeline!r} is that of {has}, and {wants.partition(',')[0]} cannot resume "
+        f"from it: resume with {how}; or name another store and other outputs, to compute "
         "everything from the first record"
     )
 
@@ -121,8 +121,8 @@ def _of_stage(plan: Plan, snapshot: Snapshot) -> Restoration:
 def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | None:
     """Return the snapshot as one of ``plan``, at the same cut; None if there can be none.
 
-    Raises MigrationError for a migration that does not fit, and SnapshotError when the state is
-    not what its digests say.
+    Raises MigrationError for a migration that does not fit, and SnapshotError when the state
+    differs from its digests.
     """
     if comparison.problems or comparison.rebuilds:
         return None
@@ -165,7 +165,7 @@ def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, 
     for fold, judged in zip(plan.folds, comparison.folds, strict=True):
         if judged.verdict not in (Verdict.KEEP, Verdict.MIGRATE):
             continue
-        assert judged.old_key is not None, "what is kept or migrated was there"
+        assert judged.old_key is not None, "a kept or migrated node was there"
         table = snapshot.tables[judged.old_key]
         if judged.migration is not None:
             layout = layouts[fold.node_key].schema
@@ -177,7 +177,7 @@ def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, 
 def _adopted(
     plan: Plan, given: Snapshot, freed: dict[str, int], comparison: Comparison
 ) -> Snapshot:
-    """Let an engine take the state, so that its own dump is what is restored later."""
+    """Let an engine take the state, so that its own dump is restored later."""
     made = [
         fold
         for fold, judged in zip(plan.folds, comparison.folds, strict=True)
@@ -185,7 +185,7 @@ def _adopted(
     ]
     try:
         adopted = Engine.adopt(plan, given, freed).snapshot()
-    except Exception as error:  # whatever is wrong with values that a user's function made
+    except Exception as error:  # any defect of values that a user's function made
         if not made:
             raise
         raise wrong(made[0], f"no fold can have the state that it returned: {error}") from error

@@ -1,8 +1,8 @@
-"""What becomes of the state in a checkpoint when the code of its pipeline has changed.
+"""State migration: verdicts on a checkpoint's state after a change of the pipeline's code.
 
-State is found again by what its fold computes from what, never by a name alone. What cannot be
-found is computed again from rows that are still there, made by the user's migration, or computed
-again from the log's first record; the last only if somebody asked for it, since it may take long.
+State is found again by its fold's computation and inputs, never by a name alone. Other state is
+computed again from rows that are still there, made by the user's migration, or computed again from
+the log's first record; the last only on request, since it may take long.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLACES_MAX = 5  # of code that changed, in a message
 
 
 class Verdict(Enum):
-    """What becomes of a node, or of its state.
+    """The verdict on a node, or on its state.
 
     KEEP: as it was, perhaps under another name. REBUILD: its state has to be computed from the
     log's first record. MIGRATE: a migration makes it. DROP: it is in the checkpoint alone. NEW,
@@ -50,7 +50,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A node and what becomes of it.
+    """A node and its verdict.
 
     old_key: the key under which the checkpoint has the node that it was, None if it was not there.
     same_rows: whether a fold shows the rows that it showed before. refused: why the pipeline cannot
@@ -97,16 +97,16 @@ class Comparison:
 
     @property
     def kept_outputs(self) -> tuple[str, ...]:
-        """The outputs whose rows, and so their digest, are at every cut what they were."""
+        """The outputs with the same rows, and so digests, at every cut as before."""
         sinks = (node for node in self.nodes if node.kind == "sink")
         return tuple(Node("sink", n.key).name for n in sinks if n.verdict is Verdict.KEEP)
 
 
 def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Comparison:
-    """Say what becomes of every node of ``plan`` and of the one that wrote ``snapshot``.
+    """Compare every node of ``plan`` with those of the writer of ``snapshot``.
 
-    rebuild: the folds, by name or key, whose state may be computed from the log's first record.
-    Those above them are, too.
+    rebuild: the folds, by name or key, that may be computed from the log's first record, with those
+    above them.
     """
     found = snapshot
     snapshot = in_present_keys(plan, found)
@@ -171,7 +171,7 @@ class _Judge:
         return old | {n: sinks[n.name] for n in self.now.sinks if n.name in sinks}
 
     def nodes(self) -> tuple[Judged, ...]:
-        """Return what becomes of every node."""
+        """Return the verdict on every node."""
         folds = self._folds()
         judged = []
         for node in (*self.now.chain, *self.now.sinks):
@@ -274,10 +274,10 @@ class _Judge:
         return f", at {shown}{f' and {more} more' if more > 0 else ''}" if places else ""
 
     def _kept(self, node: Node, old: Node) -> str:
-        """Return what is to be said of a node that is as it was."""
+        """Return the note on an unchanged node."""
         if old.key in self.former and has_function(self.plan, node):
             return (
-                "as far as can be told: the checkpoint was written by a version of Ripple that did "
+                "as far as is known: the checkpoint was written by a version of Ripple that did "
                 "not note what functions read"
             )
         return "" if old.key == node.key else f"it was {old.key}"

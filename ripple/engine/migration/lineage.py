@@ -1,4 +1,4 @@
-"""What a run was made of, as its snapshot tells: the nodes in their order, and what has changed.
+"""The nodes of a run, as its snapshot names them, in their order, and the changes in them.
 
 A plan is a chain from its source to its last fold, so that two plans agree up to some node and
 differ from there on. That node, or the one that is no longer there, is why state does not fit.
@@ -150,7 +150,7 @@ def first_change(now: Sequence[Node], before: Sequence[Node]) -> tuple[str, Node
     at = next(i for i, (new, old) in enumerate(pairs) if new.digest != old.digest)
     new, old = now[at], before[at]
     itself = new is now[-1]
-    # The last of both are one node, whatever it was called.
+    # The last of both are one node under any name.
     was_called = {node: node.name for node in before} | {before[-1]: now[-1].name}
     if new.name == was_called[old]:
         if itself:

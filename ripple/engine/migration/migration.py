@@ -26,7 +26,7 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
     """
     try:
         made: Any = migration.function(old)
-    except (Exception, SystemExit) as error:  # whatever a user's function raises
+    except (Exception, SystemExit) as error:  # any error of a user's function
         raise wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
     if not isinstance(made, pa.Table):
         raise wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")

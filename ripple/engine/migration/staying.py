@@ -81,7 +81,7 @@ def _outputs_changed(plan: Plan, written: Lineage) -> list[str]:
 
 
 def _edge_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
-    """Return what is to be said of the edge that comes in, of which node keys say nothing."""
+    """Return the changes of the incoming edge, which node keys do not show."""
     edge = stages_of(plan)[snapshot.stage or 0].edge
     if edge is None:
         return []

@@ -1,4 +1,4 @@
-"""Which rows of a source count: those with what is required, as what its record declares."""
+"""Validation of a source's rows: required fields, types and checks of its record class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """Refuses rows before anything is done with them, whatever source they come from."""
+    """Rejects invalid rows of any source, before any step."""
 
     def __init__(self, source: SourceSpec, layout: Layout) -> None:
         """Judge the rows of ``source``, in batches of this layout."""
@@ -29,7 +29,7 @@ class Admission:
         ]
         bounds = {name: judge.bounds for name, judge in self._judges.items()}
         self.passes = Screen(layout, self.required, bounds).passes
-        """Tells whether all rows of a batch count; where it does not, ``refuse`` looks again."""
+        """Whether all rows of a batch count; where not, ``refuse`` looks at each."""
 
     def refuse(self, rows: Rows) -> None:
         """Drop the rows that do not count, for the first reason in the order of fields."""

@@ -17,7 +17,7 @@ from ripple.model.schema.types import Field, Schema
 def arrow_fields(fields: Iterable[Field]) -> list[pa.Field]:
     """Return Arrow fields with the types of ``fields``; any of them may hold nulls.
 
-    Nullability is not part of it: what is null where it must not be becomes a dead letter.
+    Nullability is not part of it: a forbidden null makes its row a dead letter.
     """
     return list(_arrow_fields(tuple(fields)))
 
@@ -29,7 +29,7 @@ def _arrow_fields(fields: tuple[Field, ...]) -> tuple[pa.Field, ...]:
 
 
 def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
-    """Return the columns of ``fields`` in their types; raises SchemaError for what would change."""
+    """Return the columns of ``fields`` in their types; raises SchemaError for lossy casts."""
     arrays = []
     for field, wanted in zip(fields, arrow_fields(fields), strict=True):
         column = batch.column(field.name)

@@ -1,4 +1,4 @@
-"""Whether records are in the partitions where their keys belong, by who knows how they came there.
+"""Checks that records are in the partitions of their keys.
 
 Two partitions that have the same key would each show a row for it, and a later stage would add up
 both. So each key that is new is looked at, once; records of known keys cost nothing.
@@ -62,7 +62,7 @@ class Division:
         raise InputError(
             f"the {by} {key} is in {name}, which is partition {self.numbers[name]} of the input, "
             f"and Kafka's partitioner (murmur2 of {by}, {self.partitions} partitions) has it in "
-            f"{numbers[row]}: whoever wrote this record has chosen the partition in another way, "
+            f"{numbers[row]}: the writer of this record has chosen the partition in another way, "
             "so the key may be in two partitions, of which each would have a row for it. Let all "
             "writers partition alike (ripple log append does; librdkafka with partitioner="
             "murmur2_random), or have the records divided anew, with .partition(..., via='log')"
@@ -70,7 +70,7 @@ class Division:
 
 
 def as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
-    """Return a column of rows, in whatever form it is, as Arrow's."""
+    """Return a column of rows, of any form, as Arrow's."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not isinstance(column, pa.Array):

@@ -39,8 +39,8 @@ class EventFold:
 
     A row that cannot be computed is not there until it can be.
 
-    Invariants between calls: every slot of ``space`` has state; a slot whose shown row may be
-    behind its state is in ``touched``.
+    Invariants between calls: every slot of ``space`` has state; a slot with a shown row that may be
+    older than its state is in ``touched``.
     """
 
     stepwise = False
@@ -49,7 +49,7 @@ class EventFold:
     def __init__(self, graph: Graph, fold: Fold, keys: KeySpace | None = None) -> None:
         self.fold = fold
         self.interval_ns: int | None = None
-        """The interval whose crossings ``apply`` must be told, or None."""
+        """The interval for the crossings of ``apply``, or None."""
         self.keys = key_space(fold.key)
         self._key_names = [field.name for field in fold.key]
         self._bounds: Bounds | None = None
@@ -65,11 +65,11 @@ class EventFold:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of its rows beside the key."""
+        """The fields of its rows without the key."""
         return self.result_rows.fields
 
     def apply(self, rows: Rows, crossing: int) -> None:
-        """Add events, whose key fields are not null.
+        """Add events; their key fields are not null.
 
         crossing: the position in the batch of the last event that made the watermark enter a new
         interval, -1 for none.
@@ -97,7 +97,7 @@ class EventFold:
         """Take notice that the merged watermark moved without an event."""
 
     def show_waiting(self) -> None:
-        """Show what waits for the watermark to enter a new interval: it has."""
+        """Show the rows that waited for a new interval of the watermark: it has begun."""
 
     def admits_all(self, required: Collection[str]) -> bool:
         """Return whether ``admit`` rejects nothing where these fields are not null."""
@@ -110,7 +110,7 @@ class EventFold:
             rows.reject(self.states.failed(rows), self.fold.name)
 
     def expired(self) -> Ints:
-        """Return the slots whose rows are final, once; their last change was reported."""
+        """Return the slots of final rows, once; their last change was reported."""
         return _NONE
 
     def free(self, expired: Ints) -> None:
@@ -134,7 +134,7 @@ class EventFold:
         return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what was dumped, and show what was shown at that watermark."""
+        """Load dumped state, and show the rows that were shown at that watermark."""
         table = as_now(table, self.columns)
         slots = self._load_slots(table)
         self.states.reserve(self.space.capacity)

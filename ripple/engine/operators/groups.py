@@ -35,12 +35,12 @@ MEMBERS = internal("members")
 
 
 class Groups(DerivedColumn):
-    """The accumulators of a fold over the rows of another one; what is made of them, others say.
+    """The accumulators of a fold over the rows of another one; subclasses make rows of them.
 
     A row of the parent that cannot be folded is in no group. Invariants between stabilizes:
     ``members`` counts per group g the rows of the parent that are in it, those retired from the
-    parent included; ``_feed`` knows the group of each present row; ``unfolded`` has the
-    slots of the parent whose present row is in no group. A group without members has no slot.
+    parent included; ``_feed`` knows the group of each present row; ``unfolded`` has the slots of
+    the parent with a present row in no group. A group without members has no slot.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Groups(DerivedColumn):
             self.unfolded.note(self._feed.changed(), failed)
 
     def _rows(self, count: int, *, with_keys: bool = False) -> Rows | None:
-        """Return the rows that the feed is about, None where nobody needs them as columns."""
+        """Return the rows of the feed, None where they are not needed as columns."""
         if self._feed.is_plain and not with_keys:
             return None
         return Rows(self._feed.columns(), count)
@@ -116,7 +116,7 @@ class Groups(DerivedColumn):
         return live, empty
 
     def expired(self, retired: Ints) -> Ints:
-        """Return the groups whose window is over; ``retired`` are final slots of the parent."""
+        """Return the groups of windows that are over; ``retired`` are final slots of the parent."""
         groups = self._feed.retire(retired)
         return groups if self.fold.ends_with_window else groups[:0]
 
@@ -163,11 +163,11 @@ class Groups(DerivedColumn):
 
     @property
     def columns(self) -> list[str]:
-        """The names of what is dumped, in the order of a snapshot's table."""
+        """The names of dumped columns, in the order of a snapshot's table."""
         return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table) -> None:
-        """Take over what was dumped; the parent's rows were put in place before."""
+        """Load dumped state; the parent's rows were put in place before."""
         table = as_now(table, self.columns)
         columns = [table.column(field.name).combine_chunks() for field in self.keys.fields]
         groups = self.keys.slots(columns or [np.empty(table.num_rows)])

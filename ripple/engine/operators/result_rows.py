@@ -133,7 +133,7 @@ class ResultRows:
         """Pass rows through the steps; a batch function that raises gets them by halves."""
         rows = Rows(columns, len(slots))
         for step in self.fold.steps:
-            if not rows.count:  # nobody expects to be called with nothing
+            if not rows.count:  # functions are never called with no rows
                 break
             try:
                 rows.run((step,))

@@ -42,7 +42,7 @@ class Rows(Held):
 
     times_ns, offsets: of events, their event time and their place in the log. origin: the index in
     the batch of each row, None while it is the identity. rejected: rows that steps refused, in
-    batch positions. seen: what expressions gave, by their canonical form.
+    batch positions. seen: results of expressions, by their canonical form.
     """
 
     __slots__ = ()
@@ -161,7 +161,7 @@ class Rows(Held):
             try:
                 result = step.function(make(**dict(zip(names, values, strict=True))))
                 made.append(_attributes(result, wanted))
-            except Exception as error:  # whatever a user's function raises
+            except Exception as error:  # any error of a user's function
                 failed[at] = f"{type(error).__name__}: {error}"
         self.reject(failed, step.name)
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})

@@ -31,7 +31,7 @@ class TableFold(Groups):
         self.uncomputable = UncomputableRows(self.keys)
 
     def recompute_now(self) -> None:
-        """Show the groups whose members changed."""
+        """Show the groups with changed members."""
         if not self.uncomputable.failures and self.result_rows.shows_touched(
             self, self.states, self._touched, self.members
         ):

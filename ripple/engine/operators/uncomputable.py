@@ -29,7 +29,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, step: str, reason: object) -> Failure:
-        """Return a failure whose reason can be kept for every row: not too long, and UTF-8."""
+        """Return a failure with a reason fit for every row: not too long, and UTF-8."""
         text = str(reason)[:REASON_LENGTH_MAX]
         return cls(step, text.encode("utf-8", "backslashreplace").decode()[:REASON_LENGTH_MAX])
 

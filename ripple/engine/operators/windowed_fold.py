@@ -1,4 +1,4 @@
-"""Events to result rows by window: what is open, what is shown of it, and when it is over."""
+"""Folds over windows of events: open windows, their shown rows, and their ends."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class WindowedFold(EventFold):
         self._count = trigger.count if isinstance(trigger, OnCount) else 0
         self._elements = np.zeros(0, np.int64)  # by slot, for OnCount
         self._unshown = SlotSet() if isinstance(trigger, OnInterval) else None
-        # What is shown of an open window is state then: it cannot be told from the accumulators.
+        # The shown rows of an open window are state then: accumulators do not determine them.
         self._shows_parts = bool(self._count) or self._unshown is not None
         # How it nearly always is: tumbling windows that show nothing while a batch is added.
         self._tumbling = None
@@ -95,7 +95,7 @@ class WindowedFold(EventFold):
         assigned = self.windows.assign(self._by_key.slots(rows), rows.times_ns)
         slots, index = assigned.slots, assigned.rows
         capacity = self.space.capacity
-        # What was touched since the last settling was adopted and armed then.
+        # Slots touched since the last settling were adopted and armed then.
         new = self.touched.add(slots, capacity)
         if len(assigned.absorbed):
             self.space.adopt(np.concatenate((new, assigned.absorbed)))
@@ -161,7 +161,7 @@ class WindowedFold(EventFold):
         super().show(slots)
 
     def settle(self, watermark_ns: int) -> None:
-        """Show windows that reached their end and changes to those that had; note what is over."""
+        """Show windows at their end, and changes after it; note those that are over."""
         if self.ledger.marks:
             self.ledger.mark(self.touched.members())
         self._pop_due(watermark_ns)
@@ -173,7 +173,7 @@ class WindowedFold(EventFold):
         self.show(touched if self._shows_always else self.windows.ended(touched, watermark_ns))
 
     def _wait_again(self, touched: Ints, watermark_ns: int) -> None:
-        """Let sessions whose end was moved beyond the watermark wait for it, not for being over."""
+        """Let sessions with an end beyond the watermark wait for that end again."""
         ends = self.windows.ends_ns(touched)
         is_open = ends > watermark_ns
         self.timers.bring_forward(touched[is_open], ends[is_open])
@@ -195,7 +195,7 @@ class WindowedFold(EventFold):
         self.timers.arm(due[waiting], next_ns[waiting])
 
     def advance(self, before_ns: int, after_ns: int) -> None:
-        """Show what waits for an interval that the watermark entered without an event."""
+        """Show the rows that waited for an interval entered without an event."""
         interval_ns = self.interval_ns
         if interval_ns is not None and after_ns != watermark.NONE:
             first = before_ns == watermark.NONE
@@ -205,7 +205,7 @@ class WindowedFold(EventFold):
             self.settle(after_ns)
 
     def show_waiting(self) -> None:
-        """Show what waits for the watermark to enter a new interval: it has."""
+        """Show the rows that waited for a new interval of the watermark: it has begun."""
         if self._unshown is not None:
             self.show(self._live(self._unshown.take()))
 
@@ -253,7 +253,7 @@ class WindowedFold(EventFold):
     # --- snapshots ---
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return keys and accumulators; with partial results also what is shown."""
+        """Return keys and accumulators; with partial results also the shown rows."""
         columns = super().dump_rows(slots)
         if self._shows_parts:
             columns |= self.result_rows.dump(self.column, slots)
@@ -282,7 +282,7 @@ class WindowedFold(EventFold):
         ]
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what was dumped, and show what was shown at that watermark."""
+        """Load dumped state, and show the rows that were shown at that watermark."""
         table = as_now(table, self.columns, absent=FAILED)
         slots = self._load_slots(table)
         ends = table.column("window_end_ns").to_numpy()

@@ -18,7 +18,7 @@ def in_present_keys(plan: Plan, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the keys that the nodes of ``plan`` have now.
 
     One that was written before code was followed has others where there is code. Where they are
-    those that the nodes of ``plan`` would have had, the state is theirs: more cannot be told.
+    those that the nodes of ``plan`` would have had, the state is theirs: more is not known.
     """
     digests = {digest_of(was): digest_of(now) for was, now in plan.former_keys.items()}
     if all(was == now for was, now in digests.items()):
@@ -38,7 +38,7 @@ def in_present_keys(plan: Plan, snapshot: Snapshot) -> Snapshot:
 
 
 def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
-    """Return the folds whose digest is to be taken afresh, with that of their freed rows: 0.
+    """Return the folds that need a new digest, with the digest of their freed rows: 0.
 
     State belongs to folds, which are found by node key: a fold and the steps on its results must
     be those of the snapshot, and records must be refused for the same reasons. Raises
@@ -46,26 +46,26 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     """
     if snapshot.topology_hash == plan.topology_hash:
         return {}
-    whose = f"the snapshot of pipeline {snapshot.pipeline!r} "
+    owner = f"the snapshot of pipeline {snapshot.pipeline!r} "
     if not snapshot.nodes:
         raise SnapshotError(
-            f"{whose}has topology {snapshot.topology_hash} and does not name its nodes, but this "
+            f"{owner}has topology {snapshot.topology_hash} and does not name its nodes, but this "
             f"pipeline has {plan.topology_hash}"
         )
     if snapshot.notes.get("source") != plan.notes["source"]:
         raise SnapshotError(
-            f"{whose}is of events with another schema than source {plan.source.name!r} declares, "
+            f"{owner}is of events with another schema than source {plan.source.name!r} declares, "
             "so that other records may have been refused"
         )
     afresh = {}
     here = plan.folds if snapshot.stage is None else stage_folds(plan, snapshot.stage)
     folds = snapshot.tables.keys() | {fold.node_key for fold in plan.folds}
     for fold in plan.folds:
-        _check_fold(fold, snapshot, folds, whose)
+        _check_fold(fold, snapshot, folds, owner)
         if fold in here and any(output.of == fold.name for output in plan.outputs):
             if fold.name not in snapshot.digests and plan.frees(fold):
                 raise SnapshotError(
-                    f"{whose}has no digest of {fold.name!r}, which was no output then, and its "
+                    f"{owner}has no digest of {fold.name!r}, which was no output then, and its "
                     "rows that were freed since cannot be added to one any more"
                 )
             if fold.name not in snapshot.digests:
@@ -73,18 +73,18 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     return afresh
 
 
-def _check_fold(fold: Fold, snapshot: Snapshot, folds: Set[str], whose: str) -> None:
+def _check_fold(fold: Fold, snapshot: Snapshot, folds: Set[str], owner: str) -> None:
     chain = [fold.node_key, *(step.node_key for step in fold.steps)]
     for key in chain:
         if key not in snapshot.nodes:
             path = key.rpartition("#")[0]
             was = [old for old in snapshot.nodes if old.rpartition("#")[0] == path]
-            found = f"has {was[0]} instead: it, or what is before it, changed" if was else "has not"
-            raise SnapshotError(f"{whose}lacks the node {key}; it {found}")
+            found = f"has {was[0]} instead: it, or a step before it, changed" if was else "has not"
+            raise SnapshotError(f"{owner}lacks the node {key}; it {found}")
     at = snapshot.nodes.index(chain[0])
     after = next((key for key in snapshot.nodes[at + 1 :] if key in folds or "/" not in key), None)
     end = len(snapshot.nodes) if after is None else snapshot.nodes.index(after)
     written = list(snapshot.nodes[at:end])
     if written != chain:
         gone = next(key for key in written if key not in chain)
-        raise SnapshotError(f"{whose}has the step {gone} on results, which this pipeline has not")
+        raise SnapshotError(f"{owner}has the step {gone} on results, which this pipeline has not")

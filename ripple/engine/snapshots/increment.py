@@ -29,7 +29,7 @@ def applied(base: Snapshot, *changes: Snapshot) -> Snapshot:
     for one in changes:
         if base.topology_hash != one.topology_hash or base.tables.keys() != one.tables.keys():
             raise SnapshotError(
-                f"changes at {dict(one.cut)} are not of the pipeline whose state was stored at "
+                f"changes at {dict(one.cut)} are not of the pipeline with the state stored at "
                 f"{dict(base.cut)}"
             )
     tables = {

@@ -18,7 +18,7 @@ def as_now(table: pa.Table, columns: Sequence[str], absent: Sequence[str] = ()) 
     """Return a table of state with the engine's own columns called as they are now.
 
     columns: those that the fold would write. Formats 1 and 2 of checkpoints have them without the
-    prefix, and lack those called ``absent``, whose nulls say that there was nothing yet.
+    prefix, and lack those called ``absent``; nulls in them mean that there was nothing yet.
     """
     names = list(table.column_names)
     for column in columns:

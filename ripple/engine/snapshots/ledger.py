@@ -23,7 +23,7 @@ class Dumps(Protocol):
     """State by slot that a ledger is kept of."""
 
     def dump_rows(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return the key fields of slots, then what changes only after the ledger was told."""
+        """Return the key fields of slots, then columns that change only after a call here."""
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
         """Return the rest, which is cheap: numbers and flags."""
@@ -34,7 +34,7 @@ class Dumps(Protocol):
 
 
 class Ledger:
-    """Hears of every slot whose state changes.
+    """Notes every slot before its state changes.
 
     Snapshots are numbered from 1. Invariants: _changed[s] is the number of the last snapshot begun
     before the state at s changed last, -1 if it did not change since the first; _known[s] says
@@ -47,7 +47,7 @@ class Ledger:
         self._state = state
         self._number = 0
         self.marks = False
-        """Whether a snapshot was begun, so that somebody may ask what has changed since."""
+        """Whether a snapshot was begun, so that changes since may be asked for."""
         self._oldest = 0
         self._changed = np.empty(0, np.int64)
         self._known = np.empty(0, np.bool_)
@@ -75,7 +75,7 @@ class Ledger:
             self._changed[slots] = self._number
 
     def change(self, slots: Ints) -> None:
-        """Copy and mark ``slots``, whose state is about to change."""
+        """Copy and mark ``slots`` before their state changes."""
         self.copy(slots)
         self.mark(slots)
 

@@ -1,4 +1,4 @@
-"""A fold's state as it was at a cut, dumped piece by piece while the fold goes on."""
+"""A fold's state as it was at a cut, dumped piece by piece while the fold continues."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ STATE_OP = internal(OP)  # between key and state of a table of changes: Set 0, R
 
 
 class Saving:
-    """Copy on write, by slot: what is about to change is dumped before, the rest step by step.
+    """Copy on write, by slot: a slot is dumped before it changes, the rest step by step.
 
-    Invariant: ``_pending[s]`` is set exactly for the slots of the cut whose dump is not yet in
+    Invariant: ``_pending[s]`` is set exactly for the slots of the cut without a dump in
     ``_pieces``, and their state is still that of the cut.
     """
 
@@ -109,7 +109,7 @@ class Saving:
 
 
 class PendingSnapshot:
-    """A snapshot of the moment it was begun, being made while the engine goes on."""
+    """A snapshot of the moment it was begun, made while the engine continues."""
 
     def __init__(self, rest: Snapshot, savings: Mapping[str, Saving]) -> None:
         self._rest = rest

@@ -24,16 +24,15 @@ def uncomputable_counter(fold: str) -> str:
 class Snapshot:
     """Everything that a partition's future depends on.
 
-    cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's
-    counts of events, and per fold that has some, as ``uncomputable_counter`` names it, how many
-    rows could not be computed when they became final. digests: per fold, (whole table, rows that
-    were freed). tables: per fold, its leaf state under the fold's node key. nodes: the keys of all
-    nodes of the plan, to tell what has changed since. stage: which stage's partition it is, None if
-    all stages are in it. epochs: of a stage that follows others, the epoch of each sender; cut then
-    has each sender's inputs, and watermarks_ns each sender's. retained: final rows that the next
-    stage has not released. notes: what the caller wants to find again.
-    number: of the engine's snapshots, this one; since: the one that the tables hold the changes
-    of, None if they hold everything.
+    cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's counts
+    of events, and per fold that has some, as ``uncomputable_counter`` names it, how many rows could
+    not be computed when they became final. digests: per fold, (whole table, rows that were freed).
+    tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the
+    plan, to find later changes. stage: the stage of its partition, None if all stages are in it.
+    epochs: of a downstream stage, the epoch of each sender; cut then has each sender's
+    inputs, and watermarks_ns each sender's. retained: final rows that the next stage has not
+    released. notes: what the caller wants to find again. number: of the engine's snapshots, this
+    one; since: the one that the tables hold the changes of, None if they hold everything.
     """
 
     pipeline: str

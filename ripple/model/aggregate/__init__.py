@@ -1,6 +1,6 @@
 """Exact, retractable aggregates, one family a file.
 
-contract    what every aggregate is; parts, orders: what states are made of
+contract    the interface of aggregates; parts, orders: the parts of states
 sums        count, sum, mean, vwap: over the kernels exact (accumulator.h) and integers
 spread      variance, stddev: over moments
 extremes    min, max, top_k, count_distinct: over ordered (ordered.hpp), running, or plain

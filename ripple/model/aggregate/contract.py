@@ -98,7 +98,7 @@ class State(ABC):
 
 @frozen
 class Bound:
-    """An aggregate whose input types are known.
+    """An aggregate with known input types.
 
     ``results`` has one (suffix, type) per result column; a single result has the suffix "".
     A result that an empty group does not have is an ``Option``.
@@ -143,7 +143,7 @@ class Aggregate(ABC):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What tells it from others of its name, beside the inputs: for people."""
+        """Its parameters besides the inputs, for messages."""
         return ()
 
     def bind(self, types: tuple[FieldType, ...]) -> Bound:

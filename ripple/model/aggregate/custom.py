@@ -45,14 +45,14 @@ def custom(
     ``init()`` returns an empty state, ``add(state, *values)`` and ``remove(state, *values)``
     return the state with one row more or less, ``merge(state, state)`` that of both rows, and
     ``result(state)`` the result of ``type`` (bool, int, float, str or a field type); None means
-    none, for an ``Option``. ``remove`` must undo ``add`` exactly, whatever came between:
+    none, for an ``Option``. ``remove`` must undo ``add`` exactly, in any order:
     :func:`check_inverse` tests that. Without it, the aggregate serves where nothing is
     retracted; without ``merge``, where windows do not merge. States are kept in checkpoints, so
     they consist of what :mod:`ripple.model.aggregate.portable` lists.
 
     ``result`` may raise: then the group has no row until it can be read again. Over the results of
-    another fold, ``add`` may raise for values that it refuses whatever the state: then their row is
-    not folded. Otherwise ``add``, ``remove`` and ``merge`` must not raise; the run would end.
+    another fold, ``add`` may raise for values that it refuses in any state: then their row is not
+    folded. Otherwise ``add``, ``remove`` and ``merge`` must not raise; the run would end.
 
     >>> spread = custom("price", init=lambda: 0, add=lambda s, x: s ^ x,
     ...                 remove=lambda s, x: s ^ x, result=lambda s: s, type=int, name="xor")
@@ -84,7 +84,7 @@ class Custom(Aggregate):
 
     @property
     def decomposes(self) -> bool:
-        """With ``merge=``, whatever the size of the states."""
+        """With ``merge=``, for states of any size."""
         return self.join is not None
 
     @property
@@ -92,7 +92,7 @@ class Custom(Aggregate):
         """Whether there is ``merge=``."""
         return self.join is not None
 
-    def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - the functions take what comes
+    def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - the functions take any type
         def make(retractable: bool) -> State:
             if retractable and self.unstep is None:
                 raise PlanError(f"{self} cannot retract: give it remove=, which undoes add")

@@ -49,7 +49,7 @@ class Edge(Aggregate):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # two names, one family
-        """What users call it."""
+        """Its name for users."""
         return "last" if self.last else "first"
 
     def _bind(self, *types: FieldType) -> Bound:

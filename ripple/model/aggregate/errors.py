@@ -1,4 +1,4 @@
-"""What aggregates raise while they run; a type that does not fit is a ``PlanError``."""
+"""Errors of aggregates at run time; a type that does not fit is a ``PlanError``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ripple.core.errors import RippleError
 
 
 class AggregateError(RippleError):
-    """An aggregate cannot go on; the message says what was seen and what to change."""
+    """An aggregate failed; the message says the value seen and the change to make."""
 
 
 class IntegerRangeError(AggregateError):

@@ -49,7 +49,7 @@ class Extreme(Aggregate):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # two names, one family
-        """What users call it."""
+        """Its name for users."""
         return "max" if self.last else "min"
 
     @property

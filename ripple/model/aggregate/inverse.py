@@ -30,7 +30,7 @@ def check_inverse(
     rounds: int = 500,
     seed: int = 0,
 ) -> None:
-    """Add and remove ``values`` in many orders; what is left must read as if fresh.
+    """Add and remove ``values`` in many orders; the rest must read as if fresh.
 
     ``values`` are rows of the aggregate's inputs: tuples, or plain values for one input. Take
     awkward ones: very large, very small, equal, NaN. For an ordered aggregate the row's number
@@ -111,7 +111,7 @@ def _run(aggregate: Aggregate, types: Any, rows: Any, steps: Steps) -> Any:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, Exception) or isinstance(other, Exception):
         return False
-    # The text of a float tells -0.0 from 0.0 and does not tell NaN from NaN.
+    # The text of a float distinguishes -0.0 from 0.0, and not NaN from NaN.
     return type(one) is type(other) and repr(one) == repr(other)
 
 

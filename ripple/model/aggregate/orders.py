@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OrderedState(PartsState):
-    """A state whose parts all take what is added, and the way to read them."""
+    """A state of ordered parts, and the way to read them."""
 
     def __init__(self, read: Callable[[Slots], tuple[Column, ...]], **parts: Any) -> None:
         super().__init__(**parts)

@@ -93,10 +93,10 @@ class PartsState(State):
 
 
 class SummedState(PartsState):
-    """A state all of whose parts are sums and counts, so that compiled callers can fold into it.
+    """A state of sums and counts alone, so that compiled callers can fold into it.
 
-    adds: per part, by name, how its values are come by and which of the inputs they are: "" as they
-    are, "square" or "product". Parts may be shared by states whose parts take the same in.
+    adds: per part, by name, the derivation of its values ("" as they are, "square" or "product")
+    and their inputs. States may share parts with equal inputs.
     """
 
     adds: ClassVar[Mapping[str, tuple[str, tuple[int, ...]]]]
@@ -121,7 +121,7 @@ class SummedState(PartsState):
 
     @abstractmethod
     def reads(self) -> tuple[Read, ...]:
-        """Return what reads each of ``Bound.results`` from the parts there are."""
+        """Return the readers of each of ``Bound.results`` from the parts."""
 
     def results(self, slots: Slots) -> tuple[Column, ...]:
         """Read the results, each rounded once; raises :class:`IntegerRangeError`."""

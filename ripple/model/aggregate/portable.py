@@ -23,7 +23,7 @@ _ATOMS = (bool, int, float, str, type(None))
 def to_text(value: Any) -> str:
     """Return the canonical text; raises :class:`AggregateError` for other types."""
     text = json.dumps(_tagged(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    # What is half a surrogate pair, and so no UTF-8, becomes the escape that JSON has for it.
+    # Half a surrogate pair is no UTF-8 and becomes JSON's escape.
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -82,7 +82,7 @@ def column_of(of: FieldType, values: list[Any]) -> Any:
     for reason in found.misfits.values():
         raise SchemaError(reason)
     if found.valid is not None:
-        raise SchemaError("a value is None, and aggregates leave out what is null")
+        raise SchemaError("a value is None, and aggregates leave out nulls")
     of = of.of if isinstance(of, Option) else of
     return pa.array(found.values, pa.string()) if isinstance(of, String) else found.values
 

@@ -48,7 +48,7 @@ class Spread(Aggregate):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # two names, one family
-        """What users call it."""
+        """Its name for users."""
         return "stddev" if self.root else "variance"
 
     @property

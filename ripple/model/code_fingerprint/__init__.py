@@ -6,7 +6,7 @@ names       what the names stand for: globals, attributes of modules, imports
 objects     classes, and objects by what they hold
 data        plain values, arrays, Arrow's by their content
 attributes  the plain attributes of an object
-place       where something is found, as the code would say it
-owner       whose a module is: the user's, which is looked into, or a library's, known by name
+place       an object's path, as code would write it
+owner       the owner of a module: the user, whose code is read, or a library, known by name
 former      the form that checkpoints of earlier versions know
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """Return what stands in an object's ``__dict__`` and in its ``__slots__``."""
+    """Return an object's attributes in ``__dict__`` and ``__slots__``."""
     found: dict[str, Any] = {}
     for base in reversed(type(value).__mro__):
         if "__slots__" in vars(base):
@@ -22,7 +22,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def is_plain(value: Any, name: str) -> bool:
-    """Tell whether ``value.name`` is what stands there, and nothing that a class computes."""
+    """Return whether ``value.name`` is a stored attribute, and not computed by a class."""
     kind: Any = type(value)
     if kind.__getattribute__ is not object.__getattribute__ or name not in attributes(value):
         return False

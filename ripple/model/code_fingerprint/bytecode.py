@@ -1,9 +1,9 @@
 """What a code object does, whichever lines it stands on, and the names that it reads.
 
 CPython leaves NOPs and jumps to jumps in a function depending on how its source is broken into
-lines, numbers constants by where a docstring stands, and keeps line numbers. None of that is in
-the operations returned here: they are numbered in the order in which they are reached, and say
-what they take and where they go on.
+lines, numbers constants by where a docstring stands, and keeps line numbers. None of that is in the
+operations returned here: they are numbered in the order in which they are reached, and name their
+operands and successors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _END = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
 _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 # What a class body or a module keeps of its source.
 _ABOUT_SOURCE = frozenset({"__doc__", "__firstlineno__", "__static_attributes__"})
-# Tests of the value on top of the stack: (what makes it jump, whether the value is gone then).
+# Tests of the value on top of the stack: (the truth that jumps, whether the value is popped).
 _TESTS = {
     **{
         f"POP_JUMP_{way}IF_{truth}": (truth == "TRUE", True)
@@ -65,7 +65,7 @@ class Reads:
     certain: of globals, those that are no names of a class body. chains: per name of a global or a
     free variable, the attributes that are read from it one from the other; empty where the value
     itself is used. imports: (level, names, module) as in ``from`` statements.
-    attributes: the names of all that are read, of whatever.
+    attributes: the names of all attributes read, of any object.
     """
 
     certain: set[str] = field(default_factory=set)
@@ -158,7 +158,7 @@ class _Flow:
         return Operation(name, None if one.opcode in _JUMPS else argument, False, then, handler)
 
     def _after(self, at: int) -> list[int]:
-        """Return where it goes on; last, to the handler."""
+        """Return the successors of an operation; last, the handler."""
         one, entry = self._steps[at], self._try(at)
         if one.opname in _TESTS:
             then = [self._tested(at, truth)[1] for truth in (False, True)]
@@ -170,7 +170,7 @@ class _Flow:
         return then if entry is None else [*then, self._reached(self._at[entry.target])]
 
     def _tested(self, at: int, truth: bool) -> tuple[bool, int]:
-        """Return whether the value is gone, and what is done next, if it is ``truth``."""
+        """Return whether the value is popped, and the next operation, if it is ``truth``."""
         seen = {at}
         while True:
             jumps_if, is_gone = _TESTS[self._steps[at].opname]

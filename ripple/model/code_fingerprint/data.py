@@ -15,7 +15,7 @@ from ripple.model.code_fingerprint.place import entry
 if TYPE_CHECKING:
     from ripple.model.code_fingerprint.form import Reading
 
-_INLINE_BYTES = 256  # what is longer stands as a digest
+_INLINE_BYTES = 256  # longer values stand as a digest
 _TABULAR = (pa.RecordBatch, pa.Table)
 _ARRAYS = (pa.Array, pa.ChunkedArray)
 _TYPES = (pa.DataType, pa.Field, pa.Schema)

@@ -42,7 +42,7 @@ BYTES_MAX = 256 << 20  # of texts and arrays
 OPERATIONS_MAX = 100_000  # of Python's machine, about ten a line
 _MAXIMA = {"values": VALUES_MAX, "bytes": BYTES_MAX, "operations": OPERATIONS_MAX}
 NESTING_MAX = 30  # tuples in tuples, or objects that a library made of each other
-PARTS_MAX = 500  # of larger code it is not told what has changed
+PARTS_MAX = 500  # in larger code the changed parts are not named
 SETS_MAX = 2  # objects in sets in objects in sets
 
 BEYOND = "beyond"
@@ -70,7 +70,7 @@ class CodeForm:
 
 
 def code_form(roots: Mapping[str, object]) -> CodeForm:
-    """Return the form of functions, and whatever else is used with them, by their places."""
+    """Return the form of functions, and of all used with them, by their places."""
     packages = {package for root in roots.values() if (package := _package(root))}
     return Reading(frozenset(packages)).read(roots)
 
@@ -105,9 +105,9 @@ def _package(root: Any) -> str | None:
 class Reading:
     """Goes through objects from the roots on, numbers them as it meets them, and describes each.
 
-    What cannot change (a number, a text, a tuple) stands where it is used; what can (a function, a
-    class, a list) is described once, and stands elsewhere as its number. So cycles end, and what is
-    shared is described once.
+    Immutable values (a number, a text, a tuple) stand where they are used; mutable ones (a
+    function, a class, a list) are described once, and stand elsewhere as their number. So cycles
+    end, and what is shared is described once.
     """
 
     def __init__(self, own: frozenset[str], sets: int = 0) -> None:
@@ -164,7 +164,7 @@ class Reading:
     # --- where a value is used ---
 
     def form(self, value: Any, place: str) -> Sexp:
-        """Return what stands for ``value`` where it is used."""
+        """Return the form of ``value`` where it is used."""
         if not self.affords("values", 1, place):
             return BEYOND
         if (plain := data.plain(self, value, place)) is not None:
@@ -174,7 +174,7 @@ class Reading:
         self._depth += 1
         try:
             return self._form(value, place)
-        except Exception as error:  # whatever an object of the user's raises
+        except Exception as error:  # any error of an object of the user's
             return self.blind(place, f"{type(error).__name__} when it was read")
         finally:
             self._depth -= 1
@@ -203,7 +203,7 @@ class Reading:
     def number(self, value: Any, place: str, key: object = None) -> Sexp:
         """Return the number of an object, which is described in its turn.
 
-        key: what tells it from others, by default its identity.
+        key: its identity among others, by default ``id``.
         """
         key = id(value) if key is None else key
         if key not in self._numbers:
@@ -213,7 +213,7 @@ class Reading:
         return ["object", str(self._numbers[key])]
 
     def set_form(self, values: Any, place: str) -> Sexp:
-        """Return the form of a set, whose order is not part of it."""
+        """Return the form of a set, without its order."""
         refused = self._refused
         forms = [self._apart(value, place) for value in values]
         if self._refused == refused:
@@ -261,7 +261,7 @@ class Reading:
     # --- what cannot be seen ---
 
     def blind(self, place: str, why: str) -> Sexp:
-        """Note that what is at ``place`` is not seen; return what stands for it."""
+        """Note that the value at ``place`` is not seen; return its substitute."""
         self._unseen[f"{place or 'it'} ({why})"] = None
         return "unseen"
 
@@ -299,7 +299,7 @@ def _short(text: str) -> str:
 
 
 _CODE = (FunctionType, type, names.Imported)
-# What can change, and is described once.
+# Mutable, and described once.
 _CHANGING = frozenset({list, dict, set, bytearray})
 # How everything else stands where it is used. The first that fits counts.
 _FORMS: tuple[tuple[Any, Callable[[Reading, Any, str], Sexp]], ...] = (

@@ -69,7 +69,7 @@ _DECIMALS_BEGIN = (
 
 
 def decimal_context() -> list[str]:
-    """Return what decimals are rounded by here, none where it is what Python begins with."""
+    """Return the decimal context here, none where it is Python's default."""
     context = sys.modules["decimal"].getcontext().copy()
     context.clear_flags()
     text = repr(context).replace("flags=[], ", "")
@@ -127,7 +127,7 @@ def function_parts(reading: Reading, value: FunctionType, place: str) -> Iterato
     code = value.__code__
     form = reading.code(code, place)
     yield place, form
-    if isinstance(form, str):  # there is too much to go on
+    if isinstance(form, str):  # over the limit
         return
     for name, default in _defaults(value):
         yield within(place, name), [name, reading.form(default, within(place, name))]
@@ -157,10 +157,10 @@ def imported(reading: Reading, value: Imported, place: str) -> Iterator[tuple[st
 def _made_by_library(
     reading: Reading, package: str, value: FunctionType, place: str
 ) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a library's function holds on to: what it wraps, and how it was told to."""
+    """Yield the references of a library's function: the wrapped one, and its arguments."""
     yield place, ["library", package, value.__qualname__]
     registry = vars(value).get("registry")
-    if registry is not None:  # functools.singledispatch, which holds a cache beside it
+    if registry is not None:  # functools.singledispatch, which also holds a cache
         yield place, reading.form(registry, place)
         return
     yield from _cells(reading, value, Reads(), place)
@@ -207,7 +207,7 @@ def _globals(reading: Reading, value: FunctionType, found: Reads) -> Iterator[tu
 def _named(
     reading: Reading, place: str, value: Any, chains: set[Chain]
 ) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a name stands for, or only what is read from the module or object that it is."""
+    """Yield a name's value, or only the attributes read of a module or object."""
     if value is sys.modules:
         yield place, [place, reading.blind(place, _REACHES["modules"])]
         return

@@ -38,7 +38,7 @@ _METHODS = (
     *(functools.partial, functools.partialmethod),
 )
 _SLOTS = (GetSetDescriptorType, MemberDescriptorType)
-# What an object of a class below one of these holds as such, whatever its own class does.
+# The contents of instances of subclasses of these, for any subclass.
 _HELD: dict[type, Callable[[Any], Any]] = {
     dict: lambda value: dict(dict.items(value)),
     list: lambda value: list(list.__iter__(value)),
@@ -53,8 +53,8 @@ _HELD: dict[type, Callable[[Any], Any]] = {
 }
 # Cython's functions are of classes that belong to no module.
 CYTHON = ("cython_function_or_method", "fused_cython_function")
-# What Python writes into a class, and what libraries do that use no metaclass: no part of what it
-# does, or seen by the functions that they make of it.
+# Written into a class by Python, and by libraries without a metaclass: no part of its behaviour,
+# or seen in the functions that they make of it.
 _NOTES = {
     *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__slots__", "__hash__"),
     *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
@@ -79,7 +79,7 @@ _NOTES = {
     "__is_pydantic_dataclass__",
 }
 _NOTES_OF = ("__attrs_", "__pydantic_")
-# Of the members of an enumeration, what it is told by, or what its class says.
+# Of the members of an enumeration: its identity, or given by its class.
 _OF_MEMBERS = {"_value_", "_name_", "__objclass__", "_sort_order_", "_inverted_"}
 _CHECKS = "ripple.checks"  # in the metadata of a field: a part of the plan by themselves
 _NOISE = ("random.", "numpy.random.")
@@ -95,7 +95,7 @@ def class_form(reading: Reading, value: type, place: str) -> Sexp:
 
 
 def class_parts(reading: Reading, value: type, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a class is made of: its bases, and what its body defines."""
+    """Yield the parts of a class: its bases, and the definitions of its body."""
     made_by = type(value)
     if is_compiled(value.__module__):
         reading.blind(place, "compiled code")
@@ -122,7 +122,7 @@ def class_parts(reading: Reading, value: type, place: str) -> Iterator[tuple[str
 def _is_about(of: Any, name: str, held: Any, *, is_librarys: bool) -> bool:
     """Tell whether an entry of a class is Python's or a library's note on it, no part of it.
 
-    is_librarys: whether a library's metaclass made the class, whose notes nobody lists.
+    is_librarys: whether a library's metaclass made the class, with unlisted notes.
     """
     kind = type(held)
     if issubclass(kind, _SLOTS) or name == "_abc_impl":
@@ -137,7 +137,7 @@ def _is_about(of: Any, name: str, held: Any, *, is_librarys: bool) -> bool:
 
 
 def _is_of_enum(of: Any, name: str, kind: type) -> bool:
-    """Tell whether an entry of an enumeration is a member, or what makes it an enumeration."""
+    """Return whether an entry of an enumeration is a member, or part of its machinery."""
     if name.startswith("__"):
         return issubclass(kind, (MethodDescriptorType, WrapperDescriptorType))  # of int, or str
     is_own = name.startswith("_") and name.endswith("_") and not issubclass(kind, _METHODS)
@@ -300,7 +300,7 @@ def _made(reading: Reading, package: str, value: Any, place: str) -> Sexp:
         function, arguments, *rest = made
         state, items, pairs = [*rest, None, None, None][:3]
         listed, paired = list(items or ()), list(pairs or ())
-    except Exception:  # whatever it raises that cannot be made again
+    except Exception:  # any error of an object that cannot be copied
         return ["instance", *about, reading.blind(place, f"what a {kind.__qualname__} holds")]
     if not reading.fits("values", len(listed) + 2 * len(paired), place):
         return ["instance", *about]

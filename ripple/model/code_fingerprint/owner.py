@@ -1,4 +1,4 @@
-"""Whose code a module is: the user's, which is looked into, or a library's, known by name.
+"""The owner of a module: the user, whose code is read, or a library, known by name.
 
 Python's own modules, installed distributions and Ripple are libraries. Everything else is the
 user's: files in a folder, a notebook, a package installed for editing.
@@ -43,7 +43,7 @@ def library_of_module(module: str | None) -> str | None:
 
 
 def library_of_globals(names: Mapping[str, Any]) -> str | None:
-    """Return the same for the module whose globals are ``names``."""
+    """Return the same for the module with the globals ``names``."""
     return library_of(names.get("__name__"), names.get("__file__"))
 
 
@@ -115,7 +115,7 @@ def _python_folders() -> tuple[str, str]:
 
 @cache
 def _holds_distributions(folder: str) -> bool:
-    """Tell whether ``folder`` is one that packages are installed into, wherever it is.
+    """Return whether packages are installed into ``folder``.
 
     A folder that is worked in may describe a package too, but lacks the record of an installation.
     """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-CHARACTERS_MAX = 120  # what lies deeper has the place that it lies below
+CHARACTERS_MAX = 120  # deeper values have the place of an ancestor
 
 
 def within(place: str, name: str) -> str:
-    """Return the place of the attribute, or variable, ``name`` of what is at ``place``."""
+    """Return the place of the attribute, or variable, ``name`` of the object at ``place``."""
     return _shortened(place, f".{name}") if place else name
 
 
 def entry(place: str, key: object) -> str:
-    """Return the place of what ``key`` leads to in what is at ``place``."""
+    """Return the place of the entry ``key`` of the object at ``place``."""
     return _shortened(place, f"[{key!r}]" if type(key) in (str, int) else "[...]")
 
 

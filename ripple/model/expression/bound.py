@@ -39,10 +39,10 @@ _ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
 class Values:
     """A column: what an evaluation gives, and one of the forms that it takes.
 
-    values: NumPy float64, int64 or bool[n], a ``pyarrow.Array`` of n texts, or for other types
-    whatever sequence the column came as. valid: bool[n], False for null, or None if no row is
-    null. failures: uint8[n], 0 or a key of ``FAILURES`` for rows whose arithmetic failed, which
-    are not valid either, or None if no row failed. expr: what failed, for the reason.
+    values: NumPy float64, int64 or bool[n], a ``pyarrow.Array`` of n texts, or for other types the
+    column's own sequence. valid: bool[n], False for null, or None if no row is null. failures:
+    uint8[n], 0 or a key of ``FAILURES`` for rows whose arithmetic failed, which are not valid
+    either, or None if no row failed. expr: the failed expression, for the reason.
     """
 
     values: Any
@@ -76,10 +76,10 @@ Column: TypeAlias = Any
 class Bound:
     """An expression that fits the fields it was bound to.
 
-    type: of the result, an ``Option`` if it may be null. columns: the fields that are read, in
-    the order of their first use. program: what computes it over ``inputs``; None for texts and
-    for a field of another type as it is. canonical: equal for expressions that mean the same over
-    fields of the same types, whatever other fields there are.
+    type: of the result, an ``Option`` if it may be null. columns: the fields that are read, in the
+    order of their first use. program: computes it over ``inputs``; None for texts and for a field
+    of another type as it is. canonical: equal for expressions that mean the same over fields of the
+    same types, with any other fields.
     """
 
     expr: Expr
@@ -105,7 +105,7 @@ class Bound:
         """
         if rows is None:
             if not columns:
-                raise ValueError("an expression without columns needs to be told the rows")
+                raise ValueError("an expression without columns needs the number of rows")
             rows = len(next(iter(columns.values())))
         if self.tree.operation == "col" and self.program is None:
             return _as_values(columns[self.tree.value])
@@ -147,7 +147,7 @@ def run(
     rows: int,
     blamed: Expr | None = None,
 ) -> Values:
-    """Run a program over the first ``rows`` rows of what its inputs name or test."""
+    """Run a program over the first ``rows`` rows of its inputs."""
     arrays: list[Array] = []
     masks: list[Mask | None] = []
     for tree in inputs:

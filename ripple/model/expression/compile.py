@@ -48,7 +48,7 @@ _COMPARISONS = frozenset({"==", "!=", "<", "<="})
 
 @frozen
 class Compiled:
-    """A program and what its inputs are: columns, and tests that the machine cannot do."""
+    """A program and its inputs: columns, and tests that the machine cannot do."""
 
     program: Program
     inputs: tuple[Typed, ...]
@@ -91,7 +91,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Draft:
-    # Each maps what is computed to its index, so that equal parts are computed once.
+    # Each maps a computation to its index, so that equal parts are computed once.
     inputs: dict[Typed, int] = field(default_factory=dict)
     constants: dict[Typed, int] = field(default_factory=dict)
     steps: dict[_Step, int] = field(default_factory=dict)

@@ -42,7 +42,7 @@ class Expr:
     """A computation over the fields of one row; made by :func:`col` and operators.
 
     Integers are 64 bits wide and never wrap: a row whose integer arithmetic overflows or divides
-    by zero has failed, which is reported beside the values. Floats are IEEE 754 doubles, each
+    by zero has failed, which is reported apart from the values. Floats are IEEE 754 doubles, each
     operation rounded once. A null operand makes the result null, except where ``&`` and ``|``
     are decided by the other operand. A failed operand fails the row under the same exception,
     and :func:`when` fails only where the chosen branch does.
@@ -96,7 +96,7 @@ class Expr:
             "& | ~ instead of and, or, not; write a < b < c as (a < b) & (b < c)"
         )
 
-    # An array beside an operator is refused here and not taken apart by NumPy.
+    # An array as an operand is refused here and not taken apart by NumPy.
     __array_ufunc__: ClassVar[None] = None
 
     # Comparing builds an expression, so a hash-based container could not look one up again.
@@ -121,7 +121,7 @@ class Expr:
         return _infix("*", other, self)
 
     def __truediv__(self, other: Operand) -> Expr:
-        """Divide as floats, whatever the operands: x / 0 is infinite or NaN."""
+        """Divide as floats, for any operands: x / 0 is infinite or NaN."""
         return _infix("/", self, other)
 
     def __rtruediv__(self, other: Operand) -> Expr:
@@ -243,7 +243,7 @@ class Expr:
 
 
 Operand: TypeAlias = Expr | float | int | str | bool | None
-"""What stands beside an operator: an expression, or a plain value that is meant as itself.
+"""An operand: an expression, or a plain value as a constant.
 
 A field of a record class counts as its declared type for mypy (``Trade.price`` is a ``float``)
 and is an expression when the program runs, so this type admits both.
@@ -251,13 +251,13 @@ and is an expression when the program runs, so this type admits both.
 
 
 def col(name: str) -> Expr:
-    """Return the expression whose value is the field ``name`` of the row."""
+    """Return the expression of the row's field ``name``."""
     need_text("the name of a column", name)
     return Expr("col", (), name)
 
 
 def lit(value: Scalar) -> Expr:
-    """Return the expression whose value is ``value`` in every row; None is null."""
+    """Return the expression of the constant ``value``; None is null."""
     if value is None:
         return Expr("null")
     if not isinstance(value, (bool, int, float, str)):

@@ -40,10 +40,10 @@ _NUMBERS = (Kind.FLOAT, Kind.INT)
 
 # Invariants: the kinds of ``args`` are what ``operation`` takes, so that nothing is checked
 # again later; conversions from int to float stand in the tree as ``float``; a ``nullable=False``
-# tree is never null in a row whose fields are as declared.
+# tree is never null in a row with fields as declared.
 @frozen
 class Typed:
-    """An operation whose operands have been checked. Equal ones compute the same."""
+    """An operation with checked operands. Equal ones compute the same."""
 
     operation: str
     kind: Kind
@@ -73,7 +73,7 @@ def kind_of(field_type: FieldType) -> tuple[Kind, bool]:
 
 
 def unknown_field(name: str, fields: Mapping[str, Any]) -> PlanError:
-    """Return the error for a field that is not there: what is, and which one may be meant."""
+    """Return the error for an unknown field, with the known ones and a suggestion."""
     import difflib  # noqa: PLC0415 - only where something is wrong
 
     near = difflib.get_close_matches(name, fields, n=1) if isinstance(name, str) else []
@@ -100,7 +100,7 @@ class _Checker:
 
     def literal(self, expr: Expr, _args: tuple[Typed, ...]) -> Typed:
         kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.TEXT}
-        # The canonical payload tells 1 from 1.0 and True, and 0.0 from -0.0, where == does not.
+        # The canonical payload separates 1 from 1.0 and True, and 0.0 from -0.0, where == does not.
         return Typed("lit", kinds[type(expr.value)], False, (), Literal(expr.value))
 
     def null(self, _expr: Expr, _args: tuple[Typed, ...]) -> Typed:
@@ -263,7 +263,7 @@ def _unified(expr: Expr, args: tuple[Typed, ...]) -> tuple[Typed, ...]:
         return _promoted(args)
     known = [arg.kind for arg in args if arg.kind not in (Kind.NULL, Kind.OTHER)]
     if len(known) == 1 and Kind.NULL in (first.kind, second.kind):
-        # A null takes the type of what it stands beside.
+        # A null takes the type of the other operand.
         return tuple(
             Typed("null", known[0], True) if arg.kind is Kind.NULL else arg for arg in args
         )

@@ -59,7 +59,7 @@ def numbers_of(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
 def in_order(
     numbers: npt.NDArray[np.int32],
 ) -> tuple[npt.NDArray[np.intp], list[tuple[int, int, int]]]:
-    """Return the rows, those of one partition behind each other in their order, and who has which.
+    """Return the rows grouped by partition, each group in row order, and the groups' bounds.
 
     The latter as (partition, where its rows begin, how many), for those that have some, ascending.
     """

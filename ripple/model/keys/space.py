@@ -1,4 +1,4 @@
-"""What names the slots of a column: text, integers, or several of them together.
+"""Key spaces of columns: text, integers, or several of them together.
 
 A key space maps key columns to slots and back, and frees what no slot uses any more. A key of
 several fields is a pair of a shorter key and its last field, so every level is one hash index.
@@ -53,7 +53,7 @@ class KeySpace(Protocol):
 
     @property
     def index(self) -> KeyIndex:
-        """The hash index whose slots stand for whole keys."""
+        """The hash index with a slot for each whole key."""
 
     @property
     def capacity(self) -> int:

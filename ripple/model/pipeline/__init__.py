@@ -1,4 +1,4 @@
-"""What users write, and the validated plan that is made of it.
+"""Users' pipelines, and the validated plans made of them.
 
 builder     the calls that users make; checks: what they may say
 plan        the plan; stages: where it may be cut; description: as readable text

@@ -77,7 +77,7 @@ class Stage(Enum):
     SUNK = "a sink"
 
 
-# What may be written where, and what stands there afterwards.
+# The steps allowed at each stage, and the stage after each.
 _TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EMPTY, "source"): Stage.EVENTS,
     (Stage.EVENTS, "derive"): Stage.EVENTS,
@@ -102,7 +102,7 @@ _TRANSITIONS: dict[tuple[Stage, str], Stage] = {
 }
 
 _NO_WINDOW_OVER_TABLE = (
-    "windows group events by their time, but what comes out of a fold is a table whose rows are "
+    "windows group events by their time, but a fold gives a table with rows that are "
     "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
     "by their window with .partition(..., key='window_start_ns')"
 )
@@ -123,8 +123,8 @@ _REFUSALS: dict[tuple[Stage, str], str] = {
         (Stage.SUNK, verb): "a sink ends a pipeline: put it before .sink(...)"
         for verb in ("derive", "filter", "map", "partition", "window", "fold")
     },
-    (Stage.EVENTS, "window"): "say first by what events are grouped: add .partition(..., key=...)",
-    (Stage.EVENTS, "fold"): "say first by what events are grouped: add .partition(..., key=...)",
+    (Stage.EVENTS, "window"): "events need a group first: add .partition(..., key=...)",
+    (Stage.EVENTS, "fold"): "events need a group first: add .partition(..., key=...)",
     (Stage.EVENTS, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
     (Stage.KEYED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
     (Stage.KEYED, "partition"): "there is a partition already: name several fields in one key=",
@@ -211,11 +211,11 @@ class Pipeline:
         A record in which a check that the class declares fails (``ripple.field``) is refused.
         time: the field with the event time, nanoseconds since the epoch; by default the one
         declared as ``rp.Timestamp``, else ``timestamp_ns`` if there is such an integer.
-        out_of_order: how far behind the latest event time an event is still on time.
+        out_of_order: how much older than the latest event time an event is still on time.
         reject_future: an event further ahead of the watermark becomes a dead letter, and later ones
         are not late because of it. Choose more than the longest pause: after a longer one, every
         event is refused. None refuses none.
-        key: the field, or fields, by which whoever writes the topic chooses a record's partition:
+        key: the field, or fields, by which the topic's writer chooses a record's partition:
         all records with the same one are in the same partition. None where that is not known.
         """
         with self._step("source", name) as draft:
@@ -243,7 +243,7 @@ class Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
 
         All are computed from the row as it comes in. Integer overflow or division by zero
-        dead-letters an event; a result row is absent from the results while it lasts.
+        dead-letters an event; a result row is absent meanwhile.
         """
         with self._step("derive", name) as draft:
             if not fields:
@@ -294,7 +294,7 @@ class Pipeline:
     ) -> Pipeline:
         """Replace each row by what ``function`` makes of it, with the fields of ``into``.
 
-        batch=False: called per row with an object whose attributes are the fields (an instance of
+        batch=False: called per row with an object with the fields as attributes (an instance of
         the record class where rows still have its fields), returns an instance of ``into``, or
         anything else with its fields as attributes, or a dict of them.
         batch=True: called with a dict of NumPy arrays that can only be read, returns a dict of
@@ -364,7 +364,7 @@ class Pipeline:
         """Group events by event time too: Tumbling, Sliding or Session.
 
         trigger: when results show, by default when the watermark reaches the window's end.
-        lateness: how far behind the watermark an event still counts. future: how far ahead of it
+        lateness: how far below the watermark an event still counts. future: how far ahead of it
         an event is not yet flagged.
         """
         with self._step("window", name) as draft:

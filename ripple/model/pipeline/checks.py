@@ -142,7 +142,7 @@ def digest_in(given: str) -> str:
     digest = digest_of(given) if isinstance(given, str) else ""
     if not _DIGEST.fullmatch(digest):
         raise PlanError(
-            "from_digest must be what stands behind the # of a node key, 32 hexadecimal digits, "
+            "from_digest must be the part after the # of a node key, 32 hexadecimal digits, "
             f"not {shown(given)}: ripple plan FILE --checkpoint-dir DIR prints it"
         )
     return digest
@@ -168,7 +168,7 @@ def check_result_field(name: str) -> None:
     if f"{name}.".startswith(INTERNAL_PREFIX):
         raise PlanError(
             f"a result row cannot have a field {name!r}: {INTERNAL_PREFIX}... are columns of "
-            "Ripple's own beside it; give it another name"
+            "Ripple's own; give it another name"
         )
 
 

@@ -100,8 +100,8 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     )
     for member in fold.aggregates:
         inputs = [repr(item.expr) for item in member.inputs]
-        told = ", ".join([*inputs, *member.aggregate.parameters])
-        yield f"    {member.name} = {member.aggregate.name}({told})"
+        arguments = ", ".join([*inputs, *member.aggregate.parameters])
+        yield f"    {member.name} = {member.aggregate.name}({arguments})"
     yield from _code_lines(plan, fold.name)
     yield from _details(("node", fold.node_key))
     for step in fold.steps:

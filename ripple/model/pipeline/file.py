@@ -52,8 +52,8 @@ def _split(place: str) -> tuple[Path, str | None]:
 class _FromSource(SourceFileLoader):
     """Compiles the file as it is.
 
-    Bytecode that Python keeps counts for as long as the file's size and second stay: one that was
-    changed and run again at once would be run as it was. It would lie beside the user's file, too.
+    Cached bytecode counts for as long as the file's size and second stay: a file changed and run
+    again at once would run as it was. It would also lie in the user's folder.
     """
 
     def get_code(self, fullname: str) -> CodeType:
@@ -72,7 +72,7 @@ def _load(path: Path) -> ModuleType:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     if path.suffix != ".py":
         raise InputError(f"{path} is not a Python file: its name does not end in .py")
-    # Under its own name, so that functions in it are the same steps for whoever imports it.
+    # Under its own name, so that functions in it are the same steps for every importer.
     name = path.stem if path.stem not in sys.modules else f"{path.stem} (user)"
     loader = _FromSource(name, str(path))
     spec = spec_from_loader(name, loader)
@@ -121,7 +121,7 @@ def _choose(module: ModuleType, path: Path, name: str | None) -> Pipeline | Plan
         return pipelines[NAME_DEFAULT]
     if not pipelines:
         raise PlanError(f"there is no pipeline in {path}: write pipeline = rp.Pipeline(...)")
-    # Names for beginnings that others go on from do not count, unless there is nothing else.
+    # Prefixes of other pipelines do not count, unless there is nothing else.
     whole = {key: value for key, value in pipelines.items() if _is_whole(value)} or pipelines
     if len(set(map(id, whole.values()))) > 1:
         names = ", ".join(whole)

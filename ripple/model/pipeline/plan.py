@@ -48,11 +48,11 @@ class SourceSpec:
     """Where events come from.
 
     time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
-    out_of_order_ns: how far behind the latest event time an event may be and still be on time.
+    out_of_order_ns: how much older than the latest event time an event may be and still be on time.
     reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
-    record: the class that the schema was derived from, or None. checks: what fields must satisfy
-    for their record to count, fitted to the fields' types. key: the fields by which whoever writes
-    them chooses the partition, () where that is not known.
+    record: the class that the schema was derived from, or None. checks: conditions on fields for
+    their record to count, fitted to the fields' types. key: the fields by which whoever writes them
+    chooses the partition, () where that is not known.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Map:
     batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
     an instance of ``into``. batch=True: called with a dict of read-only NumPy arrays, one per
     field, returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key
-    and window fields, which are carried over whatever the function returns.
+    and window fields, which are carried over past the function.
     """
 
     name: str
@@ -137,13 +137,13 @@ class FoldAggregate:
 
 
 # Invariants: ``row`` begins with the fields of ``key``, then window_start_ns and window_end_ns
-# exactly if there is a window, and no name is in it twice. A fold whose input is a fold has no
-# window and no ordered aggregate.
+# exactly if there is a window, and no name is in it twice. A fold over a fold has no window and no
+# ordered aggregate.
 @frozen
 class Fold:
     """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
 
-    input: the source's name, or the fold whose result rows are folded: a new row is added, the
+    input: the source's name, or the fold below: a new row is added, the
     one that it replaces removed. partition: the name of the step that chose ``key``, which is
     empty for one total over everything. partitions, via_log: how its stage is spread, if it begins
     one (:mod:`ripple.model.pipeline.topology`); no part of what it computes.
@@ -184,7 +184,7 @@ class Fold:
     def row_key(self) -> Fields:
         """The fewest fields that tell one result row from another: the key, and a window's start.
 
-        A session's end may move, and its start tells it from others already.
+        A session's end may move, and its start identifies it already.
         """
         if self.window is None:
             return self.key
@@ -221,10 +221,9 @@ class Migration:
 class Plan:
     """A complete pipeline. ``steps`` are those on events, before the first fold.
 
-    migrations: what is done once with older state; they are no part of what the plan computes.
+    migrations: functions applied once to older state; they are no part of the plan's results.
     former_keys: per key that a node had before code was followed, the one that it has; of all
-    nodes, or none if there was no such key. code: per step or fold with a user's code, what was
-    seen of it.
+    nodes, or none if there was no such key. code: per step or fold with a user's code, its form.
     """
 
     name: str
@@ -271,7 +270,7 @@ class Plan:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a snapshot keeps beside the node keys, to tell later what has changed.
+        """Notes of a snapshot with the node keys, to name later changes.
 
         ``python``: the version, on which the forms of functions depend. ``source``: the schema.
         ``checks``: of its fields, if there are any. ``code``: per digest of a node with a user's

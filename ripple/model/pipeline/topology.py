@@ -1,6 +1,6 @@
 """Where a plan may be cut: stages that one partition computes alone, and the edges between them.
 
-Reading :mod:`ripple.model.pipeline.plan` only. The rules and what was rejected: ``docs/stages.md``.
+Reading :mod:`ripple.model.pipeline.plan` only. The rules and rejected designs: ``docs/stages.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTITIONS_DEFAULT = 8
 
 
 class EdgeKind(Enum):
-    """What flows from a stage to the next."""
+    """Kinds of edges from a stage to the next."""
 
     PARTIAL = "partial"
     ROW = "row"
@@ -45,9 +45,9 @@ class Edge:
 class Stage:
     """Folds that one partition computes from its own rows alone.
 
-    number: from 0. key: the names of the fields whose hash chooses the partition, () for one total.
-    partitions: how many there are; None for the first stage, which has as many as are configured.
-    edge: what comes in; None for the first stage, which reads the source.
+    number: from 0. key: the names of the fields that choose the partition by their hash, () for one
+    total. partitions: how many there are; None for the first stage, which has as many as are
+    configured. edge: the incoming one; None for the first stage, which reads the source.
     """
 
     number: int
@@ -85,7 +85,7 @@ def is_spread(plan: Plan) -> bool:
 
 
 def stage_of_output(plan: Plan, name: str) -> int:
-    """Return the stage whose partitions show an output."""
+    """Return the stage of an output."""
     if not is_spread(plan):
         return 0
     of = next(output.of for output in plan.outputs if output.name == name)

@@ -1,7 +1,7 @@
 """Records as users declare them: classes, and the schemas and checks that are derived from them.
 
 record      the decorator, fields and their checks, event times
-derive      a class to its schema; members: its fields, whatever kind of class it is
+derive      a class to its schema; members: its fields, for any kind of class
 constraints checks that annotations of other libraries ask for; declared: settings of their classes
 """
 

@@ -1,9 +1,9 @@
-"""The checks that a record class declares, whatever library it was made with.
+"""The checks of a record class, made with any library.
 
 Taken over are those of ``ripple.field``, and from ``annotated_types``, ``msgspec.Meta`` and
 pydantic: ``gt``, ``ge``, ``lt``, ``le``, ``min_length``, ``max_length``, ``IsFinite`` and
-``allow_inf_nan=False``. Whatever else would refuse or change a value is an error, because no source
-would heed it: pydantic's validators too, and settings of the class (``declared``). A
+``allow_inf_nan=False``. Anything else that would reject or change a value is an error, because no
+source would heed it: pydantic's validators too, and settings of the class (``declared``). A
 ``__post_init__`` is not run, and no error.
 """
 
@@ -34,7 +34,7 @@ _PASSED_OVER = {"SkipJsonSchema", "WithJsonSchema", "SerializeAsAny", "SkipValid
 def checks_of(cls: type) -> dict[str, Checks]:
     """Return the checks of a record class by field; fields without any are left out.
 
-    Raises SchemaError naming the field for what sources cannot check.
+    Raises SchemaError naming the field for constraints that sources cannot check.
     """
     for setting in unheeded(cls):
         raise _refused(cls, setting)

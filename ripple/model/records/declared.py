@@ -1,4 +1,4 @@
-"""What a class says of how its values are written and read, beside its fields: heeded or refused.
+"""Settings of record classes for reading and writing their values: heeded or refused.
 
 Each setting of the libraries is known here by its name: as one that a source may pass over, because
 it is about making, showing, comparing or writing instances, or refuses what a source refuses as
@@ -46,11 +46,11 @@ _STRUCT_HEEDED: Mapping[str, Any] = {
     "array_like": False, "forbid_unknown_fields": False, "tag": None, "tag_field": None,
 }  # fmt: skip
 
-# What libraries make of a field; a plain dataclass takes one for its default.
+# Libraries' field objects; a plain dataclass takes one for its default.
 _FIELDS = {"FieldInfo": "pydantic", "Field": "msgspec", "_CountingAttr": "attr"}
-_NAMES = {"Field": ("name",)}  # beside those that are called alias
+_NAMES = {"Field": ("name",)}  # besides those called alias
 
-# What libraries that read dataclasses keep of a field's name or value in its metadata. Other keys
+# Libraries' metadata of dataclasses about a field's name or value. Other keys
 # are notes: a dataclass itself reads none.
 _METADATA_REFUSED = {
     *("alias", "aliases", "rename", "name", "data_key", "load_key", "field_name", "json", "key"),
@@ -145,6 +145,6 @@ def _config(cls: Any) -> Mapping[str, Any]:
 
 
 def _own_names(cls: type) -> set[str]:
-    """Return what classes of users' own define, and the library's do not."""
+    """Return the names defined by users' own classes, without the library's."""
     own = (base for base in cls.__mro__ if not base.__module__.startswith("pydantic."))
     return {name for base in own for name in vars(base)}

@@ -1,4 +1,4 @@
-"""What a record class declares: its fields, whatever library the class was made with."""
+"""The fields of a record class, made with any library."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Member:
 def members_of(cls: type) -> list[Member]:
     """Return the fields of a record class in their order.
 
-    Raises SchemaError for a type whose name cannot be resolved.
+    Raises SchemaError for a type name that cannot be resolved.
     """
     if is_struct(cls):
         return _struct_members(cls)
@@ -51,7 +51,7 @@ def members_of(cls: type) -> list[Member]:
 def _member(
     name: str, annotation: Annotation, declared: Any, nothing: object, doc: str | None = None
 ) -> Member:
-    """Return a field; ``nothing`` is what its library has for the default of one without."""
+    """Return a field; ``nothing`` is its library's marker for a field without default."""
     for extra in unwrap(annotation)[1]:
         text = extra if isinstance(extra, str) else getattr(extra, "description", None)
         doc = doc or (text if isinstance(text, str) else None)
@@ -73,7 +73,7 @@ def _resolved(cls: type, name: str) -> Annotation:
             localns={owner.__name__: owner},
             include_extras=True,
         )
-    except Exception as error:  # whatever evaluating a text as a type raises
+    except Exception as error:  # any error of evaluating a text as a type
         raise SchemaError(
             f"{cls.__name__}.{name}: the type {single.__annotations__[name]!r} cannot be resolved "
             f"({error}): define what it mentions at the top level of {owner.__module__}"
@@ -143,7 +143,7 @@ def is_record_class(cls: Annotation) -> bool:
 
 def is_struct(cls: type) -> bool:
     """Tell whether a class is a struct of msgspec."""
-    # If nobody imported the library, nobody made a class with it.
+    # Without an import of the library there is no class of it.
     msgspec = sys.modules.get("msgspec")
     return msgspec is not None and issubclass(cls, msgspec.Struct)
 
@@ -161,7 +161,7 @@ def schema_name_of(cls: type) -> str:
 
 
 def docstring_of(cls: type) -> str | None:
-    """Return the docstring that somebody wrote on a class, on one line."""
+    """Return a class's own docstring, on one line."""
     text = cls.__dict__.get("__doc__")
     # The one that a dataclass invents repeats its signature.
     if not text or text.startswith(f"{cls.__name__}("):
@@ -170,7 +170,7 @@ def docstring_of(cls: type) -> str | None:
 
 
 def unwrap(annotation: Annotation) -> tuple[Annotation, tuple[Any, ...]]:
-    """Return the type below ``Annotated``, ``NewType`` and aliases, and what was annotated."""
+    """Return the type below ``Annotated``, ``NewType`` and aliases, and its annotations."""
     extras: tuple[Any, ...] = ()
     while True:
         if hasattr(annotation, "__metadata__"):

@@ -33,7 +33,7 @@ Timestamp = Annotated[int, EventTime()]
 
 @frozen
 class RecordInfo:
-    """What ``@record`` was told about a class."""
+    """The arguments of ``@record`` for a class."""
 
     name: str
     version: int
@@ -59,7 +59,7 @@ def field(
     an instance checks nothing. gt, ge, lt, le: bounds of a number, which NaN is never within.
     finite: a float that is neither infinite nor NaN. min_length, max_length: of a text, in
     characters. default, default_factory, kw_only: as for ``dataclasses.field``. Raises
-    SchemaError for what is no check.
+    SchemaError for an invalid check.
     """
     checks = Checks(gt, ge, lt, le, finite, min_length, max_length)
     return dataclasses.field(
@@ -91,11 +91,10 @@ def record(
 ) -> Any:
     """Make a class a frozen dataclass with a schema, and its attributes column expressions.
 
-    ``Trade.price`` is then the same expression as ``ripple.col("price")``. The schema's name is
-    the class's in lower case with underscores (``VwapResult`` is ``vwap_result``) unless ``name``
-    is given; its documentation is ``doc`` or else the class's docstring. What its fields must
-    satisfy beyond their types is said with :func:`field`. Raises
-    SchemaError if the version is not a whole number from 1 on.
+    ``Trade.price`` is then the same expression as ``ripple.col("price")``. The schema's name is the
+    class's in lower case with underscores (``VwapResult`` is ``vwap_result``) unless ``name`` is
+    given; its documentation is ``doc`` or else the class's docstring. Checks beyond types are
+    declared with :func:`field`. Raises SchemaError if the version is not a whole number from 1 on.
     """
     version = need_whole("record: version", version, 1, SchemaError)
     for what, text in (("name", name), ("doc", doc)):
@@ -107,10 +106,10 @@ def record(
         text = doc or (cls.__doc__ and " ".join(cls.__doc__.split())) or None
         _hide_inherited_columns(cls)
         try:
-            # A dataclass would invent a docstring of annotations, whatever these are.
+            # A dataclass would make up a docstring of its annotations.
             cls.__doc__ = cls.__doc__ or cls.__name__
             dataclass(frozen=True)(cls)
-        except (TypeError, ValueError) as error:  # what dataclasses say of fields and defaults
+        except (TypeError, ValueError) as error:  # errors of dataclasses about fields and defaults
             raise SchemaError(f"{cls.__name__} cannot be a record: {error}") from error
         cls.__ripple_record__ = RecordInfo(name or snake_case(cls.__name__), version, text)
         for member in dataclasses.fields(cls):
@@ -126,7 +125,7 @@ def _need_class(given: object) -> None:
 
 
 def record_info(cls: type) -> RecordInfo | None:
-    """Return what ``@record`` was told about ``cls`` itself, or None."""
+    """Return the arguments of ``@record`` for ``cls`` itself, or None."""
     info = cls.__dict__.get("__ripple_record__")
     return info if isinstance(info, RecordInfo) else None
 

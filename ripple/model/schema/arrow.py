@@ -89,7 +89,7 @@ _ADVICE = (
 def to_arrow(schema: Schema, schemas: Mapping[str, Schema] | None = None) -> pa.Schema:
     """Return the Arrow schema; ``schemas`` are those that a ``Ref`` may name.
 
-    Raises SchemaError naming the field for what has no column: a ``Ref``
+    Raises SchemaError naming a field that has no column: a ``Ref``
     to an unknown schema or to one that contains itself, and an option of an option (an optional
     field of an option is one), since a column has one kind of null.
     """
@@ -111,8 +111,8 @@ def to_arrow(schema: Schema, schemas: Mapping[str, Schema] | None = None) -> pa.
 def from_arrow(arrow: pa.Schema, *, name: str | None = None, version: int | None = None) -> Schema:
     """Return the schema of an Arrow schema; ``name`` and ``version`` replace those in it.
 
-    Raises SchemaError naming the column that cannot be expressed or whose
-    Arrow type is not the one that its metadata says; and if the schema has no name.
+    Raises SchemaError naming the column that cannot be expressed or has another Arrow type than its
+    metadata says; and if the schema has no name.
     """
     known = _texts(arrow.metadata)
     name = name or known.get("ripple.name")

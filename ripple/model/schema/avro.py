@@ -15,9 +15,9 @@ field type             Avro
 ``Ref``                the name of the schema itself; Avro has no reference out of a document
 =====================  =====================================================================
 
-An optional field is a union with ``null`` whose default is ``null``; attributes are extra keys,
+An optional field is a union with ``null`` and the default ``null``; attributes are extra keys,
 which Avro readers ignore. ``from_avro(to_avro(s)) == s``. Other people's schemas may also use
-``int`` (``Int``), ``float``, and unions, whose members are then cases named after their types. A
+``int`` (``Int``), ``float``, and unions, with cases named after the members' types. A
 number has no logical type but nanoseconds since 1970: another unit is refused by its name. Other
 logical types count as the type below them. Namespaces are dropped.
 """
@@ -95,9 +95,9 @@ _ADVICE = {
 def to_avro(schema: Schema) -> dict[str, Json]:
     """Return the Avro schema as parsed JSON.
 
-    Raises SchemaError naming the field whose name Avro does not allow, that
-    refers to another schema, or that has two kinds of null: an option of an option, or an optional
-    field of an option.
+    Raises SchemaError naming a field with a name that Avro does not allow, that refers to another
+    schema, or that has two kinds of null: an option of an option, or an optional field of an
+    option.
     """
     refuse_empty(schema.name, "schema", schema.fields)
     record = _Writer(schema.name).record(schema.name, schema.fields, schema.name)

@@ -1,4 +1,4 @@
-"""What numbers of Avro say beside their type: moments, dates and other units; those of Connect."""
+"""Units of Avro's numbers: moments, dates and others; also those of Kafka Connect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOMENTS = {"millis": _SECOND_NS // 1000, "micros": _SECOND_NS // 1_000_000, "na
 _NUMBERS = ("int", "long", "float", "double")
 
 # Nanoseconds in one of the unit, by the type and the name of what counts from 1970 on. Kafka
-# Connect and Debezium give names of their own, beside Avro's or instead.
+# Connect and Debezium give names of their own, besides Avro's or instead.
 TICKS_NS: dict[tuple[str, str], int] = {
     **{("long", f"timestamp-{unit}"): ns for unit, ns in _MOMENTS.items()},
     **{("long", f"local-timestamp-{unit}"): ns for unit, ns in _MOMENTS.items()},
@@ -78,7 +78,7 @@ def in_nanoseconds(kind: Json) -> tuple[Json, int]:
 
 
 def without_units(node: Json) -> Json:
-    """Return a schema whose values are what is written, and no objects that a library makes."""
+    """Return a schema that reads values as written, and not as a library's objects."""
     if isinstance(node, list):
         return [without_units(member) for member in node]
     if not isinstance(node, dict):

@@ -99,7 +99,7 @@ class Checks:
             raise SchemaError(f"no value of the field {member.name!r} passes {self}")
         return checks
 
-    # --- as whoever judges values needs them ---
+    # --- for validation ---
 
     @property
     def is_bounded(self) -> bool:

@@ -61,7 +61,7 @@ class Fitted:
 
     values: float64, int64 or bool[n], anything where null; for other types a list, None where null.
     valid: bool[n], false where null or a misfit, or None if there are neither. misfits: the rows,
-    ascending, whose value is none of the type, with the reason.
+    ascending, with a value not of the type, and the reason.
     """
 
     values: Any
@@ -70,7 +70,7 @@ class Fitted:
 
 
 def fitted(given: Any, of: FieldType, what: str, rows: int | None = None) -> Fitted:
-    """Return what users' code gave for a column of type ``of``, a misfit for each wrong value.
+    """Return a column of type ``of`` from users' code, with a misfit for each wrong value.
 
     given: a NumPy or Arrow array, or a sequence. what: how messages call it, such as "the field
     'size'". rows: how many values there must be, None if that is for ``given`` to say. Raises

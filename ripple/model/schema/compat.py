@@ -1,9 +1,9 @@
 """May one schema read what another wrote? Every difference is found, at any depth.
 
-The rules are this table. It wins over the usual prose, by which a reader would only need the
-fields that it requires: here removing a required field is no backward-compatible change, and
-removing even an optional one is no forward-compatible change, because somebody who still has the
-field must not see it silently turn absent.
+The rules are this table. It wins over the usual prose, by which a reader would only need the fields
+that it requires: here removing a required field is no backward-compatible change, and removing even
+an optional one is no forward-compatible change, because a reader that still has the field must not
+see it silently turn absent.
 
 ========================================  ========  =======  ====
 change from old to new                    backward  forward  full
@@ -132,7 +132,7 @@ def check_full(old: Schema, new: Schema) -> Compatibility:
 def check_readable(reader: Schema, writer: Schema) -> Compatibility:
     """Tell whether every value of ``writer`` can be mapped to one of ``reader`` by name.
 
-    Weaker than either direction: what passes the backward or the forward check passes this one.
+    Weaker than either direction: schemas that pass the backward or the forward check pass this one.
     """
     return _verdict(_differences(reader, writer, _READABLE))
 
@@ -232,7 +232,7 @@ def _types(
 def _contents(
     reader: FieldType, writer: FieldType, path: Path, rules: _Rules
 ) -> Iterator[Incompatibility]:
-    # One side is an option and the other is not: what differs besides that?
+    # One side is an option and the other is not: compare the rest.
     if isinstance(reader, Option):
         yield from _types(reader.of, writer, path, rules)
     elif isinstance(writer, Option):

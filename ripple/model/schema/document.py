@@ -1,4 +1,4 @@
-"""Schema documents from outside: read within bounds, whoever wrote them."""
+"""Schema documents from outside: read within bounds."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ class Judge:
     def failing(self, column: pa.Array) -> list[tuple[str, Mask]]:
         """Return why values fail, and bool[n] of those that do, in the order of the CSV parser.
 
-        column: int64, float64 or string, as the field is; nulls pass. Reasons go on after the
-        field's name: "empty", "not finite". A value that fails twice is in both masks.
+        column: int64, float64 or string, as the field is; nulls pass. Reasons complete "the field
+        is": "empty", "not finite". A value that fails twice is in both masks.
         """
         if self.all_pass(Lent.of(column)):
             return []

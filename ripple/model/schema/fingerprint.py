@@ -32,7 +32,7 @@ def fingerprint(schema: Schema) -> str:
 
 @lru_cache(maxsize=CACHED_MAX)
 def layout_hash(schema: Schema) -> str:
-    """Return 16 hexadecimal digits that differ wherever positional bytes do."""
+    """Return 16 hexadecimal digits that differ where positional bytes do."""
     return _digest(_arranged(schema, by_name=False))
 
 

@@ -17,7 +17,7 @@ field type             JSON Schema
 
 ``from_json_schema(to_json_schema(s)) == s``. Other people's documents may also use ``$ref`` within
 the document (inlined, or a ``Ref`` where a type contains itself), lists of types, ``const``, and
-``anyOf``/``oneOf`` whose alternatives are then cases, named after ``title``, reference or type.
+``anyOf``/``oneOf``, with the alternatives as cases, named after ``title``, reference or type.
 Keywords that only narrow values (``minimum``, ``pattern``, ...) are not kept.
 """
 

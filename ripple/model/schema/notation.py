@@ -1,4 +1,4 @@
-"""Schemas as S-expressions, in the shape that the original's derived converters print.
+"""Schemas as S-expressions, in the shape that Ripple/OCaml's derived converters print.
 
 ``((name trade)(version 1)(fields(((name symbol)(typ String)(optional false)(doc()))))(doc()))``
 """

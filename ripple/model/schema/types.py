@@ -5,7 +5,7 @@ S-expression; for ``Option`` None or the value; for ``List`` a list; for a recor
 name, in which an absent optional field has no entry; for ``Variant`` a tuple of the case's name
 and its arguments, such as ``("limit", 101.5)`` or ``("market",)``.
 
-A schema or a record may be without fields, and a variant without cases: the original writes such
+A schema or a record may be without fields, and a variant without cases: Ripple/OCaml writes such
 ones, and a peer's must be readable. They cannot be declared, imported or filled with rows here.
 """
 
@@ -28,7 +28,7 @@ class String:
 
 @frozen
 class Int:
-    """An integer of the original's native width: 63 bits on the wire, 64 in a column."""
+    """An integer of OCaml's native width: 63 bits on the wire, 64 in a column."""
 
 
 @frozen
@@ -48,7 +48,7 @@ class Bool:
 
 @frozen
 class Opaque:
-    """A value known only by its S-expression (the book's ``Sexp_opaque``)."""
+    """A value known only by its S-expression (Ripple/OCaml's ``Sexp_opaque``)."""
 
 
 @frozen

@@ -7,7 +7,7 @@ type                    takes
 ``Int``, ``Int64``      integers within 64 bits; no float, not even 5.0
 ``Bool``                bools
 ``String``, ``Opaque``  text that has a form in UTF-8
-``List``                lists, tuples and flat arrays of what its type takes
+``List``                lists, tuples and flat arrays of its type's values
 ``Record``              mappings by field name, and objects with the fields as attributes
 ``Variant``             a case's name, or the ``Enum`` member of that name; where cases have
                         arguments, the record that ``ripple.model.schema.arrow`` makes of them
@@ -65,7 +65,7 @@ _ABSENT = object()
 
 
 class Misfit(Exception):  # noqa: N818  # not an error yet: the caller knows of what
-    """A value is none of the type; ``str`` says how a message goes on behind the field's name."""
+    """A value is not of the type; ``str`` is the message's part after the field's name."""
 
     def __init__(self, wanted: str, value: Any, but: str = "") -> None:
         super().__init__(f"must be {wanted}, not {shown(value)}{but and f', {but}'}")
@@ -97,7 +97,7 @@ def name_of(of: FieldType) -> str:
 
 
 def converter(of: FieldType) -> Converter:
-    """Return what makes values of type ``of``, as columns have them."""
+    """Return the converter to column values of type ``of``."""
     match of:
         case Option():
             return _option(converter(of.of))

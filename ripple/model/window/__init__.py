@@ -1,8 +1,8 @@
 """Event time: window assigners, watermarks, verdicts and triggers.
 
-spec        what users say; duration, instant: spans and times as text
+spec        windows as declared; duration, instant: spans and times as text
 watermark   verdicts, event by event; assign, sessions: which windows an event is in
-book        the open windows of a fold; timers: what is due
+book        the open windows of a fold; timers: slots due at a time
 """
 
 from __future__ import annotations

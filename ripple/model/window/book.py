@@ -1,7 +1,7 @@
 """The open windows of one fold: which slot an event's window has, when it ends, when it is over.
 
-Two kinds share one face: windows whose bounds follow from the clock alone (tumbling, sliding)
-and sessions, whose bounds follow from the events.
+Two kinds share one interface: windows with bounds from event time alone (tumbling, sliding) and
+sessions, with bounds from the events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_SLOTS = np.empty(0, np.int64)
 class Assigned(NamedTuple):
     """Where a batch went.
 
-    rows: the index of the event behind each entry, None when it is the identity; slots: its
+    rows: the index of the event of each entry, None when it is the identity; slots: its
     window. absorbed, into: sessions that became part of others in this batch.
     """
 
@@ -80,7 +80,7 @@ class AlignedWindows:
         return assign.ended(self._space.index, slots, self._size_ns, until_ns)
 
     def forget(self, slots: Ints) -> None:
-        """Nothing is kept beside the slots."""
+        """There is no state besides the slots."""
 
 
 class SessionWindows:

@@ -14,8 +14,8 @@ _INT64_MAX = (1 << 63) - 1
 def instant_ns(text: str) -> int:
     """Return the nanoseconds since 1970 of ``2024-02-26T14:30:00.123456789Z``, or ``17ns``.
 
-    A time without a zone is UTC. Raises ValueError for what is neither, or is not exactly so many
-    nanoseconds in 64 bits.
+    A time without a zone is UTC. Raises ValueError for a text that is neither, or a time without an
+    exact 64-bit number of nanoseconds.
     """
     found = any_instant_ns(text)
     if not -_INT64_MAX <= found <= _INT64_MAX:

@@ -83,12 +83,12 @@ class OnEveryElement:
 class OnInterval:
     """Show open windows each time that the watermark crosses a multiple of ``interval``.
 
-    Event time, not the clock, so that a replay shows the same. What is shown includes the event
+    Event time, not the clock, so that a replay shows the same. The rows shown include the event
     that made the watermark cross, which counts even if a step drops it; the first watermark of all
     counts as crossing. From its end on a window behaves as with :class:`OnWatermark`.
 
     With several inputs, which events a window has at the crossing depends on the order in which
-    the inputs were read, and so do partial results; what is shown from the end on does not.
+    the inputs were read, and so do partial results; rows shown from the end on do not.
     """
 
     interval_ns: int
@@ -119,7 +119,7 @@ Trigger: TypeAlias = OnWatermark | OnEveryElement | OnInterval | OnCount
 class WindowSpec:
     """A validated window step.
 
-    lateness_ns: how far behind its input's watermark an event may be and still count.
+    lateness_ns: how far below its input's watermark an event may be and still count.
     future_ns: how far ahead of it an event may be before it is flagged (and still applied).
     """
 

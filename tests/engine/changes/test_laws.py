@@ -161,7 +161,7 @@ def test_what_is_final_leaves_the_table_and_is_followed_by_nothing_else():
     assert compose(final, Final({"k": 1.0})) == final
     patch = Patch((MapSet("k", 1.0),))
     for other in (Set({"k": 1.0}), Remove(), patch, Final({"k": -1.0}), Final({"k": 1})):
-        with pytest.raises(DeltaError, match="what is final never changes again"):
+        with pytest.raises(DeltaError, match="a final row never changes again"):
             compose(final, other)
 
 
