@@ -1,11 +1,13 @@
-"""Where events come from and where changes go.
+"""Connectors: sources of events and sinks for changes.
 
-contract    what sources and sinks are; inputs: what a life reads; connector: what one says
-registry    which one a place belongs to; installed: those of other packages; settings
-csv, delta_lake, json, log, parquet, postgres, synthetic, text    one noun a folder
-standard    standard input and output by name
-raw_input   bytes, line_blocks: in whole lines, prefetch: ahead, cutting: into batches
-conforming, screening, record_shape, python_values    what comes, as what was declared
-dead_letter, raw_record    what was refused; background: a loop for callers that wait
-client_tls  how clients of other systems speak TLS; library_errors: what they say went wrong
+contract    of sources and sinks; inputs: resumable sources; connector: a connector's declaration
+registry    of schemes; installed: connectors of packages; settings; locate: opening by URI
+inputs_source, source_inputs    adapters between sources and inputs; memory: of Python objects
+commit_group    of a partition's outputs; endings: of streams; identity: of what a URI names
+delta_lake, files, formats, kafka, log, nats, postgres, redis, synthetic, transforms, websocket
+target      files and streams to write to; standard: standard streams by name
+raw_input   bytes; line_blocks: of whole lines; prefetch, reading_ahead; cutting: into batches
+coercion, validation, record_shape, python_values    conversion to the declared types, and checks
+dead_letter, letter, raw_record    rejected records; retries: of dead letters
+background  an event loop in a thread; client_tls; library_errors: of client libraries
 """

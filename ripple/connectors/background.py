@@ -1,4 +1,4 @@
-"""A thread with an event loop, for callers that wait: sinks, and who opens a place."""
+"""A thread with an event loop, for synchronous callers: sinks and opening."""
 
 from __future__ import annotations
 

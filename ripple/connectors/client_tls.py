@@ -1,4 +1,4 @@
-"""How a client of a system elsewhere speaks TLS: whom it believes, and what it shows."""
+"""TLS of clients of other systems: CA certificates, client certificates and keys."""
 
 from __future__ import annotations
 

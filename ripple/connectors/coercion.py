@@ -1,4 +1,4 @@
-"""Columns as they are found, brought to the declared types where nothing is lost."""
+"""Lossless conversion of columns to the declared types."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_absent(field: pa.Field, found: Iterable[object], source: str) -> None:
 
 
 def conformed(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, str, Mask | None]:
-    """Return a column in another type, and what is wrong with which rows of it, if anything is.
+    """Return a column in another type, and the reasons why rows of it do not convert.
 
     Those rows are null. The types are such that ``check_columns`` takes them.
     """

@@ -1,4 +1,4 @@
-"""A partition's outputs as one commit group: a file, a log and a transaction fit the same hole."""
+"""The outputs of a partition as one commit group: files, logs or a transaction."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 # As commits of Kafka have it.
 PATIENCE_S = 180.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 10.0
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # when a wait is reported first, and then how often
 
 
 @frozen
 class OutputStatus:
-    """How far an output is as its group is opened: see Sink.
+    """The state of an output when its group is opened: see Sink.
 
-    name: of the place, for people. takes_made: whether it takes rows as they were made, too.
-    is_shared: whether what is read back there is of other partitions, too. holder: what has the
-    rows, as nothing else ever is called, where they and the record of their cut may part; else "".
+    name: of its target, for people. takes_made: whether it takes encoded rows, too. is_shared:
+    whether rows read back include those of other partitions. holder: the unique id of the topic
+    with the rows, if they and their cut record may be separated; else "".
     """
 
     name: str
@@ -50,8 +50,8 @@ class CommitGroup(Protocol):
     """The outputs of one partition, which are committed together.
 
     The calls are ``open``, then ``write`` and ``commit`` in turns, and ``close``. With
-    ``commits_beside`` the changes of later cuts may be written while a commit is under way: what it
-    commits is what was written when it was called. The next one begins when that one is done.
+    ``commits_beside`` the changes of later cuts may be written during a commit, which covers the
+    changes written before it was called. Commits do not overlap.
     """
 
     @property
@@ -60,11 +60,11 @@ class CommitGroup(Protocol):
         ...
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
-        """Become the only writer and return what each output has reached.
+        """Become the only writer and return the cut of each output.
 
-        epoch: what is written bears it, and a lower one is refused, where the target can do that;
-        None where the partition has no owner, because nothing is continued. Raises OutputError,
-        DiskLockedError and OSError; then nothing is open.
+        epoch: marks what is written; a target that can rejects a lower one. None if the partition
+        has no owner, because nothing is resumed. Raises OutputError, DiskLockedError and OSError;
+        then nothing is open.
         """
         ...
 
@@ -76,11 +76,11 @@ class CommitGroup(Protocol):
         ...
 
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
-        """Return what makes durable what was written of these outputs, with what they reach."""
+        """Return the commit of the changes written so far, and of their cuts."""
         ...
 
     async def close(self) -> None:
-        """Release the outputs; what was not committed may be gone. Closing twice is allowed."""
+        """Release the outputs; uncommitted changes may be lost. Closing twice is allowed."""
         ...
 
 
@@ -89,7 +89,7 @@ class PreparedGroup(Protocol):
     """A group that can do a part of ``open`` while the owner before goes on writing."""
 
     async def prepare(self) -> None:
-        """Do whatever does not stop that owner; ``open`` comes soon. Raises as it does."""
+        """Prepare ``open`` as far as that does not disturb the owner. Raises as it does."""
         ...
 
 
@@ -115,10 +115,10 @@ class ProbingGroup(Protocol):
 
 
 async def looked_at(group: CommitGroup, epoch: int | None) -> int:
-    """Ask a group what can be refused, with nothing changed; return the highest epoch it knows.
+    """Check, with nothing changed, that a group can be opened; return its highest epoch.
 
-    epoch: of the owner that is to be, if somebody assigns it. Raises FencedError where that is not
-    above the epochs of owners that were, and as ``ProbingGroup.look``.
+    epoch: of the next owner, if one is assigned. Raises FencedError unless that is above the
+    epochs of earlier owners, and as ``ProbingGroup.look``.
     """
     known = await group.look() if isinstance(group, ProbingGroup) else 0
     if epoch is not None and known >= epoch:
@@ -127,7 +127,7 @@ async def looked_at(group: CommitGroup, epoch: int | None) -> int:
         raise FencedError(
             f"an output was written by an owner of epoch {known}, and epoch {epoch} does not come "
             "after it: it was replaced; or another cluster has written there, with another store. "
-            "Go on with that one; or end all workers of this one, and remove assign/ from its "
+            "Resume that one; or end all workers of this one, and remove assign/ from its "
             "store: it begins above that then",
             known,
         )
@@ -142,7 +142,7 @@ class ReadableGroup(CommitGroup, Protocol):
         ...
 
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
-        """Yield what readers of an output may have got behind a mark, at least."""
+        """Yield at least the changes that an output's readers may have got after a mark."""
         ...
 
     def supersede(self, output: str) -> None:
@@ -166,10 +166,10 @@ class SinkGroup:
         looks: Collection[Callable[[], int]] = (),
         waits: bool = True,
     ) -> None:
-        """Take what opens the sink of each output, to be called when nobody else can write.
+        """Take functions that open the sink of each output, called by the only writer.
 
-        executor: where they are opened, commit and are closed, which takes long: a disk is waited
-        for. looks: see ProbingGroup, of sinks. waits: whether a server that is away is waited for.
+        executor: where sinks are opened, committed and closed, which block on disks. looks: see
+        ProbingGroup, of sinks. waits: whether to wait for a server that is unavailable.
         """
         self._waits = waits
         self._tell: Tell = untold
@@ -209,7 +209,7 @@ class SinkGroup:
         }
 
     def _open(self, output: str, open_sink: Callable[[], Sink]) -> None:
-        # Kept here: whoever is cancelled while it waits for this has it to close all the same.
+        # A field, since a caller that is cancelled during the opening still has to close it.
         self._sinks[output] = open_sink()
 
     def write(self, output: str, changes: pa.RecordBatch | Made, reached: Commit) -> None:
@@ -221,7 +221,7 @@ class SinkGroup:
         return self._readable(output).mark()
 
     async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
-        """Yield what readers of an output may have got behind a mark."""
+        """Yield the changes that an output's readers may have got after a mark."""
         for batch in self._readable(output).written_since(mark):
             yield batch
 
@@ -244,7 +244,7 @@ class SinkGroup:
         if not is_readable_sink(sink):
             raise OutputError(
                 f"cannot write {output!r} to {sink.name}: it belongs to a later stage, which after "
-                "a crash reads back what its readers have. Write to log:DIR/TOPIC or kafka:TOPIC"
+                "a crash reads its outputs back. Write to log:DIR/TOPIC or kafka:TOPIC"
             )
         return sink
 
@@ -286,7 +286,7 @@ class SinkGroup:
                 error = other
 
     async def close(self) -> None:
-        """Close all sinks, whatever closing one of them raises; the first of that is raised."""
+        """Close all sinks, also if closing one raises; the first error is raised."""
         await self._executor.run(self._close)
 
     def _close(self) -> None:
@@ -343,7 +343,7 @@ class Groups:
         self._by_output[output].write(output, changes, reached)
 
     def trace(self, context: str | None) -> None:
-        """Take the context of what is written from now on."""
+        """Take the context of the next writes."""
         for group in self._groups:
             if isinstance(group, TracedGroup):
                 group.trace(context)
@@ -353,7 +353,7 @@ class Groups:
         return self._by_output[output].mark(output)
 
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
-        """Yield what readers of an output may have got behind a mark, at least."""
+        """Yield at least the changes that an output's readers may have got after a mark."""
         return self._by_output[output].written_since(output, mark)
 
     def supersede(self, output: str) -> None:
@@ -366,7 +366,7 @@ class Groups:
         return group.shown_keys(output, key) if isinstance(group, KeyListingGroup) else _nothing()
 
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
-        """Return what commits one group after the other."""
+        """Return a commit of one group after the other."""
         commits = []
         for group in self._groups:
             own = {name: one for name, one in reached.items() if self._by_output[name] is group}
@@ -375,7 +375,7 @@ class Groups:
         return _in_order(commits)
 
     async def close(self) -> None:
-        """Close all groups, whatever closing one of them raises; the first of that is raised."""
+        """Close all groups, also if closing one raises; the first error is raised."""
         error: Exception | None = None
         for group in self._groups:
             try:
@@ -396,5 +396,5 @@ async def _in_order(commits: Sequence[Coroutine[Any, Any, None]]) -> None:
         for commit in commits:
             await commit
     finally:
-        for commit in commits:  # what has not begun never will
+        for commit in commits:  # those not begun never will be
             commit.close()

@@ -1,4 +1,4 @@
-"""What a connector says of itself: which places are its own, what opens them, what it promises."""
+"""A connector's declaration: its scheme, the functions that open its URIs, and its promises."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ class Part(NamedTuple):
 
 @frozen
 class Use:
-    """One of the things that a connector's places are good for.
+    """One use of a connector's URIs.
 
-    opens: what opens one, as ``package.module:attribute``; it is imported when it is first wanted.
-    promise: what a user may rely on. on_stream: the same of a pipe, a device and ``-``; empty if
-    the place can be none of them. suffixes: of files that are known without the scheme; only
-    Ripple's own connectors are asked. has_epochs: whether a sink goes by ``Writing.epoch``, so that
-    nothing counts of an owner that was replaced (docs/seals.md). has_parts: whether it goes by the
-    ``part`` that it is asked for. reached: of a sink, what tells from outside what its owner has
-    committed: ``(path, Writing) -> Commit | None``, as ``opens`` names it; empty if nothing does.
-    Without a part in ``Writing`` that is what all parts have, together.
-    whole: of a source, what reads all partitions of a place that has several, up to their present
-    ends, and never waits: ``(path, Reading) -> Inputs | None``, None where there is one; empty
-    where ``opens`` reads all there is. looks: of a continued sink that is no group, what raises as
-    opening it would, with nothing changed, and returns the highest epoch that an owner of the part
-    had, 0 for none: ``(path, Writing) -> int``; empty where nothing can be told. owners: of a sink
-    with epochs, the highest of all parts, likewise.
+    opens: the function that opens one, as ``package.module:attribute``; imported at first use.
+    promise: the guarantee to users. on_stream: the same for a pipe, a device and ``-``; empty if
+    none of them can be opened. suffixes: of files that are recognized without the scheme, for
+    Ripple's own connectors alone. has_epochs: whether a sink uses ``Writing.epoch``, so that a
+    replaced owner is fenced (docs/seals.md). has_parts: whether it uses ``part``.
+    reached: of a sink, reads the owner's commit from outside: ``(path, Writing) -> Commit | None``,
+    named as ``opens`` is; empty if that is impossible. Without a part in ``Writing`` the result
+    covers all parts.
+    whole: of a source, reads all partitions up to their present ends, and never waits:
+    ``(path, Reading) -> Inputs | None``, None if there is one; empty if ``opens`` reads all.
+    looks: of a continued sink that is no group, raises as opening it would, with nothing changed,
+    and returns the highest epoch of the part's owners, 0 for none: ``(path, Writing) -> int``;
+    empty if that is unknown. owners: of a sink with epochs, the highest of all parts, likewise.
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
-    ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, how
-    often it is committed where nobody says.
+    ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, the
+    default interval of commits.
     """
 
     opens: str
@@ -65,28 +64,28 @@ class Use:
 
 @frozen(kw_only=True)
 class Connector:
-    """One kind of place, and how it is used; None where it cannot be.
+    """The uses of one scheme; None for those that are not supported.
 
-    scheme: what stands before the colon. form: a place as people write it. What opens a use takes
-    the text behind the colon as it was given:
+    scheme: the text before the colon. form: of a URI, for people. Functions get the text after
+    the colon unchanged:
 
     - source: ``(path, Reading) -> Source``, which is read once, to its end;
     - sink: ``(path, Writing) -> Sink``, which is written anew, or appended to;
-    - continued_source: ``(path, Reading) -> Inputs``, which a restarted run reads on from its cut;
-    - continued_sink: ``(path, Writing) -> Sink``, which a restarted run writes on from its cut.
+    - continued_source: ``(path, Reading) -> Inputs``, which a restarted run resumes at its cut;
+    - continued_sink: ``(path, Writing) -> Sink``, which a restarted run resumes at its cut.
 
-    path_of: from that text to the file or folder, so that no run writes what it reads; None where
-    there is none. package: whose it is, as the registry has found out.
+    path_of: from that text to the file or folder, so that no run writes its own source; None if
+    there is none. package: the distribution, as found by the registry.
 
-    What people ask of it, named as what opens a use is; empty where it has nothing to say.
+    Functions for users, named as ``opens`` is; empty if there is none:
     settings: a dataclass of ripple.connectors.settings. check: ``path -> str``, which connects,
-    and returns what is there in a few words; raises what is wrong and how it is put right.
-    discover: ``path -> Iterable[Stream]``, what can be read there.
-    identity: ``path -> str``, what tells the place from any other, however it is said; where it is
-    empty, its path or its text does.
-    lanes: ``path -> LaneHome``, topics through which stages may hand records to each other.
-    retries: ``(path, pipeline) -> Retrying``, where records of dead letters that were read from
-    such a place are written again.
+    and returns a few words on what it found; raises errors that name the way out.
+    discover: ``path -> Iterable[Stream]``, the readable streams.
+    identity: ``path -> str``, equal for different spellings of the same target; if empty, its path
+    or its text.
+    lanes: ``path -> LaneHome``, topics through which stages hand records to each other.
+    retries: ``(path, pipeline) -> Retrying``, which writes records of dead letters back to the
+    source that they were read from.
     """
 
     scheme: str
@@ -107,12 +106,12 @@ class Connector:
 
 @frozen
 class Reading:
-    """What a source is asked for.
+    """The parameters of a source.
 
-    name: of the input, for people and the engine. shape: what its records must be. batch_rows: how
-    many records a batch has; see Source. header: whether CSV names its columns first. follow:
-    whether Inputs wait for more where nothing is there yet. part: whose inputs these are; None:
-    all. executor: where Inputs do what may take long.
+    name: of the input, for people and the engine. shape: of its records. batch_rows: the number of
+    records in a batch; see Source. header: whether CSV begins with column names. follow: whether
+    Inputs wait for more at the end. part: the partition of these inputs; None: all. executor: for
+    blocking work of Inputs.
     """
 
     name: str
@@ -126,11 +125,11 @@ class Reading:
 
 @frozen
 class Writing:
-    """What a sink is asked for.
+    """The parameters of a sink.
 
-    output: of the plan, whose changes come. header: whether CSV begins with the names of columns.
-    epoch: of the partition's owner, who takes over from those of lower ones; None without owners.
-    part: which partition's changes these are; None where there is one.
+    output: of the plan, the one that is written. header: whether CSV begins with column names.
+    epoch: of the partition's owner, which fences lower ones; None without owners.
+    part: the partition of these changes; None if there is one.
     """
 
     plan: Plan
@@ -142,11 +141,11 @@ class Writing:
 
 @frozen
 class Carried:
-    """Lanes to the next stage that are committed with outputs, as more of them.
+    """Lanes to the next stage that are committed with outputs, as additional ones.
 
-    Each is a partition of a topic that one partition of a stage writes. place: of the topic, which
-    is made if there is none. lanes: how many the topic has. numbers: of those that are written, by
-    the names that they have beside the outputs; what is written has one column, of binary values.
+    Each is a partition of a topic, written by one partition of a stage. place: the topic, created
+    if missing. lanes: the topic's number of lanes. numbers: of those that are written, by their
+    names in the group; each write has one column, of binary values.
     """
 
     place: str
@@ -170,12 +169,12 @@ class LaneHome(Protocol):
 
 @frozen
 class Grouping:
-    """What outputs that are committed together are asked for.
+    """The parameters of outputs that are committed together.
 
-    part: which partition's changes these are; None where there is one. stage: whose partition it
-    is; None of who divides the records of the source anew. source: the place that the pipeline
-    reads, whose offsets may be committed with them. carried: lanes that are. waits: whether what
-    may come back by itself is waited for; else it ends the run.
+    part: the partition of these changes; None if there is one. stage: of that partition; None for
+    the task that repartitions the source's records. source: the pipeline's, whose offsets may be
+    committed with them. carried: lanes that are. waits: whether to wait during outages; else they
+    end the run.
     """
 
     plan: Plan

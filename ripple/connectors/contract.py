@@ -1,9 +1,8 @@
 """The contract between the outside and the engine: sources bring batches, sinks take changes.
 
-An *offset* counts the data records of one source from 0; whatever is not a record (comments,
-empty lines, a header) has none, and a source may have holes: offsets without a record. A malformed
-record has an offset too, so that the number of records applied, late and rejected always equals the
-number consumed.
+An *offset* counts the data records of one source from 0. Comments, empty lines and a header have
+none, and a source may have holes: offsets without a record. A malformed record has an offset too,
+so that the number of records applied, late and rejected always equals the number consumed.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Source(Protocol):
         """Yield the records from ``from_offset`` on, in order, each once.
 
         ``next_offset`` of a batch is the offset after its last record, rejected ones included, or
-        after the hole behind that, and is what to pass as ``from_offset`` to continue after it. No
-        batch is empty, unless it says how far a hole reaches. Raises
-        InputError when the input cannot be read, after yielding all that came before the damage.
-        A source over a stream that cannot be rewound can be read once.
+        after the hole that follows, and is the ``from_offset`` to continue with. No batch is empty,
+        unless it marks the end of a hole. Raises InputError when the input cannot be read, after
+        yielding all records before the damage. A source over a stream that cannot be rewound can
+        be read once.
         """
         ...
 
@@ -60,12 +59,12 @@ class MarkedSource(Protocol):
 
 
 def is_source(value: object) -> TypeGuard[MarkedSource]:
-    """Tell whether this is a source, by what can be asked of it."""
+    """Tell whether an object has the methods of a source."""
     return has(value, "name", "batches", "close")
 
 
 def is_sink(value: object) -> TypeGuard[Sink]:
-    """Tell whether this is a sink, by what can be asked of it."""
+    """Tell whether an object has the methods of a sink."""
     return has(value, "name", "records_cut", "committed", "write", "commit", "close")
 
 
@@ -75,11 +74,11 @@ def has(value: object, *names: str) -> bool:
 
 
 class Commit(NamedTuple):
-    """What an output has reached, as a sink that can be continued records it beside the data.
+    """The state of an output that a resumable sink records with its data.
 
     cut: per input, the next offset to read. digest: of the output's table at that cut; empty in a
-    ``write`` to a sink that records no cut. watermarks_ns: of each input at that cut, for whoever
-    looks from outside; None where nobody says, and where it was read back.
+    ``write`` to a sink that records no cut. watermarks_ns: of each input at that cut, for external
+    readers; None if unknown, or read back.
     """
 
     cut: Mapping[str, int]
@@ -88,41 +87,41 @@ class Commit(NamedTuple):
 
 
 NOWHERE = Commit({}, "")
-"""What rows have reached that are of no input."""
+"""The cut of rows that come from no input."""
 
 
 class Sink(Protocol):
-    """Where the changes of one output go.
+    """The target of one output's changes.
 
-    The calls are ``write*`` and ``commit`` in turns, and ``close`` at the end. A plain run commits
-    once, when its input has ended; ``close`` without a commit gives up what was written, as far as
-    the target can: a file is as it was.
+    The calls are ``write*`` and ``commit`` in turns, and ``close`` at the end. A one-shot run
+    commits once, when its input has ended; ``close`` without a commit discards the changes, as far
+    as the target can: a file is unchanged.
 
     A sink that records its cut knows, after any crash, how far its data reach: changes of one cut
-    are either all behind ``committed`` or all before it. Opening it cuts off what was written after
-    the last commit, so that it can be written again; where that cannot be done (a log has readers),
-    what is there counts as committed, and ``unfinished`` is set if the changes of the last cut are
-    there only in part. Its ``close`` leaves what was written as it is.
+    are either all after ``committed`` or all before it. Opening it cuts off changes after the last
+    commit, so that they can be written again. A sink that cannot do that (a log has readers)
+    counts them as committed, and sets ``unfinished`` if it has the last cut's changes in part.
+    Its ``close`` leaves written changes as they are.
     """
 
     name: str
-    """Of the place, for people."""
+    """Of the target, for people."""
 
     records_cut: bool
     """False of what a restarted pipeline cannot continue: its ``committed`` is None for ever."""
 
     committed: Commit | None
-    """What is durable; None where nothing ever was."""
+    """The last durable commit; None before the first."""
 
     cut_off_bytes: int
-    """How much opening has cut off: what was written after the last commit, or torn by a crash."""
+    """The number of bytes cut off at opening: uncommitted ones, or torn by a crash."""
 
     promise: str
     """What a reader may rely on, in words: "each cut once", or why not."""
 
     @property
     def unfinished(self) -> Mapping[str, int] | None:
-        """A cut whose changes are there in part: the next ``write`` must reach exactly it."""
+        """A cut with only part of its changes written: the next ``write`` must reach exactly it."""
         ...
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
@@ -137,15 +136,15 @@ class Sink(Protocol):
         ...
 
     def commit(self, reached: Commit) -> None:
-        """Make visible and durable all that was written, and that it reaches ``reached``.
+        """Make all written changes visible and durable, with the cut ``reached``.
 
-        After an OSError it may be repeated where the sink records its cut, unless the system could
-        not sync: then whatever comes fails, and a sink opened anew knows what is durable.
+        After an OSError it may be repeated if the sink records its cut, unless the system could
+        not sync: then every call fails, and a sink opened anew knows the durable cut.
         """
         ...
 
     def close(self) -> None:
-        """Release the target; what was not committed may be gone. Closing twice is allowed."""
+        """Release the target; uncommitted changes may be lost. Closing twice is allowed."""
         ...
 
 
@@ -157,16 +156,16 @@ class ReadableSink(Sink, Protocol):
         ...
 
     def written_since(self, mark: str | None) -> Iterator[pa.RecordBatch]:
-        """Yield what readers may have got behind a mark, from the beginning without one.
+        """Yield the changes that readers may have got after a mark, or all without one.
 
-        ``op`` is text, one of OP_NAMES. Raises OutputError for a mark of another place.
+        ``op`` is text, one of OP_NAMES. Raises OutputError for a mark of another target.
         """
         ...
 
     def supersede(self) -> None:
-        """Let the next ``write`` reach another cut than the ``unfinished`` one, beyond it.
+        """Let the next ``write`` reach a later cut than the ``unfinished`` one.
 
-        What is there of that stays, and readers have seen it: the caller makes it right.
+        Readers have seen its partial changes, which stay: the caller reconciles them.
         """
         ...
 
@@ -176,15 +175,15 @@ class KnowingSink(Protocol):
     """A sink that can tell which keys its readers have, without what they have of them."""
 
     def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the fields ``key`` of rows, and ``op`` as text: what is there, or newest last.
+        """Yield the fields ``key`` of rows, and ``op`` as text: the rows, or changes newest last.
 
-        Types may be those that the place has. Raises OutputError.
+        Types may be those of the target. Raises OutputError.
         """
         ...
 
 
 def is_readable_sink(value: object) -> TypeGuard[ReadableSink]:
-    """Tell whether a sink can be read back, by what can be asked of it."""
+    """Tell whether an object has the methods of a sink that can be read back."""
     return has(value, "mark", "written_since", "supersede")
 
 
@@ -215,7 +214,7 @@ class BasicSink:
         raise NotImplementedError(f"{type(self).__name__} does not say how it writes")
 
     def commit(self, reached: Commit) -> None:
-        """Do nothing: what was written is where it goes."""
+        """Do nothing: writes are immediate."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -1,4 +1,4 @@
-"""Batches of any size, cut to the size that the caller wants, without copying whole blocks."""
+"""Cuts batches of any size to the requested size, without copying whole blocks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def recut(
 ) -> Iterator[Batch]:
     """Yield the same records in batches that end at the multiples of ``batch_rows``, then the rest.
 
-    So the same cuts come, wherever reading begins, also where a multiple lies in a hole. Slices
-    share the block's memory; only a batch that straddles two blocks is copied. None among the
-    blocks means that no more input is there for now, so what is pending goes out short; so it does
-    before an InputError of ``blocks``. Offsets before ``from_offset`` are left out. ``batch_rows``
-    None keeps the blocks as they are.
+    So the cuts do not depend on the first offset, even if a multiple lies in a hole. Slices share
+    the block's memory; only a batch that straddles two blocks is copied. None among the blocks
+    means that no more input is available for now: pending records are yielded as a short batch,
+    and so they are before an InputError of ``blocks``. Offsets before ``from_offset`` are left
+    out. ``batch_rows`` None leaves the blocks as they are.
     """
     check_batch_rows(batch_rows)
     cutter = _Cutter(batch_rows)
@@ -51,7 +51,7 @@ def check_batch_rows(batch_rows: int | None) -> None:
 
 
 class _Cutter:
-    """Holds what has come since the last multiple of ``batch_rows``."""
+    """Holds the records since the last multiple of ``batch_rows``."""
 
     def __init__(self, batch_rows: int | None) -> None:
         self._batch_rows = batch_rows
@@ -63,7 +63,7 @@ class _Cutter:
             return
         if self._pending and block.first_offset >= (end := self._end(self._pending[0])):
             if not any(batch.span for batch in self._pending):
-                self._pending.clear()  # the hole goes on to the block
+                self._pending.clear()  # the hole extends to the block
             yield from self.flush(end)
         if block.row_offsets is None and block.span and not self._pending:
             yield from self._pieces(block)
@@ -92,7 +92,7 @@ class _Cutter:
                 yield piece
 
     def flush(self, end: int | None = None) -> Iterator[Batch]:
-        """Yield what is pending, and the hole behind it up to ``end``."""
+        """Yield the pending records, and the hole after them up to ``end``."""
         if self._pending:
             pending, self._pending = self._pending, []
             whole = pending[0] if len(pending) == 1 else _joined(pending)

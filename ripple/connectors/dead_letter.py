@@ -1,4 +1,4 @@
-"""Rejected records, kept where somebody can look at them."""
+"""Rejected records, counted and stored as dead letters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class DeadLetters:
     """Counts rejected records by reason, and writes each as a line of JSON if there is a target.
 
-    A line has ``source``, ``offset``, ``line_number`` (null where there are no lines), ``reason``
-    and ``raw``, the record as text; what is not UTF-8 is ``raw_base64`` instead. ``close``
-    completes the target, also when the run has failed, so that its reasons can be read.
+    A line has ``source``, ``offset``, ``line_number`` (null if there are no lines), ``reason``
+    and ``raw``, the record as text, or ``raw_base64`` if it is not UTF-8. ``close`` completes the
+    target, also when the run has failed, so that its reasons can be read.
     """
 
     def __init__(self, target: Target | None = None) -> None:

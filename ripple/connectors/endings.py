@@ -1,4 +1,4 @@
-"""What must be released when a run ends, however it ends."""
+"""Cleanup at the end of a run, successful or not."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ if TYPE_CHECKING:
 
 
 class Endings:
-    """Calls what was added, the last first, and all of it; why the run failed comes first.
+    """Calls all added functions, the last first; the run's own error takes precedence.
 
-    What fails after an error becomes a note of it. Whoever is cancelled meanwhile is so once all of
-    it was called.
+    Later errors become notes of it. A cancellation meanwhile takes effect after all calls.
     """
 
     def __init__(self) -> None:

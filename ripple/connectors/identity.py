@@ -1,4 +1,4 @@
-"""What tells a place from any other, so that two processes know whether they mean the same one."""
+"""Identities of URIs, so that two processes know whether they mean the same target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CREDENTIALS = re.compile(r"//[^/@]*@")
 
 
 def identity_of(place: str, use: UseName) -> str:
-    """Return a text that is the same for whoever means the same place, and no secret is in it.
+    """Return a text that is equal for all spellings of a URI, without secrets.
 
     Files and folders go by their real paths, so machines that share them have them at the same.
     Raises InputError, OutputError and ConnectorError, as opening it does.
@@ -59,7 +59,7 @@ def _scheme(place: str) -> str:
 
 
 def _bare(place: str) -> str:
-    """Return a place without its options; what is in a folder has none."""
+    """Return a URI without its options; a path in a folder has none."""
     return place if _scheme(place) == "log" else place.partition("?")[0]
 
 

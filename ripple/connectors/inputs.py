@@ -23,22 +23,22 @@ class Signal(Enum):
 
 
 class Inputs(Protocol):
-    """The inputs of a life, by the names that the engine knows them by.
+    """The inputs of a task, by their names in the engine.
 
-    Whose turn it is, and where batches end, follows from the cut alone as long as the inputs have
-    what is asked for: a life reads on in the order in which the one before would have. What may ask
-    a network is awaited; ``next`` never waits. One caller at a time.
+    The order of inputs, and the ends of batches, follow from the cut alone as long as the inputs
+    have enough records: a restarted task reads in the same order. Calls that may use a network are
+    awaited; ``next`` never waits. One caller at a time.
 
-    What is checked when they are opened is checked while they are read, with each answer: that it
-    is what was read before, that it begins no later than where they are, that it is as long as it
-    was, that it is declared as it was. So a life that goes on refuses what a restarted one refuses.
-    Whatever is found out is raised by ``next``, once all is handed out that came before:
+    The checks at opening are repeated while reading, with each answer: that the input is the same,
+    begins no later than the reader's offset, is no shorter than before, and is declared as before.
+    So a running task rejects the same inputs as a restarted one. ``next`` raises the error after
+    all records before it were handed out:
 
-    - InputAwayError for what may come back by itself (no answer, a right that was taken), and for
+    - InputAwayError for outages that may end by themselves (no answer, a revoked right), and for
       every doubt that ``check`` can settle. ``open`` may be called again then, and connects anew;
-      whoever waits calls ``check`` before, with what ``identities`` says (RetryingInputs does).
-    - InputError, with a way out, for what will not: another stream or history in its place, records
-      that were removed before they were read.
+      the caller calls ``check`` before, with the result of ``identities`` (RetryingInputs does).
+    - InputError, with a way out, for permanent ones: another stream or history, or records
+      removed before they were read.
     """
 
     @property
@@ -51,19 +51,19 @@ class Inputs(Protocol):
         ...
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless the inputs reach ``cut``, by what was read when it was stored.
+        """Raise InputError unless the inputs reach ``cut``, with the records read before it.
 
-        InputAwayError where nobody can say.
+        InputAwayError if that is unknown.
 
         identities: per input, what ``identities`` returned then; nothing for an unknown one.
         """
         ...
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that tells what was read up to ``cut``, "" if nothing does.
+        """Return per input a text that identifies the records before ``cut``, "" if none does.
 
-        It is what was noted as that was read, and nobody is asked for it: what is there now may be
-        another input, for which a checkpoint must not vouch.
+        It was noted while they were read, and no server is asked: the present input may be another
+        one, for which a checkpoint must not vouch.
         """
         ...
 
@@ -72,9 +72,9 @@ class Inputs(Protocol):
         ...
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``, and of which input; or why nothing does.
+        """Return the batch after ``cut`` and its input, or the reason why there is none.
 
-        ENDED at ``stop``, and where an input that is not followed has no more.
+        ENDED at ``stop``, and at the end of an input that is not followed.
         """
         ...
 
@@ -83,22 +83,22 @@ class Inputs(Protocol):
         ...
 
     def wake(self) -> None:
-        """Let ``more`` return, or its next call if nobody waits; from the loop's thread."""
+        """Let ``more`` return, or its next call if none waits; from the loop's thread."""
         ...
 
     async def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
+        """Make the records read so far durable, before a cut that includes them is stored."""
         ...
 
     async def close(self) -> None:
-        """Release what was opened; closing twice is allowed."""
+        """Release connections and files; closing twice is allowed."""
         ...
 
 
 class Original(NamedTuple):
-    """A record as it was where it came from, with what is no field of it: key, headers.
+    """The original of a record, with data that is no field of it: key, headers.
 
-    place: where it lies, for people. data: all of it, in a form of its connector's.
+    place: its position, for people. data: all of it, in a form of its connector's.
     """
 
     place: str
@@ -119,7 +119,7 @@ class OriginalInputs(Protocol):
 
 @runtime_checkable
 class KeepingInputs(Protocol):
-    """Inputs whose server keeps what was read until it is told that nobody will read it again."""
+    """Inputs with a server that retains records until they are acknowledged."""
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let go what no checkpoint needs: of each the cut and its identities, newest first.
@@ -131,15 +131,15 @@ class KeepingInputs(Protocol):
 
 
 def is_inputs(value: object) -> TypeGuard[Inputs]:
-    """Tell whether these are inputs, by what can be asked of them."""
+    """Tell whether an object has the methods of inputs."""
     return has(value, "names", "bounds", "open", "next", "more", "wake", "close")
 
 
 def in_turn(cut: Cut, batch_rows: int, rank: Mapping[str, int]) -> list[str]:
-    """Return the inputs of ``cut`` in the order in which they have their turn.
+    """Return the inputs of ``cut`` in the order in which they are read next.
 
-    It is the turn of who has had the fewest whole batches of its offsets; of several, of the first
-    by ``rank``. So it follows from the cut alone.
+    The input with the fewest whole batches of its offsets is first; of several, the first by
+    ``rank``. So the order follows from the cut alone.
     """
     return sorted(cut, key=lambda name: (cut[name] // batch_rows, rank[name]))
 

@@ -1,4 +1,4 @@
-"""Inputs of a life as a plain run reads them: one, up to its present end."""
+"""Inputs as a source for a one-shot run: one input, up to its present end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class InputsSource:
         return None if isinstance(said, Signal) else said[1]
 
     def close(self) -> None:
-        """Leave the server, and end the thread."""
+        """Close the connection, and end the thread."""
         loop, self._loop = self._loop, None
         if loop is not None:
             try:

@@ -33,9 +33,9 @@ def connector(scheme: str) -> Connector | None:
 
 
 def load(scheme: str, package: str, name: str) -> Any:
-    """Return what ``name``, of the form ``package.module:attribute``, stands for.
+    """Return the object named ``name``, of the form ``package.module:attribute``.
 
-    Raises ConnectorError, which says whose it is, whatever is wrong with the module.
+    Raises ConnectorError, which names the package, for any error of the module.
     """
     try:
         return pkgutil.resolve_name(name)

@@ -1,4 +1,4 @@
-"""One dead letter: a record that was refused, with all that is needed to judge and retry it."""
+"""A dead letter: a rejected record, with all that is needed to judge and retry it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _PLACE, _DATA = b"original_place", b"original"
 _NO_FIELDS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
 
 QUARANTINE = "quarantine"
-"""The step of a letter whose record killed the process."""
+"""The step of a dead letter whose record killed the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A record that was refused at ``offset`` of ``input``.
+    """A record that was rejected at ``offset`` of ``input``.
 
-    step: what refused it, a step of the pipeline or QUARANTINE; None: the source. version: the
-    topology hash of the pipeline that refused it. record: the whole record as an Arrow IPC stream
-    of one row, without a column where the source found no fields; in its metadata what it was where
-    it came from, if that is known. None where neither is, or it is longer than RECORD_BYTES_MAX.
-    written_ns: when it was kept, for people.
+    step: the step of the pipeline that rejected it, or QUARANTINE; None: the source. version: the
+    topology hash of the pipeline. record: the whole record as an Arrow IPC stream of one row,
+    without columns if the source found no fields; its metadata holds the original, if known. None
+    without both, or if it is longer than RECORD_BYTES_MAX. written_ns: the time of writing, for
+    people.
     """
 
     input: str
@@ -49,18 +49,18 @@ class Letter:
 
     @property
     def cause(self) -> str:
-        """The step and its reason in one text, by which letters are counted."""
+        """The step and its reason in one text, by which dead letters are counted."""
         return self.reason if self.step is None else f"{self.step}: {self.reason}"
 
     def row(self) -> pa.RecordBatch:
-        """Return the whole record. Raises InputError when it was not kept, or cannot be read."""
+        """Return the whole record. Raises InputError if it was not stored, or cannot be read."""
         row = self._row()
         if not row.num_columns:
             raise InputError("its source could not read it, and knows no fields of it")
         return row.replace_schema_metadata()
 
     def original(self) -> Original:
-        """Return the record as it was where it came from; raises as ``row`` does."""
+        """Return the record's original; raises as ``row`` does."""
         known = self._row().schema.metadata or {}
         if _DATA not in known:
             raise InputError("what it was where it came from was not kept")
@@ -83,10 +83,10 @@ class Letter:
 
 
 def dumps_record(row: pa.RecordBatch | None, original: Original | None = None) -> bytes | None:
-    """Return one record as an Arrow IPC stream, None if that is too long to keep, or nothing is.
+    """Return one record as an Arrow IPC stream, None if that is too long, or there is no data.
 
-    row: its fields. original: what it was where it came from. Where both are too long together, the
-    fields are left out, and then the other.
+    row: its fields. original: of the source. If both are too long together, the fields are left
+    out, and then the original.
     """
     if original is not None:
         known = {_PLACE: original.place.encode(), _DATA: original.data}
@@ -133,7 +133,7 @@ SCHEMA = Schema(
 
 
 def to_row(letter: Letter, kind: str = LETTER) -> dict[str, Any]:
-    """Return a letter as a row of SCHEMA."""
+    """Return a dead letter as a row of SCHEMA."""
     text = text_of(letter.raw)
     return {
         "kind": kind,
@@ -152,7 +152,7 @@ def to_row(letter: Letter, kind: str = LETTER) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> Letter:
-    """Return what ``to_row`` was given."""
+    """Return the dead letter of such a row."""
     raw = row["raw"]
     return Letter(
         input=row["input"],

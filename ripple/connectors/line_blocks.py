@@ -19,11 +19,10 @@ def line_blocks(
 ) -> Iterator[memoryview | None]:
     """Yield blocks of whole lines; each is valid until the next one is asked for.
 
-    Of a line that is too long only the beginning is kept, still too long for whoever judges it,
-    so that memory is ``block_bytes + line_length_bytes_max`` however long the lines are. None
-    means that no more input is waiting: what was yielded is all there is for now.
-    When the input turns out to be damaged, the whole lines before the damage come first, then the
-    InputError.
+    Of a line that is too long only the beginning is kept, long enough to be rejected, so that
+    memory is ``block_bytes + line_length_bytes_max`` for lines of any length. None means that no
+    more input is available for now. When the input turns out to be damaged, the whole lines before
+    the damage come first, then the InputError.
     """
     kept_max = line_length_bytes_max + _MARK_AND_END_BYTES
     buffer = bytearray(block_bytes + kept_max)

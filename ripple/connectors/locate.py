@@ -52,10 +52,10 @@ def open_source(
 ) -> MarkedSource:
     """Return the source at ``place`` for records of ``schema``.
 
-    place: a place of one of the connectors, or a path; a table, or what can be read as one by
+    place: a URI of one of the connectors, or a path; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
     a record class; or a source, which is returned as it is.
-    checks: what fields must satisfy besides; records that do not are rejected. Raises InputError,
+    checks: further conditions on fields; records that fail are rejected. Raises InputError,
     SchemaError and ConnectorError.
     """
     check_batch_rows(batch_rows)
@@ -92,11 +92,11 @@ def open_inputs(
     part: Part | None = None,
     executor: Executor = INLINE,
 ) -> Inputs:
-    """Return what a restarted run reads at ``place``; raises as ``open_source`` does.
+    """Return the resumable inputs at ``place``; raises as ``open_source`` does.
 
-    follow: wait for more at the end. part: the partition of the pipeline that reads what is its
-    own; what cannot be divided is refused where there are several. executor: where they do what
-    may take long.
+    follow: wait for more at the end. part: the partition of the pipeline, which reads its own
+    inputs; an input that cannot be divided is rejected if there are several. executor: for their
+    blocking work.
     """
     shape = RecordShape(plan.source.schema, plan.source.checks)
     reading = Reading(
@@ -124,13 +124,13 @@ def open_sink(
 ) -> Sink:
     """Return the sink at ``place`` for an output of ``plan``, or a sink as it is.
 
-    continues: the sink goes on behind what it has committed, whatever crashed, if its connector can
-    do so; otherwise a file is written anew. header: CSV begins with the names of the columns.
-    epoch: of the owner of a partition, who takes over from owners of lower epochs; what cannot be
-    taken over from an owner that may still be there is refused. part: the partition of the
-    pipeline whose changes come; a place that has no part for each is refused.
+    continues: the sink resumes after its last commit, after any crash, if its connector supports
+    that; otherwise a file is written anew. header: CSV begins with the names of the columns.
+    epoch: of the owner of a partition, which fences owners of lower epochs; a target that cannot
+    fence an owner that may still be alive is rejected. part: the partition of the pipeline with
+    these changes; a target without a part for each is rejected.
 
-    CSV leaves out Remove rows; JSON lines begin each row with its operation; so do the records of
+    CSV omits Remove rows; JSON lines begin each row with its operation; so do the records of
     a log. Raises OutputError, ConnectorError, DiskLockedError, StaleEpochError and OSError.
     """
     use: UseName = "continued_sink" if continues else "sink"
@@ -161,7 +161,7 @@ def open_sink(
 def reached_at(
     place: str, plan: Plan, output: str, part: Part | None
 ) -> Callable[[], Commit | None] | None:
-    """Return what tells what an output's owner has committed at a place; None if nothing does."""
+    """Return a function that reads an owner's commit at a URI; None if there is none."""
     found = find(place, "continued_sink")
     if not found.use.reached:
         return None
@@ -172,9 +172,9 @@ def reached_at(
 def look_at(
     place: str, plan: Plan, output: str, *, epoch: int | None = None, part: Part | None = None
 ) -> Callable[[], int] | None:
-    """Return what raises as ``open_sink`` of a continued place does; None if nothing can tell.
+    """Return a check that raises as ``open_sink`` of a continued sink does; None if there is none.
 
-    It changes nothing, and returns the highest epoch that an owner of the part had.
+    It changes nothing, and returns the highest epoch of the part's owners.
     """
     found = find(place, "continued_sink")
     if not found.use.looks:
@@ -250,7 +250,7 @@ def _unsealed(place: str, epoch: int) -> OutputError:
 
 
 def text_of(place: str | os.PathLike[str]) -> str:
-    """Return what names the place; a path object is a path, also with a colon in it."""
+    """Return the name of a URI; a path object is a path, also with a colon in it."""
     text = os.fspath(place)
     is_relative = not isinstance(place, str) and not text.startswith("/")
     return f"./{text}" if is_relative and ":" in text else text

@@ -35,7 +35,7 @@ class MemorySource:
     Mappings may have members that are no fields. A value of its field's type that the field cannot
     hold rejects its record; one of another type, such as 1.5 for an integer, is an error.
     Raises SchemaError at once when a column is missing or has another type, or a mapping a value of
-    another type; InputError for what is no record, and when Arrow's own bytes are damaged.
+    another type; InputError for items that are no records, and for damaged Arrow data.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class MemorySink(BasicSink):
         self.batches.append(changes)
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
-        """Note that what is there counts."""
+        """Record the commit."""
         self.finished = True
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ def _held(
 
 
 def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
-    """Yield the batches of a record batch, a table, or what can be read as a stream of batches."""
+    """Yield the batches of a record batch, a table, or a readable stream of batches."""
     words = {pa.RecordBatch: "record batch", pa.Table: "table"}
     name = f"the {words.get(type(item), type(item).__name__)}"
     reader = _reader_of(item, schema, name)
@@ -175,7 +175,7 @@ _NO_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
-    """Return a reader of an object's batches. What is wrong with a column is said with its name."""
+    """Return a reader of an object's batches. Errors of a column name it."""
     library = type(item).__module__.split(".")[0]
     is_frame = library in ("pandas", "polars") and hasattr(item, "columns")
     is_unique = is_frame and len(set(item.columns)) == len(item.columns)

@@ -1,4 +1,4 @@
-"""Python values as Arrow columns, converted only where nothing is lost."""
+"""Lossless conversion of Python values to Arrow columns."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class _LostError(ValueError):
 def column_of(
     values: Sequence[Any], field: pa.Field, first: int = 0
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Return values, None where there is none, as a column, and what is wrong with which of them.
+    """Return values (None is null) as a column, and the reasons why some do not convert.
 
     Those are null. An integer is not a truth value, a float, even 1.0, is not an integer; NumPy's
-    numbers are those that they are. Raises SchemaError for a value of another type than ``field``,
+    numbers count as Python's. Raises SchemaError for a value of another type than ``field``,
     naming its row, which counts from ``first``.
     """
     if set(map(type, values)) <= _PLAIN[field.type]:

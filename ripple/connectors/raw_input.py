@@ -48,7 +48,7 @@ class RawInput(Protocol):
 def open_input(path: str | os.PathLike[str]) -> RawInput:
     """Open ``path``; ``-`` is standard input, ``.gz``, ``.zst`` are decompressed.
 
-    Raises InputError with one line saying what is wrong: missing, a directory, not readable.
+    Raises InputError with one line: missing, a directory, not readable.
     """
     name = os.fspath(path)
     if name == STANDARD_INPUT:
@@ -116,7 +116,7 @@ class _PlainInput:
             os.close(file)
 
     def __del__(self) -> None:
-        # Not before, so that whoever interrupts meets no other file of that number.
+        # Not before, so that an interrupting thread meets no other file of that number.
         os.close(self._waker)
 
 

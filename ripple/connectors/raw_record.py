@@ -1,4 +1,4 @@
-"""Records that did not arrive as lines, as the text that is kept of them when they are refused."""
+"""The text of rejected records that did not arrive as lines."""
 
 from __future__ import annotations
 

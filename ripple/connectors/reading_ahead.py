@@ -1,4 +1,4 @@
-"""Reading ahead of whoever asks for what comes next, in a task beside it."""
+"""Reads an input ahead of its consumer, in a concurrent task."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CANCEL_S = 1.0
 
 
 class ReadingAhead:
-    """The task that reads, what it waits for, and what waits for it.
+    """The reading task, what it waits for, and its waiting consumer.
 
-    Invariants: one task at a time. What ends it is raised where more is asked for, so that nobody
-    waits for a task that is no more; what it has read until then is handed out before.
+    Invariants: one task at a time. The error that ends it is raised when more is asked for, so
+    that no consumer waits for a finished task; records read until then are handed out before.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class ReadingAhead:
     ) -> None:
         try:
             await read()
-        except Exception as error:  # whatever it is, nobody must wait for ever
+        except Exception as error:  # of any kind: no consumer may wait for ever
             self._failure = told(error)
             if self._failure is not error:
                 self._failure.__cause__ = error
@@ -50,7 +50,7 @@ class ReadingAhead:
             self._more.set()
 
     async def stop(self) -> None:
-        """Read no more; what was read is whoever's who has it."""
+        """Stop reading; records read so far remain the consumer's."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -71,11 +71,11 @@ class ReadingAhead:
         return self._failure is not None
 
     def check(self) -> None:
-        """Raise what has ended the reading."""
+        """Raise the error that has ended the reading."""
         if self._failure is not None:
             raise self._failure
 
-    # --- whoever asks ---
+    # --- the consumer ---
 
     async def more(self) -> None:
         """Wait until more was read, or cannot be."""
@@ -83,7 +83,7 @@ class ReadingAhead:
         self._more.clear()
 
     def wake(self) -> None:
-        """Let ``more`` return: more was read, or somebody else wants to be heard."""
+        """Let ``more`` return: more was read, or another event needs the consumer."""
         self._more.set()
 
     # --- the task ---

@@ -1,4 +1,4 @@
-"""Which records a source delivers: fields, what they must satisfy, and as what Arrow types."""
+"""The shape of a source's records: fields, checks, and Arrow types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARROW = {
     Float: pa.float64(),
     Bool: pa.bool_(),
 }
-# What a value of a type is called where one is refused.
+# The names of types in rejections.
 TYPE_WORDS = {
     pa.string(): "text",
     pa.int64(): "an integer",

@@ -1,4 +1,4 @@
-"""Which connector a place belongs to: by its scheme, by its suffix, or as a stream."""
+"""Finds the connector of a URI: by its scheme, by its suffix, or as a stream."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Uri(NamedTuple):
 
 
 def find(text: str, use: UseName) -> Uri:
-    """Return the place that ``text`` names.
+    """Return the parsed URI.
 
-    A scheme counts before all else, so that a path with a colon begins with ``./`` or ``/``; only
-    where nobody knows the scheme, a path may also be one by being there. Raises InputError or
-    OutputError for what has no connector, or one that has no such use; ConnectorError.
+    A scheme takes precedence, so that a path with a colon begins with ``./`` or ``/``; with an
+    unknown scheme, an existing file of that name is found as well. Raises InputError or
+    OutputError if there is no connector, or it does not support the use; ConnectorError.
     """
     error = _REFUSALS[use][0]
     named = _SCHEME.fullmatch(text)
@@ -145,20 +145,20 @@ def of_scheme(scheme: str) -> Connector | None:
 
 
 def connector_of(place: str) -> Connector | None:
-    """Return the connector whose scheme a place has; raises ConnectorError."""
+    """Return the connector of a URI with a scheme; raises ConnectorError."""
     named = _SCHEME.fullmatch(place)
     return of_scheme(named[1]) if named else None
 
 
 def is_stream(path: str) -> bool:
-    """Whether this is standard input or output, whatever is behind it, a pipe or a device."""
+    """Whether this is standard input or output (of any kind), a pipe or a device."""
     mode = _mode(path)
     is_other = bool(mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)))
     return path == "-" or descriptor_of(path) is not None or is_other
 
 
 def _mode(path: str) -> int:
-    """Return what is at a path, 0 if nothing is."""
+    """Return the file mode at a path, 0 if there is no file."""
     try:
         return os.stat(path).st_mode
     except (OSError, ValueError):

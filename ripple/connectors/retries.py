@@ -1,4 +1,4 @@
-"""Dead letters appended to their source again, each once, whatever ends the attempt."""
+"""Retries of dead letters: their records are appended to their source again, each once."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from ripple.connectors.letter import Letter
     from ripple.world.ports import Clock, Disk, Random
 
-# What is appended in one step.
+# The records that are appended in one step.
 LETTERS_MAX = 1000
 BYTES_MAX = 4 << 20
 
 _INTENT, _DONE = "intent", "done"
-_RETRIED = "retried"  # by a place that knows by itself what it has
+_RETRIED = "retried"  # by a target that records retries itself
 _SCHEMA = Schema(
     "retry",
     (
@@ -54,12 +54,12 @@ _ARROW = to_arrow(_SCHEMA)
 
 
 def retries_path(pipeline: str, partition: int = 0) -> str:
-    """Return the journal's folder on the disk of the checkpoints, beside the dead letters."""
+    """Return the journal's folder on the disk of the checkpoints, next to the dead letters."""
     return f"{prefix_of(pipeline, partition)}retries.topic"
 
 
 class Name(NamedTuple):
-    """What tells a record from all others: not a letter, for two versions may refuse the same."""
+    """The identity of a record, not of a dead letter: two versions may reject the same record."""
 
     input: str
     offset: int
@@ -76,10 +76,10 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Journal:
-    """What the retries so far did and were about to do.
+    """The finished and unfinished steps of all retries so far.
 
     producer: drawn once, so that no other journal appends under the same stamps; None before.
-    unfinished: steps of which nobody knows whether they are in the target.
+    unfinished: steps that may or may not be in the target.
     """
 
     producer: int | None = None
@@ -103,7 +103,7 @@ class Journal:
 
 
 def read_journal(disk: Disk, path: str) -> Journal:
-    """Read what was retried; anybody may, at any time. Raises LogDamagedError."""
+    """Read the finished retries; allowed to all, at any time. Raises LogDamagedError."""
     journal = Journal()
     if disk.exists(f"{path}/topic"):
         with PartitionReader(Topic.open(disk, path), 0) as reader:
@@ -144,7 +144,7 @@ class Retrying(Protocol):
         ...
 
     def send(self, letters: Iterable[Letter], outcome: Outcome) -> None:
-        """Take the records of letters; say in ``outcome`` what was done. Raises InputError."""
+        """Take the records of dead letters; report in ``outcome``. Raises InputError."""
         ...
 
 
@@ -198,11 +198,11 @@ def note_retried(
 
 
 class Retries:
-    """Appends letters to a topic, having noted durably that it will, and notes that it has.
+    """Appends dead letters' records to a topic, with durable notes before and after.
 
     A step that was noted and not finished is repeated under the same stamp before anything else, so
-    the target's own log drops it if it is there. The journal is never cut: it is what is known of
-    letters that were retried.
+    the target's own log drops it if it is a repetition. The journal is never truncated: it is the
+    only record of retries.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class Retries:
                     f"a retry to {step.target} was cut short: finish it first, by a retry to there"
                 )
             if missing := [name for name in names if name not in rows]:
-                reason = "its letter has gone while a retry of it was cut short"
+                reason = "its dead letter has gone while a retry of it was cut short"
                 self.outcome.refused += [(name, reason) for name in missing]
             else:
                 self._append(step, [rows[name] for name in names])

@@ -1,11 +1,11 @@
-"""What a connector can be told, as a dataclass, and that as JSON Schema; secrets are marked.
+"""A connector's settings as a dataclass, and as JSON Schema with secrets marked.
 
     @dataclass(frozen=True)
     class Settings:
         host: str = setting("the server's name", default="127.0.0.1", variable="QUOTES_HOST")
         password: str | None = setting("of the user", secret=True, variable="QUOTES_PASSWORD")
 
-Settings come from the environment alone: places can be read by others, in the list of processes.
+Settings come from the environment alone, since other users can read URIs in the list of processes.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Stream(NamedTuple):
-    """What can be read at a place: ``place`` as ``--source`` takes it, and what is known of it.
+    """A readable stream: ``place`` is its URI as ``--source`` takes it.
 
-    columns: their Arrow schema, None if nobody knows. replayable: whether a restarted run goes on.
+    columns: their Arrow schema, None if unknown. replayable: whether a restarted run resumes it.
     """
 
     place: str

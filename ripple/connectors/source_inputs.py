@@ -1,4 +1,4 @@
-"""One source as the input of a life."""
+"""A source as the single input of a task."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class SourceInputs:
-    """Reads what can be iterated over, where it is asked: files, tables.
+    """Reads an iterable source when asked: files, tables.
 
-    The batches are those of the source: how long they are was said when it was made. It cannot tell
-    whether it still is what it was.
+    Its batches are those of the source, with the size set when it was made. It cannot detect
+    changes of the source.
     """
 
     def __init__(self, source: MarkedSource, *, name: str | None = None) -> None:
@@ -35,11 +35,11 @@ class SourceInputs:
         return (self._name,)
 
     async def bounds(self) -> tuple[Cut, Cut]:
-        """Return its beginning; nobody knows its end."""
+        """Return its beginning; its end is unknown."""
         return {self._name: 0}, {}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Take it that this is what was read."""
+        """Accept: changes cannot be detected."""
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return no identity."""
@@ -51,7 +51,7 @@ class SourceInputs:
         self._stop = None if stop is None else stop[self._name]
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes next; raises as the source does."""
+        """Return the next batch; raises as the source does."""
         if self._stop is not None and cut[self._name] >= self._stop:
             return Signal.ENDED
         entry = self._take()
@@ -66,10 +66,10 @@ class SourceInputs:
         """Return: it never waits."""
 
     def wake(self) -> None:
-        """Do nothing: nobody waits."""
+        """Do nothing: there is no waiting caller."""
 
     async def sync(self) -> None:
-        """Do nothing: a file is somebody else's."""
+        """Do nothing: the caller owns the source."""
 
     async def close(self) -> None:
         """Close the source."""
@@ -78,6 +78,6 @@ class SourceInputs:
     def _until_stop(self, entry: Batch | Marker) -> Batch | Marker:
         if self._stop is None or not isinstance(entry, Batch) or entry.next_offset <= self._stop:
             return entry
-        if entry.first_offset >= self._stop:  # behind a hole in which the stop is
+        if entry.first_offset >= self._stop:  # after a hole that contains the stop
             return Batch(entry.records.slice(0, 0), self._stop, (), entry.offsets()[:0])
         return entry.split_at(self._stop)[0]

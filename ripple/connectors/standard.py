@@ -1,4 +1,4 @@
-"""Standard input, output and errors, by the names that the system has for them."""
+"""The system's names of standard input, output and error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _WORDS = ("in", "out", "err")
 def descriptor_of(path: str) -> int | None:
     """Return the descriptor that a path names, 0 to 2; None for any other path.
 
-    Behind such a name may be a file, of which somebody else says where it is read from or written
-    to: it is neither opened anew nor replaced.
+    Such a name may lead to a file whose position another process controls: it is neither opened
+    anew nor replaced.
     """
     found = _NAME.fullmatch(path)
     if found is None:

@@ -1,4 +1,4 @@
-"""Where bytes go: a file that appears only when it is complete, or a stream that is open."""
+"""Targets of bytes: a file that appears only when it is complete, or an open stream."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Target(Protocol):
         ...
 
     def commit(self) -> None:
-        """Make what was written visible and durable. Raises OutputError."""
+        """Make the written bytes visible and durable. Raises OutputError."""
         ...
 
     def close(self) -> None:
@@ -45,9 +45,9 @@ class Target(Protocol):
 def open_target(path: str | os.PathLike[str]) -> Target:
     """Open ``path`` for writing; ``-`` is standard output.
 
-    What exists and is no regular file (a device, a named pipe) is written directly, and so is
-    whatever is behind ``/dev/stdout``. Raises OutputError when it cannot be opened, and for a file
-    that a restarted pipeline goes on with.
+    An existing path that is no regular file (a device, a named pipe) is written directly, and so
+    is the target of ``/dev/stdout``. Raises OutputError when it cannot be opened, and for a file
+    of a durable run.
     """
     from ripple.connectors.standard import descriptor_of  # noqa: PLC0415 - not where help is shown
 
@@ -101,20 +101,20 @@ class StreamTarget:
         return _write_all(self._file, data, self.name)
 
     def commit(self) -> None:
-        """Do nothing: what was written is on its way."""
+        """Do nothing: writes are immediate."""
 
     def close(self) -> None:
-        """Close the stream: what was written cannot be taken back."""
+        """Close the stream: written bytes cannot be taken back."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
 class _FileTarget:
-    """A file written under a temporary name beside ``path`` and renamed by the commit.
+    """A file written under a temporary name in the same folder and renamed by the commit.
 
-    Until then ``path`` is what it was before; afterwards it is complete and on disk, with the
-    permissions of the file before. Through a symbolic link the file that it points to is replaced.
+    Until then ``path`` is unchanged; afterwards it is complete and on disk, with the permissions of
+    the file before. Through a symbolic link the file that it points to is replaced.
     """
 
     promise = WHOLE

@@ -1,4 +1,4 @@
-"""What every record is checked for: that it holds what its schema and its checks say."""
+"""Validation of records by their schema and declared checks."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _rows_shown(records: pa.RecordBatch, shape: RecordShape) -> Shown:
 def _failures(
     column: pa.Array, member: Field, shape: RecordShape
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield what may be wrong with a field, in the order of the CSV parser, and for which rows."""
+    """Yield possible reasons against a field, in the order of the CSV parser, with their rows."""
     if not value_type(member)[1] and column.null_count:
         yield "empty", column.is_null().to_numpy(zero_copy_only=False)
     if member.name in shape.judges:

@@ -1,4 +1,4 @@
-"""What the registry knows of Delta Lake."""
+"""The connector of Delta Lake."""
 
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.target import WHOLE

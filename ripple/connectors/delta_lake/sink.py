@@ -1,4 +1,4 @@
-"""Changes as rows of a table of Delta Lake: the newest of each key, with the cut they are of."""
+"""Changes as rows of a Delta Lake table: the newest of each key, with their cut."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ class _Pending:
 
 
 class DeltaSink:
-    """A Sink that goes on with its table: changes and their cut are one commit of it.
+    """A Sink that continues its table: changes and their cut are one commit of it.
 
-    The table's log knows how many commits were ours, and refuses a second one of the same number:
-    so of two writers one fails, and a commit whose answer was lost is found. Opening under an epoch
-    takes a number too, by which an owner that was replaced is shut out.
+    The table's log counts our commits, and rejects a second one of the same number: so of two
+    writers one fails, and a commit whose answer was lost is found. Opening under an epoch takes a
+    number too, which fences the previous owner.
 
     Invariant: ``_number`` is of our newest commit, as far as is known.
     """
@@ -143,7 +143,7 @@ class DeltaSink:
         self._pending.clear()
 
     def close(self) -> None:
-        """Forget what was not committed."""
+        """Discard uncommitted changes."""
         self._pending.clear()
 
     def _write(self, changes: pa.Table, reached: Commit | None) -> None:
@@ -188,11 +188,11 @@ class WholeTable(BasicSink):
             self._pending.add(changes)
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
-        """Let the table be what was written."""
+        """Replace the table by the written rows."""
         rows = plain(self._pending.newest()).cast(self._table.schema)
         self._table.replace(rows, Record(self._number + 1, self._table.owner, 0, None))
         self._pending.clear()
 
     def close(self) -> None:
-        """Give up what was not committed."""
+        """Discard uncommitted changes."""
         self._pending.clear()

@@ -1,4 +1,4 @@
-"""A table of Delta Lake: what its log records of our commits, and how changes get into it."""
+"""A Delta Lake table: our commits in its log, and the statements that apply changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Record(NamedTuple):
 
 
 class Table:
-    """The table of one output, a row a key. What goes wrong is told as OutputError."""
+    """The table of one output, a row per key. Errors are raised as OutputError."""
 
     def __init__(self, path: str, writing: Writing) -> None:
         self.name = f"delta:{path}"
@@ -96,7 +96,7 @@ class Table:
         )
 
     def make(self, record: Record) -> None:
-        """Create the table, without rows; nothing if somebody has done so meanwhile."""
+        """Create the table, without rows; nothing if another process has done so meanwhile."""
         with self._told():
             self._table = DeltaTable.create(
                 self._path, self.schema, mode="error", commit_properties=_properties(record)
@@ -197,7 +197,7 @@ class Table:
 
 
 def check(path: str) -> str:
-    """Tell what is there; raises OutputError."""
+    """Describe the table; raises OutputError."""
     try:
         if not DeltaTable.is_deltatable(path):
             return "not there yet"

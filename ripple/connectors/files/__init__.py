@@ -1,4 +1,4 @@
 """Files as sources and sinks.
 
-CSV, JSON lines, Parquet; ``text`` is what both of the first share.
+csv, json (lines), parquet; text: the common part of CSV and JSON sinks.
 """

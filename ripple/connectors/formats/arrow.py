@@ -23,10 +23,10 @@ OTHER_COLUMNS = "its columns are not those of the record"
 
 
 class ArrowValues:
-    """Each value is a stream of one schema and one batch of one row, checked before it is believed.
+    """Each value is a stream of one schema and one batch of one row, validated before use.
 
-    Columns that no field has are ignored; a value whose columns cannot become the fields is
-    refused.
+    Columns that no field has are ignored; a value with columns that cannot become the fields is
+    rejected.
     """
 
     at_once = True

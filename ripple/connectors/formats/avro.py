@@ -1,7 +1,7 @@
 """Values that are Avro records, in the frame of a registry.
 
 Flat records of primitive types, which may be unions with null, are decoded in columns by a compiled
-pass; those of a writer that has more in them are decoded one by one by fastavro.
+pass; other writers' records one by one by fastavro.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ class Writer(NamedTuple):
 
 
 class AvroValues:
-    """Each value is a record of the schema whose id it begins with; fields are found by name.
+    """Each value is a record of the schema with the id it begins with; fields are found by name.
 
-    Fields that the pipeline does not have are passed over. What is written in other types than the
-    pipeline's is refused with the id of the schema and the reason.
+    Fields that the pipeline does not have are skipped. Records in other types than the pipeline's
+    are rejected with the id of the schema and the reason.
     """
 
     at_once = False
 
     def __init__(self, shape: RecordShape, registry: Registry, *, is_slow: bool = False) -> None:
-        """is_slow: read all of them one by one, which is what tests compare with."""
+        """is_slow: read all of them one by one, for comparison in tests."""
         self.shape = shape
         self._registry = registry
         self._is_slow = is_slow
@@ -223,7 +223,7 @@ def _kind(given: Any) -> tuple[int | None, int]:
 
 
 def _as_text(column: pa.Array, name: str, refused: dict[int, str]) -> pa.Array:
-    """Return a binary column as text; what is not UTF-8 is null, and refused."""
+    """Return a binary column as text; values that are not UTF-8 are null, and rejected."""
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""The contract of formats: from values to records of a shape, and to what was refused."""
+"""The contract of formats: from values to records of a shape, and rejections."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class Values(Protocol):
 
     @property
     def at_once(self) -> bool:
-        """Whether it asks nobody and has no object a record: few bytes need no other thread."""
+        """Whether it needs no I/O and no object per record: few bytes need no other thread."""
         ...
 
     @property
     def shape(self) -> RecordShape:
-        """What records must be."""
+        """The shape of the records."""
         ...
 
     def batch(self, values: pa.Array) -> Batch:
-        """Return the records of values (binary, none null), whose offsets are their rows.
+        """Return the records of values (binary, none null), with their rows as offsets.
 
-        Every value is a row or refused. It is called by one caller at a time, in a thread or
+        Every value is a row or rejected. It is called by one caller at a time, in a thread or
         ``at_once``.
         """
         ...
 
 
 def batch_of(read: Read, values: Values) -> Batch:
-    """Return what was read as a batch of records, at the offsets where they are.
+    """Return fetched values as a batch of records, at their offsets.
 
-    A tombstone is refused: it is a deletion, and none of the formats. What was refused already has
-    no records beside it.
+    A tombstone is rejected: it is a deletion, and none of the formats. Offsets that are rejected
+    already have no values.
     """
     column, rows = read.records.values, len(read.offsets)
     if not rows:
@@ -79,7 +79,7 @@ def read_batch(
 ) -> Batch:
     """Return messages at these offsets as a batch that ends before ``end``.
 
-    refused: what was no message, at other offsets.
+    refused: rejections at other offsets.
     """
     column = pa.array(messages, pa.binary())
     nothing = pa.nulls(len(messages), pa.binary())
@@ -127,7 +127,7 @@ def shown_of(values: pa.Array) -> Shown:
 
 
 def _at_offsets(found: Batch, offsets: npt.NDArray[np.int64], next_offset: int) -> Batch:
-    """Return a batch, whose offsets are rows, with the offsets of these rows."""
+    """Return a batch that has rows as offsets, with the offsets of these rows."""
     rejected = tuple(replace(bad, offset=int(offsets[bad.offset])) for bad in found.rejected)
     if next_offset - int(offsets[0]) == len(offsets):
         return Batch(found.records, next_offset, rejected)

@@ -25,8 +25,8 @@ NOT_ONE = "not one CSV record"
 class CsvValues:
     """Each value is one record, as a CSV file has them in the order of the schema's fields.
 
-    A line's end behind it does not matter, and there may be some within quotes. What a file passes
-    over is refused: an empty value.
+    A line's end after it is ignored, and quoted fields may contain some. An empty value, which a
+    file skips, is rejected.
     """
 
     at_once = True

@@ -28,7 +28,7 @@ NOT_FRAMED = "it does not begin with a zero and the id of a schema"
 
 
 def head_of(number: int) -> bytes:
-    """Return what stands before a value of a schema."""
+    """Return the frame before a value of a schema."""
     return struct.pack(">bI", 0, number)
 
 
@@ -58,8 +58,8 @@ def check_subject(
 ) -> None:
     """Raise InputError unless records of a subject's newest schema can be read as ``shape``.
 
-    understood: from the text of a schema to those of its fields that the shape has. A subject that
-    nobody has written yet is no error.
+    understood: from the text of a schema to those of its fields that the shape has. A subject
+    without a schema is no error.
     """
     try:
         found = registry.latest(subject)

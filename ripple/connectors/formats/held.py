@@ -21,13 +21,13 @@ class Held:
         self._refused: list[Rejected] = []
 
     def add(self, data: bytes) -> None:
-        """Add what may be a record."""
+        """Add a message that may be a record."""
         self._offsets.append(self.end)
         self._data.append(data)
         self.end += 1
 
     def refuse(self, reason: str, data: bytes) -> None:
-        """Add what is none."""
+        """Add a rejection."""
         self._refused.append(Rejected(self.end, None, reason, data[:RAW_BYTES_MAX]))
         self.end += 1
 
@@ -36,6 +36,6 @@ class Held:
         return read_batch(self._offsets, self._data, self._refused, self.end, values)
 
     def clear(self) -> None:
-        """Begin behind what was given."""
+        """Begin after the handed-out messages."""
         self.start = self.end
         self._offsets, self._data, self._refused = [], [], []

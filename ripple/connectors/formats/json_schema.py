@@ -28,9 +28,9 @@ SCHEMAS_MAX = 512
 
 
 class JsonSchemaValues:
-    """Each value is an object whose schema, by its id, has the pipeline's fields in their types.
+    """Each value is an object of a schema with the pipeline's fields in their types.
 
-    Objects are held to the pipeline's fields and checks, and not to the schema: that is their
+    Objects are validated by the pipeline's fields and checks, and not by the schema: that is their
     writer's task.
     """
 

@@ -1,7 +1,7 @@
 """Values that are messages of Protobuf, also in the frame of a registry.
 
-What a message looks like is in a file that ``protoc`` makes: a registry has the sources alone,
-which nothing but ``protoc`` reads.
+A file made by ``protoc`` describes the message: a registry has the sources alone, which nothing
+but ``protoc`` reads.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ProtobufValues:
         return batch_of_rows(rows, refused, self.shape, shown_of(values))
 
     def _unframed(self, value: bytes) -> bytes:
-        """Return the message behind the id of a schema and where the message is in that."""
+        """Return the message of a schema's id and its index in the schema."""
         count, at = _varint(value, _ID_BYTES)
         path = []
         for _ in range(min(count, len(self._path) + 1)):
@@ -163,7 +163,7 @@ def _path_of(described: Any) -> list[int]:
 
 
 def _getter(name: str, wanted: pa.DataType, described: Any) -> Callable[[Any], Any]:
-    """Return what takes a field's value from a message. Raises InputError for another type."""
+    """Return a getter of a field's value in a message. Raises InputError for another type."""
     field = described.fields_by_name[name]
     inner = field.message_type.full_name if field.type == Kind.TYPE_MESSAGE else ""
     is_time = inner == TIMESTAMP and wanted == pa.int64()

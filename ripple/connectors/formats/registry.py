@@ -1,4 +1,4 @@
-"""A registry of schemas that speaks Confluent's API: which schema an id in a value stands for."""
+"""A schema registry with Confluent's API: schemas by the ids in values."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Registered(NamedTuple):
 
 
 class Registry:
-    """Asks a registry; whoever calls waits. Schemas never change, so those asked for are kept.
+    """Asks a registry, and blocks. Schemas never change, so they are cached.
 
-    Invariant: at most SCHEMAS_MAX are, those that were used last; an id that is not there is asked
-    for again each time, since it may come to be. Several threads may call.
+    Invariant: the cache holds at most SCHEMAS_MAX, the least recently used leave; a missing id is
+    asked for again each time, since it may be added later. Several threads may call.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Registry:
             self._collect(number, found.get("references"), others)
 
     def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
-        """Return what is answered, None for what is not there; asks again while it is away."""
+        """Return the answer, None if there is none; asks again during an outage."""
         patience_s = PATIENCE_S if self._has_answered else FIRST_PATIENCE_S
         until, pause_s = time.monotonic() + patience_s, PAUSE_S
         data = None if body is None else json.dumps(body).encode()

@@ -27,10 +27,10 @@ _IS_OF: dict[pa.DataType, Callable[[Any], bool]] = {
 def batch_of_rows(
     rows: Sequence[Mapping[str, Any]], refused: dict[int, str], shape: RecordShape, shown: Shown
 ) -> Batch:
-    """Return rows as a batch, whose offsets are their numbers.
+    """Return rows as a batch, with their numbers as offsets.
 
-    refused: rows of which it is known that they are none, which are empty here. A value of another
-    type than its field's refuses its record, as in lines of JSON.
+    refused: rows that are rejected already, which are empty here. A value of another type than its
+    field's rejects its record, as in lines of JSON.
     """
     schema = arrow_schema_of(shape.schema.fields)
     columns = []

@@ -35,7 +35,7 @@ _BEFORE = struct.Struct(">qiibI")
 
 
 class ProducerId(NamedTuple):
-    """Who writes, as brokers know it."""
+    """A producer's identity for brokers."""
 
     number: int
     epoch: int

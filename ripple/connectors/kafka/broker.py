@@ -1,4 +1,4 @@
-"""The broker port over a connection of its own: topics, readers, and producers of transactions."""
+"""The broker port over its own connection: topics, readers, transactional producers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ PAUSE_S, PAUSE_S_MAX = 0.01, 0.5
 
 
 class KafkaBroker(KafkaReader):
-    """A Broker; it connects when it is first asked for something.
+    """A Broker; it connects at the first request.
 
-    compression: of what is written.
+    compression: of written records.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class KafkaBroker(KafkaReader):
         return await super().ends(places, committed=committed)
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
-        """Return a reader, which gives headers; for who is connected."""
+        """Return a reader with headers; the client is connected."""
         return KafkaConsumer(self._client, headers=True, ahead=ahead, tell=self._tell)
 
     async def make(
@@ -108,9 +108,9 @@ class KafkaBroker(KafkaReader):
         is_compacted: bool = False,
         is_kept: bool = False,
     ) -> None:
-        """Make a topic, unless there is one of this name; see Broker.
+        """Create a topic unless it exists; see Broker.
 
-        Learn what whoever writes to it needs to know, which nobody then waits for in a transaction.
+        Also fetches the metadata that writers need, so that no transaction waits for it.
         """
         configs = CUTS_CONFIG if is_compacted else LANES_CONFIG if is_kept else {}
         await self._make(topic, partitions, configs)
@@ -134,7 +134,7 @@ class KafkaBroker(KafkaReader):
         await self.until_done(f"topic {topic!r} cannot be made", ask)
 
     async def _check_configs(self, topic: str, wanted: Mapping[str, str]) -> None:
-        """Raise OutputError for a topic that somebody else has made, and that forgets."""
+        """Raise OutputError for an existing topic that would lose records."""
         found: dict[str, str] = {}
 
         async def ask() -> int:
@@ -155,7 +155,7 @@ class KafkaBroker(KafkaReader):
             )
 
     async def remove_before(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Remove what is before these offsets."""
+        """Delete the records before these offsets."""
         await self.connected()
         left = dict(offsets)
 
@@ -188,7 +188,7 @@ class KafkaBroker(KafkaReader):
         return found
 
     async def prepare(self, name: str, group: str | None) -> None:
-        """Learn who answers for an id and a group, and connect; see Broker."""
+        """Find the coordinators of an id and a group, and connect; see Broker."""
         await self.connected()
         asked = [(private.TRANSACTIONS, name)]
         if group is not None:
@@ -206,7 +206,7 @@ class KafkaBroker(KafkaReader):
         return await self._producer(name)
 
     async def plain_producer(self) -> KafkaProducer:
-        """Return one whose records count at once, each of them once, in order."""
+        """Return an idempotent producer without transactions."""
         return await self._producer(None)
 
     async def _producer(self, name: str | None) -> KafkaProducer:
@@ -233,7 +233,7 @@ class KafkaBroker(KafkaReader):
         return self._client.open_client
 
     async def coordinator(self, kind: Any, key: str) -> int:
-        """Return who answers for transactions, or for a group; raises aiokafka's errors."""
+        """Return the coordinator of transactions, or of a group; raises aiokafka's errors."""
         found: int | None = self._coordinators.get((kind, key))
         if found is None:
             found = await private.coordinator(self.open_client, kind, key)
@@ -241,7 +241,7 @@ class KafkaBroker(KafkaReader):
         return found
 
     async def leader(self, place: TopicPartition) -> int:
-        """Return who leads a partition; raises NoTopicError and aiokafka's errors."""
+        """Return a partition's leader; raises NoTopicError and aiokafka's errors."""
         found = None if self._is_stale else self._client.leader(place)
         if found is None:
             await self._client.learn([place])
@@ -252,7 +252,7 @@ class KafkaBroker(KafkaReader):
         return found
 
     async def learn_place(self, place: TopicPartition) -> None:
-        """Raise NoTopicError unless there is such a partition; what has a leader is there."""
+        """Raise NoTopicError unless the partition exists; one with a leader does."""
         is_known = self._client.leader(place) is not None
         if not is_known and not 0 <= place.partition < await self.partitions(place.topic):
             await self._client.learn([place])
@@ -273,12 +273,12 @@ class KafkaBroker(KafkaReader):
         return self._bytes_max[topic]
 
     def forget(self) -> None:
-        """Ask again who leads what, and who answers for what."""
+        """Look up leaders and coordinators again."""
         self._coordinators.clear()
         self._is_stale = True
 
     async def until_done(self, what: str, ask: Callable[[], Awaitable[int]]) -> None:
-        """Ask for what may be done twice, until the broker has done it.
+        """Repeat an idempotent request until the broker has done it.
 
         Raises FencedError, NoTopicError, TooLargeError and BrokerError.
         """
@@ -299,7 +299,7 @@ class KafkaBroker(KafkaReader):
 
 
 async def _why_not(what: str, ask: Callable[[], Awaitable[int]]) -> Exception | None:
-    """Ask once; return why it is not done yet, None if it is. Raises what does not pass."""
+    """Ask once; return why it is not done yet, None if it is. Raises permanent errors."""
     try:
         code = await ask()
         if not code or code == TWICE:

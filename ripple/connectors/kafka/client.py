@@ -1,4 +1,4 @@
-"""Connections to the brokers of one cluster: what topics there are, who leads what, from where."""
+"""Connections to the brokers of one cluster, with the metadata of its topics."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class KafkaClient:
         return await self._patiently(f"topic {topic!r}", ask)
 
     async def cluster_id(self) -> str:
-        """Return what tells the cluster from any other; the brokers' names where it has nothing."""
+        """Return the cluster's id; the brokers' names if it has none."""
 
         async def ask() -> str:
             return await private.cluster_id(self.open_client) or self.brokers
@@ -126,7 +126,7 @@ class KafkaClient:
         self._awaited.add(topic)
 
     async def learn(self, places: Sequence[TopicPartition]) -> None:
-        """Learn anew who leads partitions. Raises NoTopicError and aiokafka's errors."""
+        """Refresh the leaders of partitions. Raises NoTopicError and aiokafka's errors."""
         await self._learn_topics(sorted({place.topic for place in places}))
         for place in places:
             known = self.open_client.cluster.partitions_for_topic(place.topic)
@@ -195,9 +195,9 @@ class KafkaClient:
         return self._client
 
     async def topic_errors(self, topics: Sequence[str]) -> dict[str, int]:
-        """Learn where partitions of topics are; return an error by topic, 0 for none.
+        """Look up the leaders of topics' partitions; return an error by topic, 0 for none.
 
-        All topics that were found before are asked for with them: an answer replaces what was known
+        All topics that were found before are asked for with them: an answer replaces the metadata
         of all others.
         """
         asked = sorted({*topics, *self._topics})

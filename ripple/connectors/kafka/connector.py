@@ -1,4 +1,4 @@
-"""Topics of Kafka: which places they are; what opens them is imported when one is wanted."""
+"""The connector of Kafka topics; the functions that open them are imported at first use."""
 
 from ripple.connectors.connector import Connector, Use
 

@@ -1,4 +1,4 @@
-"""Reads partitions from their leaders, ahead of whoever asks, in columns."""
+"""Reads partitions from their leaders, ahead of the caller, in columns."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ MISSED_MAX = 5  # times that a topic is not there, before it is not
 class KafkaConsumer:
     """Committed records of some partitions; see Consumer of the broker port.
 
-    While nobody asks it holds two fetches of each partition, and a piece that is decoded. A broker
-    that is away is asked again and again: ``away_s`` says for how long it has been, and ``tell`` is
-    told once. headers: whether records come with theirs. refuses: whether a batch that cannot be
-    read is refused, record by record, or raised. An assignment that leaves a partition out, and
-    later takes it up where it was, finds again what was read ahead. Not ``ahead``: a request is
-    under way only while ``read`` waits, so none is left behind that waits at the broker, as one
-    would in front of all that is asked over the connection after it.
+    Without a caller it holds two fetches of each partition, and a decoded piece. A broker that is
+    unavailable is asked again and again: ``away_s`` is the time since then, and ``tell`` is called
+    once. headers: whether records come with theirs. refuses: whether an unreadable batch is
+    rejected, record by record, or raised. An assignment that leaves a partition out, and later
+    takes it up at the same offset, finds the prefetched records again. Not ``ahead``: a request is
+    under way only while ``read`` waits, so none stays at the broker, where it would delay later
+    requests over the connection.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class KafkaConsumer:
         self._changed.set()
 
     async def read(self, *, records_max: int, wait_s: float) -> dict[TopicPartition, Read]:
-        """Return what is next in some of the partitions; see Consumer."""
+        """Return the next records of some of the partitions; see Consumer."""
         until = asyncio.get_running_loop().time() + wait_s
         while True:
             self._changed.clear()
@@ -120,7 +120,7 @@ class KafkaConsumer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _taken(self, records_max: int) -> dict[TopicPartition, Read]:
-        """Return what is decoded, beginning with another partition each time."""
+        """Return decoded records, beginning with another partition each time."""
         found: dict[TopicPartition, Read] = {}
         places, self._assigned = self._assigned, self._assigned[1:] + self._assigned[:1]
         for place in places:
@@ -140,7 +140,7 @@ class KafkaConsumer:
                 raise slot.error
 
     def _go_on(self) -> None:
-        """Begin whatever can be done now; nothing is begun twice."""
+        """Begin all requests that can be sent now, each once."""
         led: dict[int, list[TopicPartition]] = {}
         is_lost = False
         for place in self._assigned:
@@ -284,7 +284,7 @@ class KafkaConsumer:
         await self._pause()
 
     async def _wait_for_brokers(self, error: Exception) -> None:
-        """Note that a broker did not answer, and learn after a while who leads what."""
+        """Note that a broker did not answer, and look up the leaders after a while."""
         if self._away_since is None:
             self._away_since = asyncio.get_running_loop().time()
             self._tell(f"Kafka at {self._client.brokers} does not answer: {words(error)}")
@@ -308,10 +308,10 @@ class KafkaConsumer:
 
 
 class _Slot:
-    """What is known of a partition that is read from an offset on.
+    """The state of a partition that is read from an offset on.
 
-    position: of the next record to hand out. fetch_at: where to fetch next. fetched: what is not
-    decoded yet. ready: what is. error: why there is no more behind that.
+    position: of the next record to hand out. fetch_at: the next offset to fetch. fetched: not yet
+    decoded. ready: decoded. error: the reason why no more follow.
     """
 
     def __init__(self, position: int) -> None:

@@ -1,4 +1,4 @@
-"""What a partition's transactions have reached: a record in each, the newest of which counts.
+"""Cut records: the cuts of a partition's transactions, of which the newest counts.
 
 They lie in a compacted topic, one partition of it for each of the pipeline's, under one key each.
 """
@@ -45,9 +45,9 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """A cut record. epoch: of the owner who wrote it. number: grows with each that is written.
+    """A cut record. epoch: of the owner that wrote it. number: grows with each record.
 
-    watermarks_ns: of each input at the newest cut, for whoever watches; empty in records of older
+    watermarks_ns: of each input at the newest cut, for external readers; empty in records of older
     versions. topics: those of outputs, by name; likewise.
     """
 
@@ -111,9 +111,9 @@ def topic_of(pipeline: str, stage: int | str) -> str:
 
 
 async def newest(broker: Broker, place: TopicPartition) -> Cuts | None:
-    """Return the newest cut record that was committed, None if there is none.
+    """Return the newest committed cut record, None if there is none.
 
-    Raises BrokerError and OutputError. Whoever may write there must have been fenced before.
+    Raises BrokerError and OutputError. All other writers must have been fenced before.
     """
     asked = await together(broker.ends([place]), broker.earliest([place]))
     end, earliest = (found[place] for found in asked)
@@ -137,9 +137,9 @@ async def newest(broker: Broker, place: TopicPartition) -> Cuts | None:
 
 
 class Looks:
-    """Looks for newest cut records again and again, of whatever partitions.
+    """Polls for the newest cut records of any partitions.
 
-    Where a partition ends as it did nothing has come, and that is all that is asked.
+    If a partition's end is unchanged nothing is new, and only the end is asked for.
     """
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class Looks:
 async def committed(
     broker: Broker, place: TopicPartition, start: int, end: int
 ) -> AsyncIterator[Read]:
-    """Yield what was committed from one offset to another, where readers may already read."""
+    """Yield the committed records between two offsets, as far as readers may read them."""
     consumer = broker.consumer(ahead=False)
     try:
         consumer.assign({place: start})

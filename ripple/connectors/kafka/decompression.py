@@ -23,9 +23,9 @@ _FIRST_GUESS = 8  # times smaller; what does not fit is read on
 
 
 def decompressed(codec: int, body: memoryview, bytes_max: int) -> bytes | pa.Buffer:
-    """Return the bytes that a codec made ``body`` of.
+    """Return the decompressed ``body``.
 
-    Raises UnreadableError for what is not sound, and for more than ``bytes_max``, of which no more
+    Raises UnreadableError for invalid data, and for more than ``bytes_max``, of which no more
     are ever made.
     """
     try:
@@ -74,7 +74,7 @@ def _snappy(body: memoryview, bytes_max: int) -> bytes | pa.Buffer:
 
 
 def _raw_snappy(body: memoryview, left: int, bytes_max: int) -> pa.Buffer:
-    """Decompress a block, whose length after it stands before it as a varint."""
+    """Decompress a block after its decompressed length, a varint."""
     length = 0
     for place, byte in enumerate(bytes(body[:5])):
         length |= (byte & 0x7F) << 7 * place

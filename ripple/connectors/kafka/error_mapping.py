@@ -1,4 +1,4 @@
-"""What brokers refuse, as errors of the port, and what passes if it is asked again."""
+"""Brokers' error codes as errors of the port, and which of them are transient."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOT_YET = {
 
 
 class EndingError(BrokerError):
-    """The transaction before is being ended: whoever was asked is the one to ask, soon."""
+    """The transaction before is being ended: the same broker is to be asked again soon."""
 
 
 def words(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong with what Kafka's brokers sent."""
+"""Errors of records from Kafka's brokers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A partition's outputs in topics of one Kafka, where the transaction is the commit.
+"""A partition's outputs in topics of one Kafka, committed by transactions.
 
-Rows of all outputs, the cut record and how far the inputs were read go into one transaction. What
-is not certain is never guessed: any failure ends the producer, a new one fences it and ends what it
-left open, and then the cut record says whether the transaction counts. See ``docs/kafka.md``.
+Rows of all outputs, the cut record and the input offsets go into one transaction. An uncertain
+outcome is never guessed: any failure ends the producer, a new one fences it and ends its open
+transaction, and then the cut record says whether that counts. See ``docs/kafka.md``.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class KafkaGroup:
     """A ReadableGroup in topics of one Kafka.
 
     Invariants: from ``open`` on ``_last`` is the newest cut record, unless a transaction is under
-    way; what is in ``_waiting`` was written since the last commit began, which has what was there
-    before until it is certain that it is in the log; a producer in ``_producer`` has no transaction
-    whose outcome is unknown. ``_way_s`` is 0 unless this owner was fenced since its last commit.
-    ``_end`` is where the cut records ended when they were read, None once something was written
-    behind: a leader that was replaced and does not know it yet may have answered, and then the
-    next record does not lie there.
+    way; ``_waiting`` holds the rows written since the last commit began, which holds earlier ones
+    until they are certain to be in the log; a producer in ``_producer`` has no transaction with an
+    unknown outcome. ``_way_s`` is 0 unless this owner was fenced since its last commit.
+    ``_end`` is the end of the cut records when they were read, None once more was written: a
+    replaced leader that is not aware of it may have answered, and then the next record has another
+    offset.
     """
 
     commits_beside = True
@@ -76,13 +76,12 @@ class KafkaGroup:
         waits: bool = True,
         guards: Guards = all_guards,
     ) -> None:
-        """Take what is written where; nothing is asked before ``open``.
+        """Take the outputs and their topics; no broker is asked before ``open``.
 
         carried: lanes to the next stage, at these brokers. where: the brokers, for people. offsets:
-        from the cut of an input, by name, to the partition
-        of a topic that it is, for those that are topics of this Kafka. waits: whether brokers that
-        are away are waited for. guards: which safeguards are
-        on, for tests of the tests.
+        from the cut of an input, by name, to its topic partition, for those at this Kafka.
+        waits: whether to wait for unavailable brokers. guards: which safeguards are on, for tests
+        of the tests.
         """
         self._broker = broker
         self._whose = whose
@@ -135,9 +134,9 @@ class KafkaGroup:
         await self._patience.surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
 
     async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
-        """Fence whoever wrote before, read what was reached, and note whose turn it is now.
+        """Fence all earlier writers, read the cuts, and record the new owner.
 
-        Raises FencedError where an owner of a higher epoch has begun, OutputError.
+        Raises FencedError if an owner of a higher epoch has begun, OutputError.
         """
         if epoch is None:
             raise OutputError(f"{self._where} is written in transactions by an owner alone")
@@ -188,13 +187,13 @@ class KafkaGroup:
             self._waiting.setdefault(TopicPartition(written.topic, number), []).append(part)
 
     def trace(self, context: str | None) -> None:
-        """Let what is written from now on have a header that says what it belongs to."""
+        """Set the context, a header of the records written from now on."""
         self._context = context
 
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
-        """Return what commits what was written by now, with what it reaches, in one transaction.
+        """Return the commit of the rows written by now, with their cuts, in one transaction.
 
-        It raises FencedError when somebody else owns the partition, OutputError.
+        It raises FencedError when another owner has the partition, OutputError.
         """
         outputs = dict(self._last.outputs)
         outputs |= {
@@ -246,12 +245,12 @@ class KafkaGroup:
     # --- reading back ---
 
     def mark(self, output: str) -> str:
-        """Return where an output was at a commit; what lies behind was written later, or seen."""
+        """Return an output's end at a commit; later records were written after it, or seen."""
         self._is_marked = True
         return self._back.mark(output)
 
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
-        """Yield the keys of this partition's rows behind a mark, with ``op``; see ReadableSink."""
+        """Yield the keys of this partition's rows after a mark, with ``op``; see ReadableSink."""
         return self._back.written_since(output, mark)
 
     def shown_keys(
@@ -297,9 +296,9 @@ class KafkaGroup:
             )
 
     async def _take_over(self, beside: Callable[[], Coroutine[Any, Any, None]] = _nothing) -> Cuts:
-        """Fence whoever wrote before; then nothing changes any more, and what is there is read.
+        """Fence all earlier writers; then nothing changes any more, and the records are read.
 
-        beside: what else is looked at then. Raises FencedError for an owner of a higher epoch.
+        beside: other partitions to check. Raises FencedError for an owner of a higher epoch.
         """
         place = self._whose.place
         await self._drop()
@@ -323,11 +322,11 @@ class KafkaGroup:
         self._end = await end_what_hangs(self._broker, producer, self._whose.place, others)
 
     async def _give_way(self, wanted: Cuts) -> None:
-        """Let whoever has fenced this owner write its record first, if it is the next one.
+        """Let the owner that fenced this one write its record first, if it is the next one.
 
-        To begin takes several answers of brokers, and nobody may fence meanwhile. An owner that
-        came back at once would, and the other one it, for as long as both want to write. One that
-        is no owner any more ends by itself. Raises FencedError when the next owner has begun.
+        Opening takes several answers of brokers, and must not be fenced meanwhile. An owner that
+        came back at once would, and the other one it, for as long as both want to write. A
+        superseded one ends by itself. Raises FencedError when the next owner has begun.
         """
         until_ns = self._clock.monotonic_ns() + int(self._way_s * 1e9)
         while self._clock.monotonic_ns() < until_ns:
@@ -410,10 +409,10 @@ class KafkaGroup:
         return f"kafka:{self._where}/{self._outputs[output].topic if lane is None else lane}"
 
     def _topics_of(self, found: Cuts, counts: Mapping[str, int]) -> dict[str, Held]:
-        """Return what the topics of outputs are, by a cut record and their partitions, 0: none.
+        """Return the topics of outputs, by a cut record and their partitions, 0: none.
 
-        Raises OutputError for an output that has begun elsewhere, or whose topic is another one now
-        than that which holds what was committed, and for a new one in the topic of another.
+        Raises OutputError for an output that has begun elsewhere, or whose topic is no longer the
+        one with its committed records, and for a new one in the topic of another.
         """
         topics = {}
         for output, written in self._outputs.items():

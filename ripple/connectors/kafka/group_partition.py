@@ -1,4 +1,4 @@
-"""Whose a group of outputs is, and where it keeps how far they are."""
+"""The owner of a group of outputs, and its cuts topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a topic that is read has got more partitions, which a run does not read."""
+"""Detects partitions that are added to a topic, which a run does not read."""
 
 from __future__ import annotations
 

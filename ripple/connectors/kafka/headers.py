@@ -1,4 +1,4 @@
-"""The headers of records as they came, taken apart where somebody asks for some of them."""
+"""The headers of records, parsed on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions of a topic as the inputs of a life, read ahead over the broker port."""
+"""Partitions of a topic as the inputs of a task, read ahead over the broker port."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Reader(Protocol):
 
 
 class KafkaInputs:
-    """Partitions of one topic, by the names that the engine knows them by.
+    """Partitions of one topic, by their names in the engine.
 
-    With ``follow`` more may come at the end of the topic, else it ends where it ended at opening.
-    Up to the end that is known, batches are whole, and the input whose turn it is is waited for:
-    so a life goes through the same cuts as the one before, however slowly brokers answer.
+    With ``follow`` more may come at the end of the topic, else it ends at its end at opening.
+    Up to the known end, batches are full, and the task waits for the next input: so it goes
+    through the same cuts as the one before, however slowly brokers answer.
 
-    What reads on stays at work from one ``open`` to the next that goes on where it is, and then
-    nothing is asked: a request waits behind the fetch that is under way, as that does for records.
+    The reader survives an ``open`` that continues at its position, and then nothing is asked: a
+    request waits for the fetch under way, as that does for records.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class KafkaInputs:
         keyed_by: tuple[str, ...] | None = None,
         growth: Growth | None = None,
     ) -> None:
-        """keyed_by: the fields by whose hash records are in their partitions, None: not known.
+        """keyed_by: the fields by which records are partitioned, None: unknown.
 
-        growth: watches for partitions that are added while it reads.
+        growth: detects partitions that are added while it reads.
         """
         self.keyed_by = keyed_by if len(partitions) > 1 else None
         self._reader = reader
@@ -112,7 +112,7 @@ class KafkaInputs:
             reader.has_headers = True  # they cost little as long as nobody looks
 
     def trace(self) -> None:
-        """Keep the contexts of what is read from the next ``open`` on."""
+        """Hold the contexts of records from the next ``open`` on."""
         self._is_traced = True
 
     def originals(self, name: str, offsets: Sequence[int]) -> dict[int, Original]:
@@ -160,7 +160,7 @@ class KafkaInputs:
         return {name: end[name] if at < 0 else at for name, at in asked.items()}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless the topic reaches ``cut``, and is what was read; see Inputs."""
+        """Raise InputError unless the topic is the same and reaches ``cut``; see Inputs."""
         if not any(identities.values()) and self._has_seen(cut):
             return
         first, end = await self.bounds()
@@ -171,7 +171,7 @@ class KafkaInputs:
     async def _check_place(
         self, name: str, offset: int, identity: str, bounds: tuple[int, int]
     ) -> None:
-        """Raise InputError unless a partition is what was read up to an offset."""
+        """Raise InputError unless a partition is the same up to an offset."""
         place, (first, end) = self._partitions[name], bounds
         topic_id, was_id = self._topic_id(place), identity.partition(" ")[2]
         if was_id and topic_id and was_id != topic_id:
@@ -186,7 +186,7 @@ class KafkaInputs:
         await self._check_identity(name, offset, identity, first)
 
     async def _check_again(self) -> None:
-        """Raise InputError unless whoever answers now has what was read; nobody was there."""
+        """Raise InputError unless the topic is the same after an outage."""
         first, end = await self.bounds()
         for name, ahead in self._ahead.items():
             identity = self._identity(name, ahead.through)
@@ -220,7 +220,7 @@ class KafkaInputs:
         self._reading.start(self._read_on, _told_meanwhile)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        """Return the batch after ``cut`` and its input, or the reason why there is none."""
         for name in in_turn(cut, self._batch_rows, self._rank):
             ahead = self._ahead[name]
             entry = ahead.next()
@@ -251,7 +251,7 @@ class KafkaInputs:
             await self._reader.close()
 
     def _is_at(self, cut: Cut) -> bool:
-        """Whether what comes behind a cut is what is read."""
+        """Whether the reader continues at a cut."""
         return self._reading.is_at_work and all(
             ahead.at == cut[name] for name, ahead in self._ahead.items()
         )
@@ -392,7 +392,7 @@ def _told(error: Exception) -> Exception:
 
 
 def _told_meanwhile(error: Exception) -> Exception:
-    """Return what ends reading that had begun."""
+    """Return the cleanup of a started reader."""
     if isinstance(error, NoTopicError):
         return InputError(
             f"{error} any more, and what was not read of it is lost with it: begin anew with "
@@ -415,10 +415,10 @@ def _removed(place: TopicPartition, offset: int, first: int) -> InputError:
 
 
 class _Ahead:
-    """What was read of one partition, and is not handed out yet.
+    """The records of one partition that were read, and are not handed out yet.
 
-    at: the next offset to hand out. through: the next one to read. end: before it everything is
-    there to be read; it may grow, else nothing behind it is handed out.
+    at: the next offset to hand out. through: the next one to read. end: the known end; it may
+    grow, else nothing after it is handed out.
     """
 
     def __init__(
@@ -437,7 +437,7 @@ class _Ahead:
         self.go_on(rows, end, grows=grows)
 
     def go_on(self, rows: int, end: int, *, grows: bool) -> None:
-        """Hand out, from where it is, so many rows at a time, up to an end; cut anew what waits."""
+        """Hand out, from an offset, so many rows at a time, up to an end; recut waiting records."""
         self.end = end
         self.grows = grows
         self._rows = rows
@@ -464,7 +464,7 @@ class _Ahead:
         )
 
     def add(self, batch: Batch, read: Read) -> None:
-        """Take what was read next."""
+        """Take the next records."""
         self.through = batch.next_offset
         self._blocks.append(batch)
         self._rows_held += batch.span
@@ -474,7 +474,7 @@ class _Ahead:
             self._bytes_held += _bytes_of(read)
 
     def keep(self, read: Read) -> None:
-        """Keep the contexts of what was read, as far as they are followed."""
+        """Hold the contexts of records, as far as they are traced."""
         assert read.records.headers is not None
         for offset, headers in zip(read.offsets.tolist(), read.records.headers, strict=True):
             for name, value in headers:
@@ -530,7 +530,7 @@ class _Ahead:
         return self.through // self._rows * self._rows
 
     def _cut(self) -> None:
-        """Cut what was read, up to the last multiple of a batch's rows, or to the end."""
+        """Cut the records up to the last multiple of a batch's rows, or to the end."""
         until = self._boundary()
         if until <= self.at:
             return

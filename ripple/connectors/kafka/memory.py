@@ -1,4 +1,4 @@
-"""Memory that was freed and is kept for the next fetch."""
+"""Freed memory, reused by the next fetch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records kept whole beside a dead letter: as a batch of one, as brokers have it."""
+"""Originals of dead letters: a batch of one record, in the brokers' format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
 
 def original_of(place: TopicPartition, records: Records, row: int) -> Original:
-    """Return a row of what was read."""
+    """Return a row of a fetch."""
     one = at_rows(records, slice(row, row + 1))
     ((_, body, head),) = batches(one, place, BATCH_BYTES_MAX, "none")
     return Original(str(place), head.with_body(body, _NOBODY, -1, is_transactional=False))

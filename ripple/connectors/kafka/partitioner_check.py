@@ -1,4 +1,4 @@
-"""By which hash of their keys records lie in their partitions, told by a sample of them."""
+"""Detects, by a sample, the hash by which records are partitioned."""
 
 from __future__ import annotations
 

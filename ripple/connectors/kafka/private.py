@@ -1,7 +1,7 @@
-"""All of aiokafka that its documentation does not promise; a test tells when a version changes it.
+"""All uses of aiokafka's undocumented parts; a test detects changes of a new version.
 
-Requests are public to import and described nowhere; what comes back is a tuple by the version that
-the broker and aiokafka agreed on.
+Requests are importable and undocumented; responses are tuples by the version that the broker and
+aiokafka agreed on.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ async def metadata(
 
 
 async def cluster_id(client: AIOKafkaClient) -> str:
-    """Return what tells a cluster from any other. Raises aiokafka's errors."""
+    """Return a cluster's id. Raises aiokafka's errors."""
     node = client.get_random_node()
     if node is None:
         raise errors.NodeNotReadyError("no broker is known")
@@ -148,7 +148,7 @@ async def cluster_id(client: AIOKafkaClient) -> str:
 
 
 async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str, Any]) -> str:
-    """Return what is wrong with each of the brokers, none of which could be connected to."""
+    """Return the error of each broker after a failed bootstrap."""
     reasons = []
     spoken = arguments.get("security_protocol", "PLAINTEXT")
     for host, port, _ in hosts:

@@ -1,8 +1,8 @@
-"""Connections of aiokafka that are made anew before brokers end them, and say why there is none.
+"""Connections of aiokafka that are renewed before brokers end them, with reasons for failures.
 
-Where a session ends with its token, or after ``connections.max.reauth.ms`` (KIP-368), the broker
-closes the connection at the next request behind that, and nobody knows whether that was done.
-aiokafka does not log in again on a connection, so another one takes its place in time.
+When a session ends with its token, or after ``connections.max.reauth.ms`` (KIP-368), the broker
+closes the connection at the next request, with an unknown outcome. aiokafka does not authenticate
+again on a connection, so another one replaces it in time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Connection(AIOKafkaConnection):  # type: ignore[misc]  # it has no types
 
 
 class Client(AIOKafkaClient):  # type: ignore[misc]  # likewise
-    """A client whose connections are followed by others in time."""
+    """A client with connections that are renewed in time."""
 
     def __init__(self, arguments: Mapping[str, Any], brokers: str) -> None:
         """Take what ``Connection`` takes, and the brokers that are asked first."""

@@ -1,7 +1,7 @@
-"""Requests that name topics by their ids (KIP-516), which aiokafka has not: of Kafka 2.8 and later.
+"""Requests with topic ids (KIP-516), which aiokafka lacks: of Kafka 2.8 and later.
 
 A name may be another topic's by now, an id never is. Brokers that do not know ids are asked by
-name, as aiokafka has it.
+name, as aiokafka does.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Asked:
         self._newer, self._older = newer, older
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Any:
-        """Return what is sent; aiokafka calls this."""
+        """Return the encoded request; aiokafka calls this."""
         least, most = versions.get(self._newer.API_KEY, (0, 0))
         if least <= self._newer.API_VERSION <= most:
             return self._newer
@@ -215,7 +215,7 @@ def fetch_by_id(
 
 
 def metadata_with_ids(topics: Sequence[str]) -> Any:
-    """Return a request for what is known of topics, which are not made by asking."""
+    """Return a metadata request, which does not create topics."""
     return _AskMetadata([(NO_ID, topic, {}) for topic in topics], False, False, False, {})
 
 

@@ -1,7 +1,7 @@
-"""The requests of producers, which aiokafka has and its documentation does not promise.
+"""The requests of producers, undocumented parts of aiokafka.
 
-aiokafka's own producer repeats what is not answered, the end of a transaction too, which may then
-end the next one (KIP-890 is beyond its protocol). Here each request goes out once, and whoever asks
+aiokafka's own producer repeats unanswered requests, the end of a transaction too, which may then
+end the next one (KIP-890 is beyond its protocol). Here each request is sent once, and the caller
 decides. Errors come back by number.
 """
 
@@ -49,7 +49,7 @@ _NOT_ATTEMPTED = 55  # what a partition is told of which another one was refused
 
 
 class Produce(ProduceRequest):  # type: ignore[misc]  # it has no types
-    """A request whose batches are copied once into its bytes, and not once a level of its form."""
+    """A request that copies its batches once into its bytes, and not once per nested level."""
 
     def build(self, kind: Any) -> Any:
         """Return the request in a version, as aiokafka has it but for how it becomes bytes."""
@@ -166,7 +166,7 @@ async def make_topic(
 async def remove_records(
     client: AIOKafkaClient, node: int, offsets: Mapping[TopicPartition, int]
 ) -> int:
-    """Remove what is before offsets of partitions that the node leads; return an error."""
+    """Delete the records before offsets of partitions that the node leads; return an error."""
     topics: dict[str, list[tuple[int, int]]] = {}
     for place, offset in offsets.items():
         topics.setdefault(place.topic, []).append((place.partition, offset))

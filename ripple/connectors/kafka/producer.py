@@ -1,4 +1,4 @@
-"""The one that writes transactions under its id; see Producer of the broker port."""
+"""The transactional producer; see Producer of the broker port."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class KafkaProducer:
     ) -> Mapping[TopicPartition, int]:
         """Write records to partitions at once, and then offsets; see Producer.
 
-        A broker asks the coordinator about each request of a transaction. Of two that it asks about
-        at a time it refuses one, so offsets are not written beside. Records come first: who begins
-        with offsets waits longer for the transaction before.
+        A broker asks the coordinator about each request of a transaction. Of two concurrent ones
+        it rejects one, so offsets are written afterwards. Records come first: with offsets first
+        the wait for the transaction before would be longer.
         """
         self._state.begin_send()
         places = ", ".join(map(str, parts)) or "no partition"
@@ -99,7 +99,7 @@ class KafkaProducer:
         await self._end(commits=False)
 
     async def close(self) -> None:
-        """Take no more; the next producer ends what is open."""
+        """Accept no more writes; the next producer ends an open transaction."""
         self._state.close()
 
     @property
@@ -152,7 +152,7 @@ class KafkaProducer:
         return found
 
     async def _write_round(self, round_: dict[TopicPartition, bytes]) -> dict[TopicPartition, int]:
-        """Write batches to their leaders; what is sent again is there once, by its number."""
+        """Write batches to their leaders; sequence numbers make repetitions idempotent."""
         found: dict[TopicPartition, int] = {}
 
         async def write() -> int:
@@ -197,7 +197,7 @@ class KafkaProducer:
         )
 
     async def _end(self, *, commits: bool) -> None:
-        """Send the one request that ends it. Whoever has sent it knows, or is over."""
+        """Send the one request that ends the transaction, with a known outcome or an error."""
         name, broker, state = self._named, self._broker, self._state
         if self._added or self._has_group:
             unknown = UnknownOutcomeError(

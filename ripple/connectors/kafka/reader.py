@@ -1,4 +1,4 @@
-"""The part of the broker port that reads, over a connection of its own."""
+"""The reading part of the broker port, over its own connection."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KafkaReader:
         return await self._client.partitions(topic)
 
     async def cluster_id(self) -> str:
-        """Return what tells the cluster from any other."""
+        """Return the cluster's id."""
         return await self._client.cluster_id()
 
     def topic_id(self, topic: str) -> str:

@@ -1,4 +1,4 @@
-"""Which keys the readers of a partition's outputs have, read back from the topics."""
+"""Reads back from the topics which keys the readers of a partition's outputs have."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class ReadingBack:
-    """What was written behind a mark, of all that is in the topics.
+    """The records after a mark, in all its topics.
 
-    A mark is older than what is written behind it, or as old: the ends are looked for when nothing
-    of this partition is under way.
+    A mark is no newer than the records after it: the ends are read when no transaction of this
+    partition is under way.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ReadingBack:
         return json.dumps([self._outputs[output].topic, [end for _, end in sorted(ends.items())]])
 
     async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
-        """Yield the keys of this partition's rows behind a mark, with ``op``; see ReadableSink."""
+        """Yield the keys of this partition's rows after a mark, with ``op``; see ReadableSink."""
         written = self._outputs[output]
         places = sorted(self._ends[output])
         topic, starts = json.loads(mark) if mark else (written.topic, [])

@@ -1,4 +1,4 @@
-"""Batches whose records cannot be had, as refusals: one an offset, within bounds."""
+"""Rejections of unreadable batches: one per offset, within bounds."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NO_RECORDS = Records.of(())
 
 
 def refused(first: int, behind: int, reason: str, said: str) -> Iterator[Read]:
-    """Yield what is refused of a batch: its offsets from ``first`` to before ``behind``.
+    """Yield the rejections of a batch: its offsets from ``first`` to before ``behind``.
 
-    reason: one of a few phrases. said: what is the matter with this one. Of more offsets than
-    REFUSALS_MAX the last refusal stands for the rest, and says so.
+    reason: one of a few phrases. said: the details of this one. Of more offsets than
+    REFUSALS_MAX the last rejection stands for the rest, and says so.
     """
     end = min(behind, first + REFUSALS_MAX)
     raw, last = said.encode(), said.encode()

@@ -1,4 +1,4 @@
-"""The registry of schemas that the settings of Kafka name."""
+"""The schema registry of the Kafka settings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Dead letters whose records came from Kafka, written to a topic again, each once.
+"""Retries of dead letters from Kafka: their records are written to a topic again, each once.
 
-Which were is kept in a compacted topic of the pipeline, ``PIPELINE.retries``, a record for each in
-the very transaction that writes them: both are there or neither, whatever ends the attempt.
+Finished retries are recorded in a compacted topic of the pipeline, ``PIPELINE.retries``, in the
+very transaction that writes the records: both are stored or neither, after any crash.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ PAUSE_S = 0.5
 
 
 def topic_of(pipeline: str) -> str:
-    """Return the topic of what was retried of a pipeline."""
+    """Return the topic of a pipeline's retries."""
     return f"{pipeline}.retries"
 
 
 class _One(NamedTuple):
-    """A record on its way. key: what tells it from all others, also of a topic made anew."""
+    """A record to be written. key: its unique identity, also after its topic was recreated."""
 
     key: bytes
     partition: int
@@ -74,7 +74,7 @@ class KafkaRetries:
     """
 
     def __init__(self, place: KafkaUri, pipeline: str, clock: Clock) -> None:
-        """Connect, and shut out whoever else retries letters of the pipeline. Raises InputError."""
+        """Connect, and fence other retries of the pipeline's dead letters. Raises InputError."""
         self.name = str(place)
         self._topic = place.topic
         self._id = f"ripple.{pipeline}.retries"
@@ -105,9 +105,9 @@ class KafkaRetries:
         self._background.close()
 
     def send(self, letters: Iterable[Letter], outcome: Outcome) -> None:
-        """Write the records of letters that were never retried; say in ``outcome`` what was done.
+        """Write the records of dead letters that were never retried; report in ``outcome``.
 
-        Raises InputError; whoever retries again goes on from there.
+        Raises InputError; the next retry resumes from there.
         """
         left: dict[bytes, _One] = {}
         for letter in letters:
@@ -139,7 +139,7 @@ class KafkaRetries:
         await self._begin()
 
     async def _begin(self) -> None:
-        """Get a producer, and then read what was retried: nobody else adds to it any more."""
+        """Get a producer, and then read the finished retries: others are fenced."""
         self._producer: KafkaProducer = await self._broker.producer(self._id)
         written = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         end = await end_what_hangs(self._broker, self._producer, self._journal, written)

@@ -1,4 +1,4 @@
-"""Does what brokers are asked for until it is done, and tells who waits for it."""
+"""Repeats requests to brokers until they are done, and reports waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and the
 
 
 class RetryPolicy:
-    """Repeats what may be done twice, with pauses that grow, for a time."""
+    """Repeats idempotent requests, with growing pauses, for a limited time."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class RetryPolicy:
         *,
         waits: bool = True,
     ) -> None:
-        """Take what is called before another attempt, or the end, as ``failed``.
+        """Take a function that is called before another attempt, or the end, as ``failed``.
 
         where: the brokers, for people. waits: whether there is another attempt.
         """

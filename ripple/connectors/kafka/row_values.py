@@ -1,4 +1,4 @@
-"""Rows of changes as the values of records, by format: null where a row is removed."""
+"""Rows of changes as record values, by format: null for a removed row."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class RowValues(Protocol):
 def row_values(
     form: ValueForm, output: Output, name: str, registry: Registry | None = None, subject: str = ""
 ) -> RowValues:
-    """Return what makes rows of ``output`` into values. name: of where they go, for errors.
+    """Return the encoder of ``output``'s rows. name: of the target, for errors.
 
-    registry, subject: of those that are REGISTERED, where the schema is put if it is not there.
-    Raises OutputError for rows that the format does not have, and for what the registry refuses.
+    registry, subject: of REGISTERED formats, where a missing schema is registered. Raises
+    OutputError for rows that the format cannot hold, and if the registry rejects the schema.
     """
     if form in ("json", "csv"):
         return TextLines(TextFormat(form, removes="skip"), name, b"")

@@ -1,8 +1,8 @@
-"""An output's changes as records of a topic, and which rows they were of.
+"""An output's changes as records of a topic, and the rows of such records.
 
-The key of a record is that of its row: the fold's key, and the start of the window if there is one,
-as ``ripple.model.keys.partitioner.key_bytes`` has them, so that compaction keeps the newest of each
-row. A Remove is a tombstone. The partition is Kafka's own choice for that key.
+A record's key is that of its row: the fold's key, and the start of the window if there is one,
+encoded by ``ripple.model.keys.partitioner.key_bytes``, so that compaction retains the newest of
+each row. A Remove is a tombstone. The partition is Kafka's own choice for that key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """What makes the changes of one output into records.
+    """Encodes the changes of one output as records.
 
     name: of the topic, for errors. values: of records; JSON without.
     """
@@ -51,7 +51,7 @@ class Rows:
         return key_bytes(changes, self.key)
 
     def back(self, records: Records) -> pa.RecordBatch:
-        """Return the keys of such records with ``op`` as text: what readers were shown, or not."""
+        """Return the keys of such records with ``op`` as text: set, or removed."""
         is_set = records.values.is_valid().to_numpy(zero_copy_only=False)
         names = np.where(is_set, OP_NAMES[OP_SET], OP_NAMES[OP_REMOVE])
         columns: dict[str, pa.Array] = {OP: pa.array(names, pa.string())}
@@ -96,7 +96,7 @@ def divided(records: Records, partitions: int) -> list[tuple[int, Records]]:
 
 
 def joined(parts: list[Records]) -> Records:
-    """Return records behind one another."""
+    """Return records concatenated."""
     if len(parts) == 1:
         return parts[0]
     headers = None

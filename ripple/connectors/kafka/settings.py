@@ -1,4 +1,4 @@
-"""How to get at brokers: TLS and passwords, from the environment and a file, never from a place."""
+"""Settings of brokers: TLS and credentials, from the environment and a file, never from a URI."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Where tokens come from: a file, or who issues them. Its text does not show the secret."""
+    """The origin of tokens: a file, or an issuer. Its text does not show the secret."""
 
     file: str = ""
     url: str = ""
@@ -93,9 +93,9 @@ class Security:
     tokens: TokenSource | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what aiokafka's clients take, but for what gives tokens.
+        """Return the arguments of aiokafka's clients, except the token provider.
 
-        Raises SettingsError for files that are no good.
+        Raises SettingsError for unusable files.
         """
         found: dict[str, Any] = {"security_protocol": self.protocol}
         if self.protocol.startswith("SASL"):

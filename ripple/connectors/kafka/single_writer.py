@@ -1,8 +1,8 @@
-"""What shows in a partition that one transactional id alone writes: answers not to be believed.
+"""Detects wrong answers of brokers in a partition with a single transactional writer.
 
-Nobody else adds to it, so the next record lies right behind the end that was told: unless a leader
-told it that was frozen, and does not know that another one leads since. And whoever begins finds
-nothing open there: unless a broker takes for ended what it has left open.
+There the next record is directly after the reported end, unless the report came from a frozen
+leader that is unaware of its successor. And a new producer finds no open transaction, unless a
+broker takes one for ended that it has left open.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ROUNDS_MAX = 5  # the second one waits until the first one's markers are written
 
 
 def check_right_behind(alone: TopicPartition, end: int, found: int) -> None:
-    """Raise BrokerError where a record was written elsewhere than at the end that was told.
+    """Raise BrokerError if a record was not written at the reported end.
 
-    Before its transaction is committed: what was read up to that end was not all.
+    Called before its transaction is committed: the records read up to that end were not all.
     """
     if found != end:
         raise BrokerError(
@@ -35,15 +35,15 @@ def check_right_behind(alone: TopicPartition, end: int, found: int) -> None:
 async def end_what_hangs(
     broker: Broker, producer: Producer, alone: TopicPartition, others: Iterable[TopicPartition]
 ) -> int:
-    """Abort what is open in ``alone``, and of the same transaction in others; return where it ends.
+    """Abort an open transaction in ``alone``, and its part in others; return the end.
 
-    Kafka 4.3 and 4.4 pass over partitions without a leader when a transaction ends (KAFKA-20734): a
-    broker that is alone and is killed between the decision and its markers writes none. Readers
-    wait in front of such records, and the marker of the next transaction of the same id decides
-    them, too. A commit that was looked for, not found, and sent again would then be there twice.
+    Kafka 4.3 and 4.4 skip partitions without a leader when a transaction ends (KAFKA-20734): a
+    single broker that is killed between the decision and its markers writes none. Readers wait
+    before such records, and the marker of the next transaction of the same id decides them, too. A
+    commit that was looked for, not found, and sent again would then be stored twice.
 
-    producer: new, so that nothing of its id is open by right. others: wherever else its
-    transactions write. Raises BrokerError.
+    producer: new, so that no transaction of its id is open by right. others: the other partitions
+    of its transactions. Raises BrokerError.
     """
     nothing = dict.fromkeys([*others, alone], Records.of([]))
     for _ in range(ROUNDS_MAX):

@@ -1,4 +1,4 @@
-"""One output of a plain run as records of a topic: appended, and there once each."""
+"""One output of a one-shot run as records of a topic: appended, each once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class KafkaSink(BasicSink):
         return partitions, await self._broker.plain_producer()
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - Sink's
-        """Take changes, and send what has come together."""
+        """Take changes, and send them once a batch is full."""
         records = self._written.rows.of(changes, self._clock.now_ns() // 1_000_000)
         for number, part in divided(records, self._partitions):
             self._waiting.setdefault(number, []).append(part)
@@ -71,7 +71,7 @@ class KafkaSink(BasicSink):
         self._send()
 
     def close(self) -> None:
-        """Let go of the connections; what was not sent is given up."""
+        """Release the connections; unsent changes are discarded."""
         self._waiting = {}
         background, self._background = self._background, None  # type: ignore[assignment]
         if background is not None:

@@ -1,4 +1,4 @@
-"""Topics that are written, opened as places of the connector."""
+"""Opens topics for writing, for the connector."""
 
 from __future__ import annotations
 
@@ -94,10 +94,9 @@ def open_sink(path: str, asked: Writing) -> KafkaSink:
 
 
 def open_group(paths: Mapping[str, str], asked: Grouping) -> ReadableGroup:
-    """Return what commits outputs together: one transaction for all that go to the same brokers.
+    """Return the joint commit of outputs: one transaction for all at the same brokers.
 
-    Lanes that are carried are in that of their brokers. Nothing is asked of brokers yet. Raises
-    OutputError.
+    Carried lanes join that of their brokers. No broker is asked yet. Raises OutputError.
     """
     by_brokers: dict[str, dict[str, _Target]] = {}
     for output, path in paths.items():
@@ -215,7 +214,7 @@ class _Connections:
         self._brokers: dict[str, tuple[KafkaBroker, Looks]] = {}
 
     def at(self, place: KafkaUri) -> tuple[Background, KafkaBroker, Looks]:
-        """Return the connection to a place's brokers, the thread where it is, and what looks."""
+        """Return the connection to the brokers of a URI, its thread, and the poller."""
         with self._opening:
             if self._background is None:
                 self._background = Background()
@@ -258,7 +257,7 @@ def _security(place: KafkaUri) -> Security:
 def _offsets(
     brokers: str, asked: Grouping
 ) -> Callable[[Mapping[str, int]], Mapping[TopicPartition, int]]:
-    """Return what finds, in a cut, how far topics of these brokers were read."""
+    """Return a function that finds the offsets of these brokers' topics in a cut."""
     source = asked.source or ""
     if not source.startswith(PREFIX):
         return lambda _: {}

@@ -1,4 +1,4 @@
-"""One partition of a topic as the source of a plain run, up to its present end."""
+"""One partition of a topic as the source of a one-shot run, up to its present end."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ WAIT_S = 0.5
 
 
 class KafkaSource:
-    """The records of a partition that are there when reading begins; see Source.
+    """The records of a partition at the time of opening; see Source.
 
     Offsets are the topic's own, and begin where it does. A thread with an event loop of its own
-    reads and decodes ahead. ``fraction_read``: of what was there, None before the first batch.
+    reads and decodes ahead. ``fraction_read``: of these records, None before the first batch.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class KafkaSource:
         return consumer
 
     async def _step(self, consumer: Consumer) -> Batch | None:
-        """Read and decode something, while the loop fetches what comes after it."""
+        """Read and decode some records, while the loop fetches the next."""
         found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
         check_there(consumer)
         read = found.get(self._place)

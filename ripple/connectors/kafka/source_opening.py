@@ -1,4 +1,4 @@
-"""Topics that are read, opened as places of the connector."""
+"""Opens topics for reading, for the connector."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
 
 
 def check(path: str) -> str:
-    """Connect, and tell what is there; raises InputError."""
+    """Connect, and describe the topic; raises InputError."""
     place, security = _parsed(path)
 
     async def asked(reader: KafkaReader) -> int:
@@ -123,7 +123,7 @@ def check(path: str) -> str:
 
 
 def identity(path: str) -> str:
-    """Return what tells a topic from others: which cluster's it is, whichever brokers are named."""
+    """Return a topic's identity: its cluster and name, independent of the brokers in the URI."""
     place, security = _parsed(path)
     cluster = _asked(place, security, lambda reader: reader.cluster_id())
     said = "".join(f" {name}={value}" for name, value in sorted(place.options.items()))
@@ -206,10 +206,10 @@ def _count(place: KafkaUri, security: Security) -> int:
 
 @dataclass
 class _Known:
-    """What this process has been told of topics, by brokers and topic; it asks once.
+    """The process's metadata of topics, by brokers and topic; it asks once.
 
-    counts: how many partitions they have, which the inputs of one run must agree on. divided: those
-    whose records lie where their keys say.
+    counts: their numbers of partitions, on which the inputs of one run must agree. divided: those
+    with records partitioned by their keys.
     """
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -225,7 +225,7 @@ _known = _Known()
 def _asked(
     place: KafkaUri, security: Security, ask: Callable[[KafkaReader], Coroutine[Any, Any, T]]
 ) -> T:
-    """Return what brokers say, over a connection of its own. Raises InputError."""
+    """Return the brokers' metadata, over a connection of its own. Raises InputError."""
 
     async def answer() -> T:
         reader = KafkaReader(place.brokers, security)

@@ -1,4 +1,4 @@
-"""Tokens of OAuth, by which brokers know who asks: from a file, or from who issues them."""
+"""OAuth tokens for brokers: from a file, or from an issuer."""
 
 from __future__ import annotations
 

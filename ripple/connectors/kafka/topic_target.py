@@ -1,4 +1,4 @@
-"""Where an output of a partition goes."""
+"""The topic of a partition's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in Kafka, as users write them: ``kafka:[BROKERS/]TOPIC[?OPTION=VALUE&...]``."""
+"""URIs of Kafka, as users write them: ``kafka:[BROKERS/]TOPIC[?OPTION=VALUE&...]``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 class KafkaUri(NamedTuple):
-    """A topic, the brokers that are asked first where it is, and what is said of its records.
+    """A topic, the brokers to ask first, and the options of its records.
 
-    brokers: ``host:port``, separated by commas. options: what stands behind the question mark.
+    brokers: ``host:port``, separated by commas. options: the text after the question mark.
     """
 
     brokers: str
@@ -64,7 +64,7 @@ class KafkaUri(NamedTuple):
         return cls(brokers, topic, MappingProxyType(options))
 
     def check_options(self, known: Sequence[str]) -> None:
-        """Raise InputError for what is said of records and is none of the options known here."""
+        """Raise InputError for unknown options of records."""
         for option in self.options:
             if option not in known:
                 raise InputError(f"it says {option}, and there are {', '.join(known)}")

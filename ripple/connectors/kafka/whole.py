@@ -1,4 +1,4 @@
-"""All partitions of a topic as the source of a plain run, up to their present ends."""
+"""All partitions of a topic as the source of a one-shot run, up to their present ends."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class WholeTopic:
         return self._background.call(self._inputs.bounds())
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless they are what was read; see Inputs."""
+        """Raise InputError unless the partitions are the same; see Inputs."""
         self._background.call(self._inputs.check(cut, identities))
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input what tells what was read; see Inputs."""
+        """Return the identity of each input; see Inputs."""
         return self._background.call(self._inputs.identities(cut))
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
@@ -54,7 +54,7 @@ class WholeTopic:
         self._background.call(self._inputs.open(cut, rows, stop))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``, once it is there, or that nothing does any more."""
+        """Return the batch after ``cut``, once it is there, or that all have ended."""
         return self._background.call(self._step(cut))
 
     async def _step(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
@@ -66,7 +66,7 @@ class WholeTopic:
         """Return: ``next`` has waited."""
 
     def wake(self) -> None:
-        """Do nothing: nobody waits between two calls."""
+        """Do nothing: no caller waits between two calls."""
 
     async def sync(self) -> None:
         """Do nothing: nothing is stored."""

@@ -1,4 +1,4 @@
-"""What the registry knows of the embedded log."""
+"""The connector of the embedded log."""
 
 from ripple.connectors.connector import Connector, Use
 from ripple.storage.log_uri import FORM, path_of

@@ -1,4 +1,4 @@
-"""What is in the folder of an event log, for whoever asks before a run."""
+"""Discovery of the topics in the folder of an event log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check(path: str) -> str:
-    """Return what is there; raises InputError."""
+    """Return the streams; raises InputError."""
     place = LogUri.parse(f"{PREFIX}{path}")
     try:
         topic = Topic.open(LiveDisk(place.folder, make=False), place.topic)

@@ -1,4 +1,4 @@
-"""Partitions of a topic as the inputs of a life."""
+"""Partitions of a topic as the inputs of a task."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class LogInputs:
-    """Partitions of one topic, by the names that the engine knows them by.
+    """Partitions of one topic, by their names in the engine.
 
-    With ``follow`` more may come at the end of the log, else it ends there. ``executor`` syncs:
-    that takes long, and whoever waits for it lets others have the loop.
+    With ``follow`` more may come at the end of the log, else it ends there. ``executor`` syncs,
+    which blocks, so that the event loop stays free.
 
-    Whose turn it is follows from the cut: the input that is the fewest batches into its log, the
-    first of those that are as far. So a life reads on in the order in which the one before would
-    have, as long as the logs have what is asked for.
+    The order of inputs follows from the cut: the input that is the fewest batches into its log, the
+    first of those that are equal. So a restarted task reads in the same order, as long as the logs
+    have enough records.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class LogInputs:
 
     @property
     def keyed_by(self) -> tuple[str, ...] | None:
-        """The fields by whose hash records are in their partitions, () for none.
+        """The fields by which records are partitioned, () for none.
 
-        None where that is of no concern: there is one partition.
+        None if it does not matter, since there is one partition.
         """
         return self._topic.key if len(self._partitions) > 1 else None
 
@@ -73,7 +73,7 @@ class LogInputs:
         return first, end
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless the logs reach ``cut``, by what was read when it was stored.
+        """Raise InputError unless the logs reach ``cut``, with the records read before it.
 
         identities: per input, what ``identities`` returned then; nothing for an unknown one.
         """
@@ -81,13 +81,13 @@ class LogInputs:
             self._source(name).check_identity(offset, identities.get(name, ""))
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that tells what was read up to ``cut``."""
+        """Return per input a text that identifies the records before ``cut``."""
         return {name: self._source(name).identity_at(offset) for name, offset in cut.items()}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``.
+        """Go to ``cut``; ``next`` reads from there, ``rows`` at a time, up to ``stop``.
 
-        Where it is there already it goes on with what is open.
+        If it is there already it continues with its open readers.
         """
         self._stop = stop
         if self._follow and self._watch is None:
@@ -98,7 +98,7 @@ class LogInputs:
             self._entries[name] = self._source(name).go_to(offset, rows, end)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        """Return the batch after ``cut`` and its input, or the reason why there is none."""
         for name in in_turn(cut, self._batch_rows, self._rank):
             entry = next(self._entries[name])
             if entry is not None:
@@ -107,7 +107,7 @@ class LogInputs:
         return Signal.WAITING if self._follow and not is_at_stop else Signal.ENDED
 
     async def more(self) -> None:
-        """Wait until somebody has written to one of the partitions."""
+        """Wait until one of the partitions has new records."""
         assert self._watch is not None, "open() comes before, and what is not followed ends"
         await self._watch.changed()
         for source in self._sources.values():
@@ -119,7 +119,7 @@ class LogInputs:
             self._watch.wake()
 
     async def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
+        """Make the records read so far durable, before a cut that includes them is stored."""
         await self._executor.run(self._sync)
 
     async def close(self) -> None:

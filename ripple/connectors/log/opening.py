@@ -1,4 +1,4 @@
-"""Places in an event log, ``DIR/TOPIC`` or ``DIR/TOPIC/PARTITION``, opened to read and to write."""
+"""Opens logs, ``DIR/TOPIC`` or ``DIR/TOPIC/PARTITION``, for reading and writing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes as records of an event log, with what they reach in the log itself."""
+"""Changes as records of an event log, with their cuts in the log itself."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _RECORD = re.compile(r"output(?:-([0-9]{10}))?\.cut")
 def schema_of_output(plan: Plan, output: Output) -> Schema:
     """Return the schema of an output's changes as records.
 
-    ``op`` is text, one of OP_NAMES; the other fields are those of the result rows, and may be none
-    where they are not part of the key, because a Remove has no values: not even the end of a
-    session, which is not what tells it from others.
+    ``op`` is text, one of OP_NAMES; the other fields are those of the result rows. Those that are
+    not part of the key may be null, because a Remove has no values: not even the end of a session,
+    which does not identify it.
     """
     identity = {member.name for member in plan.fold(output.of).row_key}
     fields = (
@@ -95,14 +95,14 @@ def _text(field: pa.Field) -> str:
 
 
 class LogSink:
-    """A Sink that appends to a partition of a topic; no other writer may.
+    """A Sink that appends to a partition of a topic as its only writer.
 
-    With an owner it records its cut: each frame says in its notes what its cut is and how many of
-    the cut's rows are there with it, so that the last frame says what was reached. Cuts without
-    changes leave no frame: for them ``commit`` keeps a record beside the segments.
+    With an owner it records its cut: each frame has in its notes its cut and how many of the cut's
+    rows it completes, so that the last frame says where to resume. Cuts without changes leave no
+    frame: for them ``commit`` stores a record next to the segments.
 
-    Without an owner it appends, and says nothing of
-    what the changes reach; it refuses a partition where an owner writes, who could not go on.
+    Without an owner it appends without cuts, and rejects a partition with an owner, who could not
+    resume.
 
     Invariant: ``_start`` is the offset at which the changes of ``_current`` begin, so that
     ``next_offset - _start`` of its ``_rows`` rows are in the log.
@@ -120,9 +120,9 @@ class LogSink:
         epoch: int | None = None,
         guards: Guards = all_guards,
     ) -> None:
-        """Take the partition's lock, or take it over, and find out what was reached.
+        """Take the partition's lock, or take it over, and find out the last cut.
 
-        name: of the place, for errors. is_new: whether the topic was made for this sink, which
+        name: of the target, for errors. is_new: whether the topic was made for this sink, which
         removes it if it writes nothing. epoch: of the partition's owner, see PartitionWriter.
         guards: which safeguards are on, for tests of the tests. Raises OutputError,
         DiskLockedError, StaleEpochError and OSError.
@@ -174,7 +174,7 @@ class LogSink:
         return self._current.cut
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Append what is not yet there of the changes; see Sink."""
+        """Append the changes that are not yet in the log; see Sink."""
         if self._owner is None:
             if changes.num_rows:
                 _append(self._writer, with_named_ops(changes), lambda _: None)
@@ -240,7 +240,7 @@ class LogSink:
         self._is_new = False
 
     def _forget_records(self) -> None:
-        """Remove what owners before have recorded, once: nobody asks for it any more."""
+        """Remove the records of earlier owners, once: they are not needed any more."""
         if not self._has_forgotten:
             self._has_forgotten = True
             topic, partition = self._writer.topic, self._writer.partition
@@ -250,9 +250,9 @@ class LogSink:
                         self._disk.remove(_record_path(topic, partition, epoch))
 
     def close(self) -> None:
-        """Release the partition; readers have seen what was appended, so it stays.
+        """Release the partition; readers have seen the appended changes, so they stay.
 
-        A topic that was made for this sink goes if nothing is in it.
+        A topic that was made for this sink is removed if it is empty.
         """
         if self._is_new and not self._writer.next_offset:
             with suppress(OSError):  # what is left is continued
@@ -290,7 +290,7 @@ def look_at(
 ) -> int:
     """Raise as a LogSink with that owner would, with nothing changed; return the newest epoch.
 
-    epoch: of the partition's owner, who minds no lock.
+    epoch: of the partition's owner, for whom locks do not matter.
     """
     disk, folder = topic.disk, topic.folder(partition)
     if not disk.exists(folder):
@@ -341,10 +341,10 @@ def _check(reader: PartitionReader, record: CutRecord, name: str, first: int, en
 
 
 def committed_in(topic: Topic, partition: int, owner: Owner | None = None) -> Commit | None:
-    """Return what the newest owner's sink has committed to a partition, as anybody may ask.
+    """Return the commit of a partition's newest owner, as external readers may ask.
 
-    An owner that was replaced may have written a record that does not count: whoever takes the
-    partition over finds out. owner: who alone may have written it, else OutputError.
+    An owner that was replaced may have written a record that does not count: the next owner finds
+    out. owner: the only permitted writer, else OutputError.
     """
     record = _newest_record(topic, partition)
     if record is not None and owner is not None:
@@ -353,10 +353,10 @@ def committed_in(topic: Topic, partition: int, owner: Owner | None = None) -> Co
 
 
 def reached_in(topic: Topic, partition: int) -> Commit | None:
-    """Return what all rows of a partition reach together, for whoever compares them.
+    """Return the cut of all rows of a partition together, for comparisons.
 
-    None where nothing says it: no owner wrote there. Raises OutputError where the changes of the
-    last cut are there only in part.
+    None if it is unknown: no owner wrote there. Raises OutputError if the changes of the last cut
+    are there only in part.
     """
     record = _newest_record(topic, partition)
     with PartitionReader(topic, partition) as reader:
@@ -376,9 +376,9 @@ def reached_in(topic: Topic, partition: int) -> Commit | None:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What a frame says of its cut: the changes have ``rows`` rows, ``rows_to`` of them with it.
+    """A frame's notes on its cut: the changes have ``rows`` rows, ``rows_to`` of them with it.
 
-    since: what was reached before.
+    since: the cut before.
     """
 
     owner: Owner

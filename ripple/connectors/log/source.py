@@ -76,7 +76,7 @@ class LogSource:
         return self._runs(self._entries())
 
     def follow(self, from_offset: int = 0) -> Iterator[Batch | Marker | None]:
-        """Yield as ``batches`` does, and None wherever nothing more is there yet; never ends."""
+        """Yield as ``batches`` does, and None at the present end of the log; never ends."""
         self._reader.seek(from_offset)
         return self._followed()
 
@@ -98,7 +98,7 @@ class LogSource:
         self._reader.look()
 
     def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
+        """Make the records read so far durable, before a cut that includes them is stored."""
         self._reader.sync()
 
     def range(self) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Streams of NATS, as sources and sinks: all that imports nats-py.
 
-place     which stream, and how a connection is made; session: the connection
-inputs    what a life reads; subject: a plain subject, which nobody keeps
-sink      changes as messages, each once; liftbridge: as messages that a Liftbridge acknowledges
+uri       of a stream, and settings of the connection; opening; session: the connection
+inputs    of a stream; subject: a plain subject, without storage
+sink      changes as messages, each once; envelope, liftbridge: messages that Liftbridge stores
 """

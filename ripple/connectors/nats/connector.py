@@ -1,4 +1,4 @@
-"""Streams of NATS: which places they are; what opens them is imported when one is wanted."""
+"""The connector of NATS streams; the functions that open them are imported at first use."""
 
 from ripple.connectors.connector import Connector, Use
 

@@ -11,8 +11,8 @@
     8       4     CRC-32C of the payload (optional), big-endian
 
 Source: Liftbridge's documentation, "Envelope Protocol", which calls the kind reserved and does not
-name the byte order; its server goes by both. The payload is protobuf: a publisher sends a Message,
-whose ``ack_inbox`` is the subject to which the server that has stored it sends an Ack.
+name the byte order; its server goes by both. The payload is protobuf: a publisher sends a Message;
+the server that has stored it sends an Ack to its ``ack_inbox``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _VARINT_BYTES_MAX = 10
 
 
 class EnvelopeError(RippleError):
-    """Bytes are no envelope, or not one that holds what was expected."""
+    """Bytes are no envelope, or one of another kind of message."""
 
 
 class AckPolicy(IntEnum):
@@ -94,7 +94,7 @@ def dumps(payload: Buffer, *, checksum: bool = True, kind: int = MESSAGE) -> byt
 
 
 def loads(data: Buffer) -> Envelope:
-    """Open an envelope; what does not begin with the magic is passed through as plain.
+    """Open an envelope; bytes without the magic are passed through as plain.
 
     Raises EnvelopeError for a truncated or unknown header and for a wrong CRC.
     """

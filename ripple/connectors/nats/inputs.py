@@ -1,4 +1,4 @@
-"""A stream as the input of a life: offset n is the message of sequence n + 1."""
+"""A stream as the input of a task: offset n is the message of sequence n + 1."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class _Message(NamedTuple):
 
 
 class _Identity(NamedTuple):
-    """What tells a stream from another one: when it was made, and the last message of a cut.
+    """The identity of a stream: when it was made, and the last message of a cut.
 
-    offset: of that message, -1 where none is known; got_us: as of a message.
+    offset: of that message, -1 if none is known; got_us: as of a message.
     """
 
     created: str = ""
@@ -77,7 +77,7 @@ class _Identity(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> _Identity:
-        """Read what was stored; runs before did not say which the last message was."""
+        """Parse a stored identity; older runs did not store the last message."""
         created, _, last = text.partition(_LAST)
         if not last:
             return cls(created)
@@ -86,15 +86,15 @@ class _Identity(NamedTuple):
 
 
 class NatsInputs:
-    """All messages of one stream, in its order; messages that were removed are holes.
+    """All messages of one stream, in its order; removed messages are holes.
 
-    Reads ahead by a consumer that nobody else has and that keeps nothing: where the connection is
-    lost, or the consumer's own count has a gap, another one begins behind the last message. What
-    comes again is known by its sequence.
+    Reads ahead by a consumer of its own without acknowledgements: if the connection is lost, or the
+    consumer's own count has a gap, another one begins after the last message. Repetitions are
+    recognized by their sequence.
 
-    Invariants: ``_messages`` are those before ``_through`` that were not given out yet, in order;
-    nothing else of the stream is before ``_through``. ``_end`` is the end as it was last seen.
-    What is held is bounded, but for the batch that is asked for, which ends at ``_wanted``.
+    Invariants: ``_messages`` are those before ``_through`` that were not handed out yet, in order;
+    there are no others before ``_through``. ``_end`` is the latest known end. The number of held
+    messages is bounded, but for the requested batch, which ends at ``_wanted``.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class NatsInputs:
         follow: bool = False,
         is_alone: bool = False,
     ) -> None:
-        """Read; nothing is asked yet. is_alone: nobody else waits for a server that is away."""
+        """Take the stream; nothing is asked yet. is_alone: it waits for the server by itself."""
         self._delays_s = DELAYS_S if is_alone else MOMENT_S
         self._created = ""
         self._known: dict[int, _Message] = {}  # the last messages before cuts
@@ -132,7 +132,7 @@ class NatsInputs:
         return {self._name: first}, {self._name: end}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless it is the stream that was read, and still has what follows."""
+        """Raise InputError unless the stream is the same, and still has the next messages."""
         known = _Identity.parse(identities.get(self._name, ""))
         offset = cut[self._name]
         self._created = known.created
@@ -364,7 +364,7 @@ def _us(time: datetime) -> int:
 
 
 def check_kept(place: NatsPlace, info: StreamInfo) -> None:
-    """Raise InputError for a stream that removes what somebody has read."""
+    """Raise InputError for a stream that removes acknowledged messages."""
     retention = RetentionPolicy(info.config.retention or RetentionPolicy.LIMITS)
     if retention is not RetentionPolicy.LIMITS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Changes as messages of Liftbridge on a subject of NATS, each acknowledged by who stores it."""
+"""Changes as messages of Liftbridge on a subject of NATS, each acknowledged once stored."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _ERRORS = {1: "its offset is another one", 2: "it is too large", 3: "it cannot b
 
 
 class LiftbridgeSink(BasicSink):
-    """A Sink whose rows a stream of Liftbridge has stored when ``write`` returns.
+    """A Sink with rows that a stream of Liftbridge has stored when ``write`` returns.
 
-    Rows are sent some at a time. Where one of them is not acknowledged in time, it is sent again
-    with all that come after it, so that the last row of a key stays its last.
+    Some rows are in flight at once. If one of them is not acknowledged in time, it is sent again
+    with all later ones, so that the last row of a key stays its last.
 
-    Invariant: ``_waits`` are the numbers of the messages under way that nobody has acknowledged.
+    Invariant: ``_waits`` are the numbers of the unacknowledged messages.
     """
 
     promise = AGAIN
@@ -75,10 +75,10 @@ class LiftbridgeSink(BasicSink):
             self._loop.call(self._sent(rows[first : first + AT_ONCE]))
 
     def commit(self, reached: Commit) -> None:
-        """Do nothing: what was written is acknowledged."""
+        """Do nothing: written rows are acknowledged."""
 
     def close(self) -> None:
-        """Leave the server; what was written stays."""
+        """Close the connection; written rows stay."""
         loop, self._loop = self._loop, None
         if loop is not None:
             try:

@@ -1,4 +1,4 @@
-"""Subjects that Liftbridge stores; what opens them is imported when one is wanted."""
+"""The connector of Liftbridge's subjects; its functions are imported at first use."""
 
 from ripple.connectors.connector import Connector, Use
 

@@ -1,4 +1,4 @@
-"""Streams of NATS, opened as places of the connector."""
+"""Opens streams of NATS, for the connector."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_inputs(path: str, reading: Reading) -> NatsInputs:
 
 
 def open_subject(path: str, reading: Reading) -> SubjectSource:
-    """Return what is sent to a subject from when it is read on; raises InputError."""
+    """Return the messages of a subject from the subscription on; raises InputError."""
     place = NatsPlace.parse(path, SUBJECT)
     return SubjectSource(
         place,
@@ -46,7 +46,7 @@ def open_subject(path: str, reading: Reading) -> SubjectSource:
 
 
 def continue_sink(path: str, writing: Writing) -> NatsSink:
-    """Return the sink that goes on behind what is there; raises OutputError."""
+    """Return the sink that continues the stream; raises OutputError."""
     try:
         place = NatsPlace.parse(path)
     except InputError as error:
@@ -64,7 +64,7 @@ def liftbridge_sink(path: str, writing: Writing) -> LiftbridgeSink:
 
 
 def check(path: str) -> str:
-    """Connect, and tell what is there; raises InputError."""
+    """Connect, and describe the stream; raises InputError."""
     place = NatsPlace.parse(path)
     for info in _streams(place):
         if info.config.name == place.stream:
@@ -79,7 +79,7 @@ def check(path: str) -> str:
 
 
 def identity(path: str) -> str:
-    """Return what tells a stream from others."""
+    """Return a stream's identity."""
     return str(NatsPlace.parse(path))
 
 

@@ -1,4 +1,4 @@
-"""A connection to a server of NATS, and what is asked of a stream."""
+"""A connection to a NATS server, and requests about a stream."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
 class _Client(Client):
-    """A client that keeps to what is demanded of a connection, whatever a server says of itself.
+    """A client that enforces the required security, regardless of a server's announcements.
 
-    What a server says comes in clear, so whoever stands between may leave out that it speaks TLS,
-    or name servers elsewhere to go on with. Both are looked at before it is told who comes: over
-    TLS a server that was named in clear must show the certificate of the one that we know.
+    A server's announcement is in clear text, so an attacker in between may hide its TLS, or name
+    other servers. Both are checked before credentials are sent: over TLS a server that was named
+    in clear text must show a certificate for the configured name.
     """
 
     place: NatsPlace
@@ -68,9 +68,9 @@ class _Client(Client):
 async def connected(
     place: NatsPlace, failure: type[RippleError], hear: Callable[[Exception], None] | None = None
 ) -> Client:
-    """Return a connection that reconnects by itself; raises ``failure`` where nobody answers.
+    """Return a connection that reconnects by itself; raises ``failure`` without an answer.
 
-    hear: is told what goes wrong afterwards.
+    hear: called with later errors.
     """
     heard: list[Exception] = []
 
@@ -102,10 +102,10 @@ async def connected(
 
 
 async def left(client: Client | None, error: BaseException) -> BaseException:
-    """Leave a server that has not answered, so that another connection is made; return why.
+    """Close the connection to an unresponsive server, for a new one; return the reason.
 
-    A connection whose rights were taken gets no answers any more, though they are given back: what
-    they come by is gone. One that was cut off without a word is noticed in minutes. Others stay.
+    A connection with revoked rights gets no answers any more, even once they are granted again: its
+    inbox is gone. A silent interruption is noticed in minutes. Other errors keep the connection.
     """
     if not isinstance(client, _Client) or not isinstance(error, TimeoutError):
         return error
@@ -117,7 +117,7 @@ async def left(client: Client | None, error: BaseException) -> BaseException:
 
 
 async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | None:
-    """Return what is known of the stream, None if there is none."""
+    """Return the stream's information, None if there is no stream."""
     try:
         return await js.stream_info(place.stream)
     except NotFoundError:

@@ -1,11 +1,11 @@
-"""Changes as messages of a stream, each once, by the sequence that the server is to give it.
+"""Changes as messages of a stream, each once, by the expected sequence.
 
-A message is a row, as JSON with its operation. Its headers say whose it is, which cut it is of and
-how many of the cut's rows are there with it, so that the stream's last message tells where to go
-on, whatever else was lost. A message says which one it follows: the server refuses it where
-another is the last, so that one that was sent twice is there once, and a writer that was replaced
-writes nothing any more. Its id, by writer, cut and row, lets servers drop it even earlier, as long
-as the stream's duplicate window reaches.
+A message is a row, as JSON with its operation. Its headers name its output, its cut and how many
+of the cut's rows are stored with it, so that the stream's last message says where to resume,
+even if all else was lost. A message names its predecessor: the server rejects it if another is the
+last, so that a message that was sent twice is stored once, and a replaced writer cannot write any
+more. Its id, of writer, cut and row, lets servers drop it even earlier, within the stream's
+duplicate window.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class _State(NamedTuple):
 
 
 class NatsSink:
-    """A Sink that goes on behind the stream's last message; see the module.
+    """A Sink that continues after the stream's last message; see the module.
 
-    Invariant: ``_state`` is what the stream's last message says, unless a call has failed.
+    Invariant: ``_state`` is the state in the stream's last message, unless a call has failed.
     """
 
     records_cut = True
@@ -102,7 +102,7 @@ class NatsSink:
         return state.reached.cut if state.reached and state.done < state.rows else None
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
-        """Keep what is not there yet of the changes for the commit; see Sink."""
+        """Hold the changes that are not yet in the stream for the commit; see Sink."""
         rows = [row.as_py() for row in self._lines.values(changes)]
         if self.unfinished is not None and dict(self.unfinished) != dict(reached.cut):
             raise OutputError(
@@ -129,7 +129,7 @@ class NatsSink:
         self.committed = reached
 
     def close(self) -> None:
-        """Leave the server; what was written stays, and readers have it."""
+        """Close the connection; written messages stay, and readers have them."""
         loop, self._loop = self._loop, None
         if loop is not None:
             try:
@@ -194,7 +194,7 @@ class NatsSink:
                 before, done = self._state.sequence, self._state.done
 
     def _check_ours(self, reached: Commit, before: int) -> None:
-        """Raise OutputError where somebody else has written meanwhile."""
+        """Raise OutputError if another writer has written meanwhile."""
         state = self._state
         is_ours = state.writer == self._writer and _is_same(state.reached, reached)
         if state.sequence != before and not is_ours:

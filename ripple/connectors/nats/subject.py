@@ -1,4 +1,4 @@
-"""A plain subject of NATS as a feed: each message once, to whoever listens when it is sent."""
+"""A plain subject of NATS as a feed: each message once, from the subscription on."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 
 
 class SubjectSource:
-    """Reads a subject until it is closed, or nothing has come for ``quiet_s``; see Source.
+    """Reads a subject until it is closed, or silent for ``quiet_s``; see Source.
 
-    Nobody keeps its messages, so what is sent while nobody listens never comes: offsets count what
-    this run has taken. Where it is known that something is missing, because the connection was made
-    anew or more came than was taken, a rejected record says so; how much, nobody knows.
+    Messages are not stored, so those before the subscription never come: offsets count the messages
+    that this run has taken. A known gap, because the connection was made anew or more came than was
+    taken, is a rejected record that says so; its size is unknown.
 
-    Invariants: no more than a batch is held, and what the client reads ahead, which is bounded.
+    Invariants: it holds no more than a batch, and the client's read-ahead buffer, which is bounded.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class SubjectSource:
                 loop.close()
 
     async def _some(self, count: int) -> list[bytes]:
-        """Return what has come, at most so much; nothing after a while. Raises InputError."""
+        """Return the received messages, at most so many; none after a while. Raises InputError."""
         if self._client is None or self._client.is_closed:
             await self._listen()
         if not self._messages:

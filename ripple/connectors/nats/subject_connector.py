@@ -1,4 +1,4 @@
-"""Plain subjects of NATS; what opens them is imported when one is wanted."""
+"""The connector of plain NATS subjects; its functions are imported at first use."""
 
 from ripple.connectors.connector import Connector, Use
 

@@ -1,4 +1,4 @@
-"""Places of streams, as users write them: ``nats:STREAM`` or ``nats://HOST:PORT/STREAM``."""
+"""URIs of streams, as users write them: ``nats:STREAM`` or ``nats://HOST:PORT/STREAM``."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NatsPlace(NamedTuple):
 
     @classmethod
     def parse(cls, path: str, prefix: str = PREFIX) -> NatsPlace:
-        """Return what stands behind the scheme, which ``prefix`` is. Raises InputError."""
+        """Parse the text after the scheme, ``prefix``. Raises InputError."""
         what, pattern = _KINDS[prefix]
         if "@" in path:
             raise InputError(

@@ -1,11 +1,11 @@
-"""PostgreSQL: tables as sinks, and their changes as sources; psycopg is imported when wanted.
+"""PostgreSQL: tables as sinks, and their changes as sources; psycopg is imported at first use.
 
-connector  what the registry knows; uri: the tables that are named; record, table, session, sink:
-           rows written, and sink_opening
-position   where in a server's log changes stand
-messages   what the plugin pgoutput sends: transactions, relations, changes
-row        what one change says as a record, and whether a table fits one
-slot       a slot's state and what is known of it in ``ripple_slots``; who may read
-stream     the connection on which a slot's changes come
-inputs     what a task reads; source_opening
+connector  declaration; uri: of tables; answers: connections with time-outs
+record, table, session, sink    rows, the cut record, and their transaction; sink_opening
+position   in a server's log
+messages   of the plugin pgoutput: transactions, relations, changes; changes: of one table
+row        a change as a record, and whether a table fits one
+slot       a slot's state and its record in ``ripple_slots``; rights to read
+stream     the replication connection of a slot
+inputs     of a table; source_opening
 """

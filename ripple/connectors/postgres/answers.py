@@ -1,7 +1,7 @@
-"""Connections on which no answer is waited for without end.
+"""Connections with a limit on waits for answers.
 
-The system finds out that a machine is gone; whose machine takes what is sent and never answers,
-since its process is frozen or its disk hangs, is found out here.
+The system detects a machine that is gone. A machine that takes requests and never answers, since
+its process is frozen or its disk hangs, is detected here.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ PROBE_S = 10
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection whose statements may take as long as they need, while their server works.
+    """A connection with statements that may take as long as they need, while their server works.
 
-    A statement without an answer for ANSWER_S is waited for on, if the server lets another
-    connection in. ``settings`` are what that one is made with; "": there is none.
+    The wait for an answer continues after ANSWER_S if the server accepts another connection, made
+    with ``settings``; "": there is none.
     """
 
     settings: str = ""
 
     def wait(self, gen: PQGen[RV], *given: Any, **more: Any) -> RV:
-        """Wait as psycopg does. Raises OperationalError, and is closed, where nobody answers."""
+        """Wait as psycopg does. Raises OperationalError, and is closed, without an answer."""
         try:
             return super().wait(_in_time(gen, self._is_there), *given, **more)
         except _SilentError:
@@ -54,10 +54,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 class AsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """A connection whose statements the server ends in time by itself, if it can."""
+    """A connection with statements that the server ends in time by itself, if it can."""
 
     async def wait(self, gen: PQGen[RV], *given: Any, **more: Any) -> RV:
-        """Wait as psycopg does. Raises OperationalError, and is closed, where nobody answers."""
+        """Wait as psycopg does. Raises OperationalError, and is closed, without an answer."""
         try:
             return await super().wait(_in_time(gen, lambda: False), *given, **more)
         except _SilentError:

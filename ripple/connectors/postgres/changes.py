@@ -1,4 +1,4 @@
-"""From messages to changes of one table, each with the place behind it; no connection, no clock."""
+"""From messages to changes of one table, each with the position after it; no connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Published(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Why no record can be made of a change, and what is kept of it."""
+    """The reason why a change is no record, and its text for a dead letter."""
 
     reason: str
     raw: bytes
@@ -31,15 +31,15 @@ class Refused(NamedTuple):
 class Changes:
     """Takes the messages of a stream from ``at`` on.
 
-    Invariants: ``at`` is behind the last change, or in the log behind its transaction; of the
-    transaction that comes first ``_skipped`` changes are before where the stream was begun.
+    Invariants: ``at`` is after the last change, or in the log after its transaction; of the
+    transaction that comes first ``_skipped`` changes are before the first position.
     """
 
     is_told_of: bool = False
     """Whether the server has told of the table since this was last set to False."""
 
     def __init__(self, name: str, shape: RecordShape, table: Published, begin: Mark) -> None:
-        """Take what comes of a table; name: of its place, for people. begin: where it goes on."""
+        """Take the changes of a table; name: of its URI, for people. begin: the first position."""
         self._name, self._shape, self._table = name, shape, table
         self._rows: Rows | None = None
         self._begun: Begin | None = None

@@ -1,4 +1,4 @@
-"""What the registry knows of PostgreSQL."""
+"""The connector of PostgreSQL."""
 
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.target import WHOLE

@@ -1,4 +1,4 @@
-"""A table's changes as the input of a life: offset n is the change that came after n others."""
+"""A table's changes as the input of a task: offset n is the change that came after n others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to
 
 
 class _Held(NamedTuple):
-    """A change that was not given out yet, as a document or refused; ``mark`` is behind it."""
+    """A change that was not handed out yet, as a document or rejected; ``mark`` is after it."""
 
     offset: int
     mark: Mark
@@ -58,7 +58,7 @@ class _Held(NamedTuple):
 
 
 class _Identity(NamedTuple):
-    """What was read up to a cut: of which server, slot and publication, and its last change.
+    """The identity of the changes before a cut: server, slot, publication, and the last change.
 
     told: as of a slot; "" of runs that did not note it.
     """
@@ -83,15 +83,15 @@ class _Identity(NamedTuple):
 
 
 class PostgresInputs:
-    """All changes of one table since its slot was made, in the order in which they were committed.
+    """All changes of one table since its slot was made, in the order of their commits.
 
-    Reads ahead on a connection of its own; where that is lost, another one begins where it was. The
-    server keeps what it has sent until a checkpoint that was stored includes it.
+    Reads ahead on a connection of its own; a lost one is replaced at the same position. The server
+    retains the log until a stored checkpoint includes it.
 
-    Invariants: ``_held`` are the changes from ``_from`` to before ``_through`` that were not given
-    out yet, in order; ``_at`` is where the log goes on behind them. What is held is bounded, but
-    for the batch that is asked for, which ends at ``_wanted``. What the slot is told is known in
-    ``ripple_slots`` before, and is of a checkpoint.
+    Invariants: ``_held`` are the changes from ``_from`` to before ``_through`` that were not handed
+    out yet, in order; ``_at`` is the position in the log after them. The number of held changes is
+    bounded, but for the requested batch, which ends at ``_wanted``. The slot advances only to
+    positions that are in ``ripple_slots`` before, and of a checkpoint.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class PostgresInputs:
         follow: bool = False,
         keeps: bool = True,
     ) -> None:
-        """Read; nothing is asked yet.
+        """Take the table; nothing is asked yet.
 
-        keeps: whether checkpoints let the slot advance; who reads without is alone, so that nobody
-        else waits for a server that is away.
+        keeps: whether checkpoints let the slot advance; a reader without is alone, and waits for
+        an unavailable server by itself.
         """
         self._delays_s = MOMENT_S if keeps else DELAYS_S
         self._place, self._values = place, values
@@ -136,11 +136,11 @@ class PostgresInputs:
         return (self._name,)
 
     async def bounds(self) -> tuple[Cut, Cut]:
-        """Return the first cut that can be read from; nobody has counted up to the end."""
+        """Return the first cut that can be read from; the end is not counted."""
         return {self._name: (await self._look()).first}, {}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless it is the slot that was read, and still has what follows."""
+        """Raise InputError unless the slot is the same, and still has the next changes."""
         offset = cut[self._name]
         slot = await self._look(was_read=offset > 0)
         self._check_first(slot, offset)
@@ -156,7 +156,7 @@ class PostgresInputs:
         self._known[offset], self._server, self._told = known.mark, known.server, known.told
 
     def _check_same(self, slot: Slot, offset: int, known: _Identity) -> None:
-        """Raise InputError where it is seen at once that it is not what was read."""
+        """Raise InputError for differences that need no reading."""
         if known[:2] != (slot.server, self._slots.name):
             raise InputError(
                 f"{self._place}: it was read up to {offset} from the slot {known.slot!r} of the "
@@ -179,10 +179,10 @@ class PostgresInputs:
             )
 
     async def _check_last(self, slot: Slot, mark: Mark) -> None:
-        """Raise InputError unless the transaction that was read last is there as it was.
+        """Raise InputError unless the last transaction that was read is unchanged.
 
-        The server sends it once more, unless the slot has gone along with the log behind it; or
-        somebody else reads, who then sees.
+        The server sends it once more, unless the slot has advanced past it with the log; or if
+        another client reads, which then checks.
         """
         if not mark.at.within or mark.at < slot.at:
             return
@@ -261,7 +261,7 @@ class PostgresInputs:
         return self._name, self._batch(min(end, self._through))
 
     def _last(self) -> int | None:
-        """Return where reading ends, None if it does not or nobody knows yet."""
+        """Return the end of reading, None if there is none or it is not known yet."""
         return self._end if self._stop is None else self._stop
 
     def _batch(self, end: int) -> Batch:
@@ -291,10 +291,10 @@ class PostgresInputs:
         self._reading.wake()
 
     async def sync(self) -> None:
-        """Do nothing: the server keeps what was read until a checkpoint is stored."""
+        """Do nothing: the server retains changes until a checkpoint is stored."""
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
-        """Let the slot advance behind checkpoints; see KeepingInputs."""
+        """Let the slot advance with checkpoints; see KeepingInputs."""
         self._stored = []
         for cut, identities in checkpoints:
             known = self._identity(identities)
@@ -328,7 +328,7 @@ class PostgresInputs:
             )
 
     async def _count(self, slot: Slot, offset: int) -> None:
-        """Raise InputError unless there are so many changes; who reads them now will see."""
+        """Raise InputError unless there are so many changes; another reader checks by itself."""
         try:
             stream = await Stream.begin(self._slots, slot.at.lsn, slot.at.lsn)
         except psycopg.errors.ObjectInUse:
@@ -389,7 +389,7 @@ class PostgresInputs:
         return slot
 
     async def _read(self, slot: Slot) -> None:
-        """Read on until nobody wants more. Raises what went wrong, and InputError."""
+        """Read until enough is held. Raises the reader's errors, and InputError."""
         if self._mark.at < slot.at and self._through != slot.first:
             raise InputError(
                 f"{self._place}: the slot {self._slots.name!r} has advanced to {slot.at} while it "
@@ -430,7 +430,7 @@ class PostgresInputs:
             await stream.close()
 
     def _take(self, stream: Stream, changes: Changes) -> bool:
-        """Take some of what is there; return whether there may be more."""
+        """Take some of the available messages; return whether there may be more."""
         self._is_dry = False
         said: bytes | Alive | None = None
         for _ in range(AT_ONCE):
@@ -472,7 +472,7 @@ class PostgresInputs:
             self._end = self._through
 
     async def _rest(self, stream: Stream) -> None:
-        """Read nothing until somebody wants more, and let the server know that we are there."""
+        """Read nothing until more is wanted, and keep the connection alive."""
         try:
             async with asyncio.timeout(REST_S):
                 await self._reading.room()
@@ -482,10 +482,10 @@ class PostgresInputs:
         stream.heard()
 
     async def _advance(self, stream: Stream) -> None:
-        """Let the server forget what no checkpoint needs any more; raises psycopg.Error.
+        """Let the server release the log that no checkpoint needs any more; raises psycopg.Error.
 
-        That is what is before the oldest checkpoint that counts, as long as the log is not too long
-        for that. Where nothing has come since, it goes along with the log.
+        That is the log before the oldest checkpoint that counts, unless it is too long for that.
+        If nothing has come since, the slot advances with the log.
         """
         if not (self._keeps and self._stored):
             return
@@ -505,7 +505,7 @@ class PostgresInputs:
 
 
 def _is_away(error: Exception) -> bool:
-    """Whether a server may be back soon, or whoever has read the slot may leave it."""
+    """Whether a server may be back soon, or the slot's other reader may leave it."""
     return isinstance(
         error, psycopg.OperationalError | psycopg.InterfaceError | OSError
     ) and not is_denied(error)

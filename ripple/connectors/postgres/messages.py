@@ -40,7 +40,7 @@ class Begin(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of a transaction, and where the log goes on behind it."""
+    """The end of a transaction, with the position in the log after it."""
 
     lsn: int
 
@@ -65,8 +65,8 @@ class Relation(NamedTuple):
 class Change(NamedTuple):
     """A change of one row, or of none (truncate): the values of columns in their order.
 
-    old: the row before it, or its key alone, whose other values are None then (``is_old_whole``);
-    None where the server does not say it.
+    old: the row before it, or its key alone, with None for other values (``is_old_whole``);
+    None if the server does not send it.
     """
 
     operation: Operation

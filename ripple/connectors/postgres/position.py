@@ -1,4 +1,4 @@
-"""Where changes stand in the log of a server: behind how many of which transaction."""
+"""Positions of changes in the log of a server: a transaction, and a number of its changes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _TEXT = re.compile(r"([0-9A-F]+)/([0-9A-F]+)(?:\+([0-9]+))?")
 
 
 class Position(NamedTuple):
-    """Behind ``within`` changes of the first transaction that is committed at ``lsn`` or later.
+    """After ``within`` changes of the first transaction that is committed at ``lsn`` or later.
 
-    Positions are in the order of what is sent, transactions being sent as they were committed.
+    Positions are in sending order, as transactions are sent in the order of their commits.
     """
 
     lsn: int
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """Return what was written so, also by PostgreSQL; raises ValueError."""
+        """Parse the written form, PostgreSQL's too; raises ValueError."""
         found = _TEXT.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no position in a log of PostgreSQL")
@@ -32,9 +32,9 @@ class Position(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A position, and the transaction of which it is: when it was committed, and its number.
+    """A position, with the commit time and the number of its transaction.
 
-    Where it is of none, or nobody has noted it, these are 0.
+    Without a transaction, or if it was not noted, these are 0.
     """
 
     at: Position

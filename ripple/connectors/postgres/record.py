@@ -1,4 +1,4 @@
-"""What the outputs of pipelines have reached, in a table beside theirs: ``ripple_outputs``."""
+"""Cut records of outputs, in a table of the same schema: ``ripple_outputs``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ NAME = "ripple_outputs"
 
 
 class Record(NamedTuple):
-    """What is known of a table: whose it is, and what its part has reached.
+    """The record of a table: its output, and its part's commit.
 
     epoch: of the part's owner, 0 of one that has none. commit: None before the first one, and of a
-    plain run, which goes on nowhere. relation: the number of the table, None where a run before did
-    not note it.
+    one-shot run. relation: the number of the table, None if an older version did not note it.
     """
 
     owner: Owner
@@ -97,9 +96,9 @@ class Records:
     def claim(
         self, connection: Connection, owner: Owner, part: Part, epoch: int, relation: int
     ) -> Commit | None:
-        """Become the one who writes a part of a table, and return what is committed of it.
+        """Become the writer of a part of a table, and return its commit.
 
-        Waits for a transaction of the owner before that is under way. Raises OutputError if the
+        Waits for a transaction of the previous owner that is under way. Raises OutputError if the
         part has a newer owner.
         """
         connection.execute(
@@ -132,9 +131,9 @@ class Records:
         before: Commit | None,
         after: Commit,
     ) -> bool:
-        """Say what is reached with this transaction; return whether it was ``before`` until now.
+        """Record the commit of this transaction; return whether it was ``before`` until now.
 
-        It was not where another owner has written, or what was thought to be lost was committed.
+        It was not if another owner has written, or a presumably lost commit was made.
         """
         done = connection.execute(
             sql.SQL(

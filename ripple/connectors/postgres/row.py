@@ -1,4 +1,4 @@
-"""What a change of a row says as a record: its columns, what was before, what happened and when."""
+"""A change of a row as a record: its columns, their values before, the operation and its time."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ class _Taken(NamedTuple):
 
 
 class Rows:
-    """Makes JSON of changes of a table whose columns are these, for records of a shape.
+    """Converts changes of a table with these columns to JSON, for records of a shape.
 
-    A field is a column of its name; ``before_`` and a column's name is what that was; ``operation``
-    and ``committed_ns`` are of the change. Raises InputError for columns that do not fit.
+    A field is a column of its name; ``before_`` and a column's name is its value before;
+    ``operation`` and ``committed_ns`` are of the change. Raises InputError for columns that do not
+    fit.
     """
 
     def __init__(self, name: str, columns: Sequence[Column], shape: RecordShape) -> None:
@@ -118,7 +119,7 @@ class Rows:
         return f"{{{', '.join(members)}}}".encode()
 
     def raw(self, change: Change) -> bytes:
-        """Return what is kept of a change that was refused."""
+        """Return the text of a rejected change, for its dead letter."""
         row = change.new or change.old or ()
         values = {
             name: value.decode("utf-8", "surrogateescape")
@@ -162,10 +163,10 @@ def _fits(number: int, kind: pa.DataType) -> bool:
 
 
 def _looked_up(change: Change, one: _Taken, value: Value) -> bytes | None:
-    """Return what a column was, or is where the row before tells it. Raises InputError.
+    """Return a column's old value, or its new one if the old row has it. Raises InputError.
 
-    What it was is None of a row that was not there, and where nobody says; a key that is not said
-    to have been another one is what it is.
+    The old value is None for a new row, and if it was not sent; a key without an old value is
+    unchanged.
     """
     old = change.old[one.at] if change.old is not None else None
     if isinstance(value, Unchanged) and change.is_old_whole:

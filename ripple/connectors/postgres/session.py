@@ -1,4 +1,4 @@
-"""A connection to the database of a table, and who may write there."""
+"""A connection to the database of a table, and its rights to write there."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _SHARE = "SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 1))"
 
 
 def defaults() -> dict[str, str]:
-    """Return what libpq takes where it is told nothing; "" of what nobody says."""
+    """Return libpq's default; "" if there is none."""
     told = Conninfo.get_defaults()
     return {one.keyword.decode(): one.val.decode() if one.val else "" for one in told}
 
 
 def connected(place: PostgresUri, subject: str) -> psycopg.Connection:
-    """Return a connection, whose transactions begin by themselves; raises psycopg.Error.
+    """Return a connection that begins transactions by itself; raises psycopg.Error.
 
-    subject: who connects, for whoever looks who is connected.
+    subject: of the connection, for the server's list of connections.
     """
     settings = make_conninfo(
         **place.settings(defaults()),
@@ -71,7 +71,7 @@ def connected(place: PostgresUri, subject: str) -> psycopg.Connection:
 
 
 class Claim(NamedTuple):
-    """What is committed of a part, its owner's epoch, and the number of the table."""
+    """The commit of a part, its owner's epoch, and the number of the table."""
 
     commit: Commit | None
     epoch: int
@@ -99,13 +99,12 @@ def claimed(
     *,
     held: int | None = None,
 ) -> Claim:
-    """Become the one who goes on with a part of a table.
+    """Become the owner of a part of a table.
 
-    Return what is committed of it, the table's number, and the epoch: without one that was
-    assigned it is that of the connection before, ``held``, or the one after the newest, where
-    owners had any. The table is made if there is none. Raises OutputError where it is not the
-    owner's, where the part has a newer owner, where another run writes it, and where it is another
-    table; psycopg.Error.
+    Return its commit, the table's number, and the epoch: if none was assigned, that of the
+    connection before, ``held``, or the one after the newest, if owners had any. A missing table is
+    created. Raises OutputError for a table that is not the owner's or another one, for a part with
+    a newer owner, and for another run's; psycopg.Error.
     """
     records = _alone(connection, table)
     if epoch is None:
@@ -151,7 +150,7 @@ def _number(connection: psycopg.Connection, table: Table) -> int:
 
 
 def _alone(connection: psycopg.Connection, table: Table) -> Records:
-    """Let nobody else open the table meanwhile."""
+    """Keep others from opening the table meanwhile."""
     records = Records(table.place)
     records.ensure(connection)
     name = str(table.place)
@@ -160,7 +159,7 @@ def _alone(connection: psycopg.Connection, table: Table) -> Records:
 
 
 def _take_session(connection: psycopg.Connection, table: Table) -> None:
-    """Let nobody else write the table as long as the session lasts."""
+    """Keep others from writing the table as long as the session lasts."""
     name = str(table.place)
     try:
         # A session that has just ended may hold it for a moment more.
@@ -190,7 +189,7 @@ def _checked(
 
 
 def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
-    """Raise OutputError for a table that may be somebody's own, or that has gone."""
+    """Raise OutputError for a table that may be the user's, or that has gone."""
     if is_there and not are_fitting:
         raise OutputError(
             f"cannot write {table.place}: there is such a table, which no run has made. Name "

@@ -1,4 +1,4 @@
-"""Changes as rows of a table: the newest of each key, with the cut that they are of."""
+"""Changes as rows of a table: the newest of each key, with their cut."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PostgresSink:
         *,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Become the only writer of the part. Raises OutputError, also when nobody answers."""
+        """Become the only writer of the part. Raises OutputError, also without an answer."""
         self.name = str(table.place)
         self._table, self._owner, self._part = table, owner, part
         self._epoch = epoch
@@ -178,11 +178,11 @@ class PostgresSink:
         connection.commit()
 
     def close(self) -> None:
-        """Release the connection; what was not committed is gone."""
+        """Release the connection; uncommitted changes are lost."""
         self._disconnect()
 
     def _stage(self, connection: psycopg.Connection) -> None:
-        """Send what is pending; it is kept until it is too much to be kept."""
+        """Send pending changes once they exceed the buffer."""
         self._table.stage(connection, self._pending.lines)
         if self._pending.length_bytes > PENDING_BYTES_MAX:
             self._has_staged = True
@@ -259,7 +259,7 @@ class WholeTable(BasicSink):
             self._send()
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
-        """Let the table be what was written."""
+        """Replace the table by the written rows."""
         self._send()
         try:
             with self._connection.transaction():  # a savepoint: what is staged outlives an error
@@ -274,7 +274,7 @@ class WholeTable(BasicSink):
             raise told(self.name, error) from error
 
     def close(self) -> None:
-        """Release the connection, or give up what was written."""
+        """Release the connection; uncommitted rows are discarded."""
         self._connection.close()
 
     def _send(self) -> None:
@@ -294,7 +294,7 @@ def _too_long(name: str, error: psycopg.Error, key: str) -> OutputError:
 
 
 def _is_same(one: Commit | None, other: Commit | None) -> bool:
-    """Whether two commits are of one cut; what is read back has no watermarks."""
+    """Whether two commits are of one cut; those that are read back have no watermarks."""
     if one is None or other is None:
         return one is other
     return dict(one.cut) == dict(other.cut)

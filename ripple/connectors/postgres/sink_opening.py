@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL, opened as places of the connector."""
+"""Opens tables of PostgreSQL for writing, for the connector."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def continue_table(path: str, writing: Writing) -> PostgresSink:
 
 
 def reached(path: str, writing: Writing) -> Commit | None:
-    """Return what is committed of a part, or of all together without one; None if nothing is.
+    """Return the commit of a part, or of all together without one; None if there is none.
 
     Raises OutputError.
     """
@@ -77,7 +77,7 @@ def owners(path: str, writing: Writing) -> int:
 
 
 def check(path: str) -> str:
-    """Connect, and tell what is there; raises OutputError."""
+    """Connect, and describe the table; raises OutputError."""
     place = PostgresUri.parse(path)
     try:
         with connected(place, "check") as connection:

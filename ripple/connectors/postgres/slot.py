@@ -1,8 +1,8 @@
-"""A replication slot: its state, and how many changes are before it, which ``ripple_slots`` says.
+"""A replication slot: its state, and the number of changes before it, from ``ripple_slots``.
 
-A slot knows a place in the log and not how many changes came before. So whoever lets it advance
-writes both into a table beside the one that is read, and only then tells the slot. What the table
-says is therefore never behind the slot; where it is, somebody else has read from that slot.
+A slot has a position in the log and no number of changes. So before it advances both are written
+to a table in the schema of the one that is read, and only then to the slot. The table is therefore
+never behind the slot, unless another client has read from that slot.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Slot:
 
 
 class Slots:
-    """Asks a server for the slot of a place, and tells it what is not needed any more."""
+    """Asks a server for the state of a slot, and records how far it may advance."""
 
     def __init__(self, place: PostgresUri, shape: RecordShape | None) -> None:
-        """Ask for records of ``shape``; None: of whatever there is."""
+        """Ask for records of ``shape``; None: of any columns."""
         self.place, self._shape = place, shape
         self.name, self.publication = place.slot_and_publication()
         names = (place.schema, TABLE) if place.schema else (TABLE,)
@@ -82,15 +82,15 @@ class Slots:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[psycopg.AsyncConnection]:
-        """Connect; what is done within is one transaction."""
+        """Connect; the body is one transaction."""
         options = f"-c statement_timeout={STATEMENT_MS}"
         async with await AsyncConnection.connect(self.conninfo(options=options)) as one:
             yield one
 
     async def look(self, *, was_read: bool = False) -> Slot:
-        """Return the slot. Raises InputError where it cannot be read from; psycopg.Error.
+        """Return the slot. Raises InputError if it cannot be read from; psycopg.Error.
 
-        was_read: whether somebody goes on with what was read from it.
+        was_read: whether a run resumes it.
         """
         async with self.connected() as connection:
             table, columns = await self._table(connection)
@@ -138,10 +138,10 @@ class Slots:
         return Slot(server, first, at, is_known, end_lsn, table, columns, told)
 
     async def _told(self, connection: psycopg.AsyncConnection, relation: int) -> str:
-        """Return what is another text whenever the publication of the table was changed.
+        """Return a text that changes with every change of the table's publication.
 
-        Rows of catalogs are known by their numbers and the transactions that wrote them: so a table
-        that was taken out and put in again is seen, however soon that was done.
+        Rows of catalogs are identified by their numbers and the transactions that wrote them: so a
+        table that was taken out and put in again is detected, however soon that was done.
         """
         found = await _row(
             connection,
@@ -154,12 +154,12 @@ class Slots:
         return "".join(part or "" for part in found or ())
 
     async def ping(self) -> None:
-        """Raise psycopg.Error where nobody is let in any more."""
+        """Raise psycopg.Error if the server accepts no connection any more."""
         async with self.connected():
             pass
 
     async def prepare(self) -> None:
-        """Make the table of what is known of slots, if there is none; raises psycopg.Error."""
+        """Create the table of slots, unless it exists; raises psycopg.Error."""
         async with self.connected() as connection:
             if not await self._is_known(connection):
                 await connection.execute(
@@ -212,7 +212,7 @@ class Slots:
         return Published(relation, schema, name), columns
 
     async def _unseen(self, connection: psycopg.AsyncConnection) -> InputError:
-        """Return why a table is not seen: nobody sees into a schema that he may not use."""
+        """Return why a table is not visible: a schema needs the right of usage."""
         found = await _row(
             connection,
             "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -300,7 +300,7 @@ def told(place: PostgresUri, error: BaseException) -> InputError:
 
 
 def is_denied(error: BaseException) -> bool:
-    """Whether nobody is let in who says so; libpq has no codes for what fails while it connects."""
+    """Whether an error denies access; libpq has no codes for errors while it connects."""
     return "authentication failed" in str(error) or "does not exist" in str(error)
 
 

@@ -1,4 +1,4 @@
-"""Changes of tables of PostgreSQL, opened as places of the connector."""
+"""Opens changes of tables of PostgreSQL for reading, for the connector."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def open_inputs(path: str, reading: Reading) -> PostgresInputs:
 
 
 def check(path: str) -> str:
-    """Connect, and tell what is there, as a sink and as a source; raises OutputError."""
+    """Connect, and describe the table as a sink and as a source; raises OutputError."""
     found = table.check(path)
     slots = Slots(_place(path), None)
     try:

@@ -1,13 +1,13 @@
-"""The connection on which a slot's changes come: streaming replication over libpq.
+"""The connection of a slot's changes: streaming replication over libpq.
 
-psycopg has no words for this protocol, and all that it needs of libpq: after START_REPLICATION
-both sides send messages. Ours say what is not needed any more, the server's are
+psycopg does not implement this protocol, and has all that it needs of libpq: after
+START_REPLICATION both sides send messages. Ours acknowledge positions, the server's are
 
-    w, 3 x 8 bytes, a message of the slot's plugin        k, where it is, its time, does it ask
+    w, 3 x 8 bytes, a message of the slot's plugin        k, its position, its time, a ping flag
 
-A slot that is asked by SQL (``pg_logical_slot_peek_binary_changes``) decodes all from where it was
-left each time it is asked, so whoever has much to keep would read it again and again; this reads
-everything once, and hears of a change as soon as it is committed.
+A slot that is asked by SQL (``pg_logical_slot_peek_binary_changes``) decodes all from its position
+each time it is asked, so long retained logs would be decoded again and again; a stream decodes
+everything once, and delivers a change as soon as it is committed.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Alive(NamedTuple):
 
 
 class Stream:
-    """What comes of a slot, from a place in the log on.
+    """The messages of a slot, from a position in the log on.
 
-    needed_lsn: from where the slot will be read again, if it is; what is before may go. seen_lsn:
-    how far the server was when it was last heard. asked: how often in a row it has asked where we
-    are, with nothing new to tell.
+    needed_lsn: the position from which the slot may be read again; earlier log may be released.
+    seen_lsn: the server's last known position. asked: how many pings in a row came without new
+    messages.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection, needed_lsn: int) -> None:
@@ -62,7 +62,7 @@ class Stream:
 
     @classmethod
     async def begin(cls, slots: Slots, lsn: int, needed_lsn: int) -> Stream:
-        """Read from a place on. Raises psycopg.Error, ObjectInUse where somebody else reads."""
+        """Read from a position on. Raises psycopg.Error, ObjectInUse if another client reads."""
         connection = await psycopg.AsyncConnection.connect(
             slots.conninfo(
                 replication="database", options=FORMS, keepalives_idle=10, tcp_user_timeout=30_000
@@ -137,7 +137,7 @@ class Stream:
         self._has_heard = True
 
     def tell(self, *, asks: bool = False) -> None:
-        """Tell what is not needed any more. asks: the server shall say how far it is."""
+        """Acknowledge the released log. asks: the server is to send its position."""
         self._told_s = _now_s()
         # No time of ours: the server does nothing with it.
         seen, needed_lsn = max(self.seen_lsn, self.needed_lsn), self.needed_lsn

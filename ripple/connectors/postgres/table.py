@@ -1,4 +1,4 @@
-"""A table as statements: how it is made, what it must be, how changes get into it."""
+"""The statements of a table: creation, checks of its columns, and changes."""
 
 from __future__ import annotations
 

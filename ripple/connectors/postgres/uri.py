@@ -1,8 +1,8 @@
-"""Places of tables, as users write them: ``postgres:TABLE`` or ``postgres://HOST/DATABASE/TABLE``.
+"""URIs of tables, as users write them: ``postgres:TABLE`` or ``postgres://HOST/DATABASE/TABLE``.
 
-What a place does not say comes from where all programs of PostgreSQL look: PGHOST and the other
-variables, a service file, the file of passwords. A password is never part of a place, which others
-can read in the list of processes.
+The rest comes from the places of all PostgreSQL programs: PGHOST and the other variables, a
+service file, the file of passwords. A password is never part of a URI, which others can read in
+the list of processes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Settings:
 
 
 class PostgresUri(NamedTuple):
-    """A table, its schema if one is named, and where its database is; "" where nobody says."""
+    """A table, its schema if one is named, and its database; "" for parts that are not named."""
 
     table: str
     schema: str = ""
@@ -64,7 +64,7 @@ class PostgresUri(NamedTuple):
 
     @classmethod
     def parse(cls, path: str) -> PostgresUri:
-        """Return what stands behind the scheme. Raises OutputError."""
+        """Parse the text after the scheme. Raises OutputError."""
         if not path.startswith("//"):
             return cls(**_named(path, path))
         if re.match(r"//[^@/:]*:[^@/]*@", path):
@@ -116,7 +116,7 @@ class PostgresUri(NamedTuple):
 
 
 def identity(path: str) -> str:
-    """Return what tells a table from others, whoever connects: the environment may say where."""
+    """Return a table's identity, for any user: the environment may name the server."""
     place = PostgresUri.parse(path)
     said = settings_from("postgres", Settings, os.environ)
     where = place._replace(

@@ -1,7 +1,7 @@
 """Streams of Redis as sources: all that imports redis.
 
-place    which stream, and how a connection is made
-page     what a stream says of itself and its next entries, in one transaction; where entries stand
-entry    what one entry says
-inputs   what a life reads
+uri      of a stream, and settings of the connection; opening; session: the connection
+page     of a stream: its state and its next entries, in one transaction, with their offsets
+entry    to JSON
+inputs   of a stream
 """

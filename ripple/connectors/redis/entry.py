@@ -1,4 +1,4 @@
-"""What an entry says: a record as JSON in its only field, or a record whose fields it has."""
+"""The content of an entry: a record as JSON in its only field, or the record's fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BARE = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|n
 
 
 class Documents:
-    """Makes JSON of entries: all of Redis is text, and what is a number only the record knows."""
+    """Converts entries to JSON: all values are text; the record's schema says which are numbers."""
 
     def __init__(self, shape: RecordShape) -> None:
         self._texts = {

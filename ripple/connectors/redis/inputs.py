@@ -1,4 +1,4 @@
-"""A stream as the input of a life: offset n is the entry that was added after n others."""
+"""A stream as the input of a task: offset n is the entry that was added after n others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ANEW = "Name another --checkpoint-dir and other outputs to begin anew with what 
 
 
 class _At(NamedTuple):
-    """A place in the stream: behind ``id``, where entry ``offset`` is or will be."""
+    """A position in the stream: after ``id``, the position of entry ``offset``."""
 
     offset: int
     id: bytes
@@ -66,7 +66,7 @@ class RedisInputs:
         follow: bool = False,
         is_alone: bool = False,
     ) -> None:
-        """Read; nothing is asked yet. is_alone: nobody else waits for a server that is away."""
+        """Take the stream; nothing is asked yet. is_alone: it waits for the server by itself."""
         self._delays_s = DELAYS_S if is_alone else MOMENT_S
         self._page_entries, self._largest_bytes = FIRST_PAGE, 1
         self._place, self._values = place, values
@@ -93,7 +93,7 @@ class RedisInputs:
         return {self._name: page.first}, {self._name: page.end}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless it is the stream that was read, and still has what follows."""
+        """Raise InputError unless the stream is the same, and still has the next entries."""
         offset, known = cut[self._name], identities.get(self._name, "").encode()
         page = await self._page(known or NOTHING, 1)
         self._check(page, _At(offset, known or NOTHING))

@@ -1,4 +1,4 @@
-"""Streams of Redis, opened as places of the connector."""
+"""Opens streams of Redis, for the connector."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def open_inputs(path: str, reading: Reading) -> RedisInputs:
 
 
 def check(path: str) -> str:
-    """Connect, and tell what is there; raises InputError."""
+    """Connect, and describe the stream; raises InputError."""
     place = RedisPlace.parse(path)
 
     async def asked(client: Redis) -> Page | None:
@@ -50,7 +50,7 @@ def check(path: str) -> str:
 
 
 def identity(path: str) -> str:
-    """Return what tells a stream from others."""
+    """Return a stream's identity."""
     return str(RedisPlace.parse(path))
 
 

@@ -1,9 +1,9 @@
-"""What a stream has: its next entries, and where in the stream they stand.
+"""Pages of a stream: its next entries, and their offsets.
 
-Redis names entries by time, and counts them only at the stream's end. So an entry's offset is told
-by what the server says in one transaction: it has added so many, and so many are there. That is
-right as long as entries go from the stream's beginning alone, as ``MAXLEN`` and ``MINID`` do it;
-where one was deleted out of the middle, nobody can tell, and the stream is refused.
+Redis names entries by time, and counts them only at the stream's end. So offsets follow from two
+numbers of one transaction: entries added, and entries present. That is right as long as entries
+are removed from the stream's beginning alone, as ``MAXLEN`` and ``MINID`` do; after a deletion in
+the middle offsets are unknown, and the stream is rejected.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Entry(NamedTuple):
 class Page:
     """A stream at one moment.
 
-    first, end: the offsets where it begins and ends. entries: those behind the one that was named,
-    the oldest first, not all of many. is_named_there: whether that one is there; it may be trimmed.
-    last: the id that was given last.
+    first, end: the offsets of its beginning and end. entries: those after the requested one, the
+    oldest first, up to a limit. is_named_there: whether that one is there; it may be trimmed.
+    last: the last id that was assigned.
     """
 
     first: int
@@ -51,9 +51,9 @@ class Page:
 
 
 async def page_of(client: Redis, place: RedisPlace, after: bytes, count: int) -> Page | None:
-    """Return what comes after an id; None if there is no such stream.
+    """Return the entries after an id; None if there is no such stream.
 
-    Raises InputError for a stream whose entries have no offsets, and what the client raises.
+    Raises InputError for a stream with deletions in its middle, and the client's errors.
     """
     async with client.pipeline(transaction=True) as asked:
         asked.xinfo_stream(place.key)

@@ -1,4 +1,4 @@
-"""Places of streams, as users write them: ``redis:STREAM`` or ``redis://HOST:PORT/STREAM``."""
+"""URIs of streams, as users write them: ``redis:STREAM`` or ``redis://HOST:PORT/STREAM``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RedisPlace(NamedTuple):
 
     @classmethod
     def parse(cls, path: str) -> RedisPlace:
-        """Return what stands behind the scheme. Raises InputError."""
+        """Parse the text after the scheme. Raises InputError."""
         if "@" in path:
             raise InputError(
                 "a redis: place has no user and no password, which others could read there: set "

@@ -1,4 +1,4 @@
-"""What the registry knows of synthetic trades."""
+"""The connector of synthetic trades."""
 
 from ripple.connectors.connector import Connector, Use
 

@@ -1,4 +1,4 @@
-"""Trades made by rule, as many as wanted: the book's synthetic mode."""
+"""Trades made by rule, any number of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms in their order: what they need of a source, and what they make of what it brings."""
+"""Transforms in order: the fields that they need of a source, and their result for its batches."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def transforms_of(said: Mapping[str, Any]) -> list[Transform]:
 
 
 class Chain:
-    """What lies between a source and records of ``shape``; ``needed`` is what the source brings.
+    """The transforms from a source to records of ``shape``; ``needed`` are the source's records.
 
-    Offsets stay what they are: a record that is left out is a hole, and one that a transform makes
-    nothing of is a rejected record. Checks count behind the last transform. Where something is
-    masked, what a source refuses is not shown: nobody knows what stands in it.
+    Offsets are unchanged: a filtered record is a hole, and one that a transform cannot convert is
+    a rejected record. Checks follow the last transform. If a field is masked, the text of records
+    that the source rejects is not shown, since it may contain the field.
     """
 
     def __init__(self, said: Mapping[str, Any], shape: RecordShape) -> None:
@@ -63,14 +63,14 @@ class Chain:
         self._hides = any(isinstance(one, MaskText) for one in self._transforms)
 
     def name_of(self, field: str) -> str | None:
-        """Return what a field of the source is called behind this; None if it is changed."""
+        """Return the name of a source's field after the transforms; None if it is changed."""
         name: str | None = field
         for transform in self._transforms:
             name = None if name is None else transform.called(name)
         return name
 
     def batch(self, batch: Batch) -> Batch:
-        """Return what becomes of a batch."""
+        """Return a batch transformed."""
         passing = Passing(batch.records)
         for transform in self._transforms:
             transform.apply(passing)

@@ -1,4 +1,4 @@
-"""What the registry knows of transforms."""
+"""The connector of transforms."""
 
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.transforms.opening import behind

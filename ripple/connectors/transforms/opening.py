@@ -1,4 +1,4 @@
-"""``through:FILE.toml,PLACE``: what stands behind the comma, through what stands in the file."""
+"""``through:FILE.toml,URI``: the source after the comma, with the transforms of the file."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FILE_BYTES_MAX = 1 << 20
 
 
 def open_source(path: str, reading: Reading) -> ThroughSource:
-    """Return the source; raises InputError, and as the place behind it does."""
+    """Return the source; raises InputError, and as the URI after the comma does."""
     chain, place = _chain(path, reading)
     inner = _found(place, "source").opened(replace(reading, shape=chain.needed), is_source)
     return ThroughSource(inner, chain)
 
 
 def open_inputs(path: str, reading: Reading) -> ThroughInputs:
-    """Return the inputs; raises InputError, and as the place behind them does."""
+    """Return the inputs; raises InputError, and as the URI after the comma does."""
     chain, place = _chain(path, reading)
     asked = replace(reading, shape=chain.needed)
     return ThroughInputs(_found(place, "continued_source").opened(asked, is_inputs), chain)
@@ -49,7 +49,7 @@ def behind(path: str) -> str | None:
 
 
 def check(path: str) -> str:
-    """Read the file, and check the place behind it; raises InputError."""
+    """Read the file, and check the URI after the comma; raises InputError."""
     file, place = _divided(path)
     with _naming(file):
         transforms = transforms_of(_said(file))
@@ -62,24 +62,24 @@ def check(path: str) -> str:
 
 
 class ThroughSource:
-    """A source whose records are transformed; see Source."""
+    """A source with transformed records; see Source."""
 
     def __init__(self, inner: MarkedSource, chain: Chain) -> None:
         self.name = inner.name
         self._inner, self._chain = inner, chain
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
-        """Yield what becomes of each batch; see MarkedSource."""
+        """Yield each batch transformed; see MarkedSource."""
         for entry in self._inner.batches(from_offset):
             yield self._chain.batch(entry) if isinstance(entry, Batch) else entry
 
     def close(self) -> None:
-        """Close what is behind it."""
+        """Close the underlying source."""
         self._inner.close()
 
 
 class ThroughInputs:
-    """Inputs whose records are transformed: all else is as it is behind them; see Inputs."""
+    """Inputs with transformed records: all else is delegated; see Inputs."""
 
     def __init__(self, inner: Inputs, chain: Chain) -> None:
         self._inner, self._chain = inner, chain
@@ -92,14 +92,14 @@ class ThroughInputs:
         return None if found is None or None in found else tuple(map(str, found))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what becomes of the next entry; see Inputs."""
+        """Return the next entry transformed; see Inputs."""
         said = self._inner.next(cut)
         if isinstance(said, Signal) or not isinstance(said[1], Batch):
             return said
         return said[0], self._chain.batch(said[1])
 
     def __getattr__(self, name: str) -> Any:
-        """Leave the rest to the inputs behind this."""
+        """Delegate the rest to the underlying inputs."""
         return getattr(self._inner, name)
 
 
@@ -111,7 +111,7 @@ def _chain(path: str, reading: Reading) -> tuple[Chain, str]:
 
 @contextmanager
 def _naming(file: str) -> Iterator[None]:
-    """Let what is wrong say in which file."""
+    """Add the file's name to errors."""
     try:
         yield
     except OSError as error:

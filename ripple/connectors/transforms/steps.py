@@ -1,7 +1,7 @@
-"""What may happen to records before they count: rename, read a time, mask, leave out. No I/O.
+"""Transforms of records before they count: rename, parse a time, mask, filter. No I/O.
 
-Each transform knows which fields it needs for those that are wanted behind it, and makes these of
-them, whole columns at a time.
+Each transform knows the fields that it needs for the requested ones, and computes these, whole
+columns at a time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPARE = {"above": pc.greater, "below": pc.less}
 
 
 class Passing:
-    """The records of a batch on their way: columns, what is wrong with some, which stay."""
+    """A batch between transforms: columns, reasons for rejected records, and the rows that stay."""
 
     def __init__(self, records: pa.RecordBatch) -> None:
         self.columns: Columns = dict(zip(records.schema.names, records.columns, strict=True))
@@ -42,7 +42,7 @@ class Passing:
         self.stays: Flags = np.ones(records.num_rows, bool)
 
     def refuse(self, rows: Flags, reason: str) -> None:
-        """Note what is wrong with rows; the first thing counts."""
+        """Note a reason against rows; the first one counts."""
         for row in np.flatnonzero(rows).tolist():
             self.refused.setdefault(row, reason)
 
@@ -51,10 +51,10 @@ class Transform(Protocol):
     """One of them."""
 
     def needs(self, fields: Fields) -> Fields:
-        """Return the fields it needs so that these are behind it. Raises InputError."""
+        """Return the fields it needs to produce these. Raises InputError."""
 
     def called(self, field: str) -> str | None:
-        """Return what a field before it is called behind it; None where its values change."""
+        """Return the new name of a field; None if its values change."""
 
     def apply(self, passing: Passing) -> None:
         """Make its columns of those before it."""
@@ -139,7 +139,7 @@ class MaskText:
         return None if field == self.field else field
 
     def apply(self, passing: Passing) -> None:
-        """Mask it; what is null stays null."""
+        """Mask it; nulls stay null."""
         column = passing.columns[self.field]
         shown = MASKED
         if self.keep:
@@ -157,7 +157,7 @@ class KeepWhere:
     comparisons: Mapping[str, Any]
 
     def needs(self, fields: Fields) -> Fields:
-        """Return the fields, and the one that is compared, even if nobody wants it behind this."""
+        """Return the fields, and the compared one, even if it is not requested."""
         values = [
             value
             for given in self.comparisons.values()
@@ -177,7 +177,7 @@ class KeepWhere:
         return fields
 
     def called(self, field: str) -> str | None:
-        """Return the same name: what stays is as it was."""
+        """Return the same name: rows that stay are unchanged."""
         return field
 
     def apply(self, passing: Passing) -> None:

@@ -1,6 +1,6 @@
-"""Feeds over websockets, as exchanges have them: what imports the package websockets.
+"""Feeds over websockets, as of exchanges: all that imports the package websockets.
 
-sequence  the numbers of a feed's messages: what comes again, what is missing; no I/O
-place     which feed, and what it is told
-source    what a plain run reads, and ``ripple log append`` records
+sequence  numbers of a feed's messages: repetitions and gaps; no I/O
+uri       of a feed, and its settings
+source    for a one-shot run, and for ``ripple log append``
 """

@@ -1,4 +1,4 @@
-"""Feeds over websockets; what opens them is imported when one is wanted."""
+"""The connector of feeds over websockets; its functions are imported at first use."""
 
 from ripple.connectors.connector import Connector, Use
 

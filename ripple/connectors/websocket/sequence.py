@@ -1,4 +1,4 @@
-"""The numbers of a feed's messages: what has come before, and what never came. No I/O."""
+"""The numbers of a feed's messages: repetitions and gaps. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Verdict(Enum):
 
 
 class Gap(NamedTuple):
-    """The numbers that are missing, both ends included; the message behind them is new."""
+    """The numbers that are missing, both ends included; the message after them is new."""
 
     first: int
     last: int
@@ -25,9 +25,9 @@ class Gap(NamedTuple):
 class Sequence:
     """Counts messages that are numbered one by one.
 
-    A server that is asked to go on repeats no more than the last message; one that is not has gone
-    on counting meanwhile. What comes again on a connection is what came on it behind its first
-    number. All else has begun anew.
+    A server that is asked to resume repeats no more than the last message; another one has counted
+    on meanwhile. A number is a repetition if it came on the same connection after its first one.
+    All others have begun anew.
 
     Invariant: ``last`` is the highest number so far, None before the first.
     """
@@ -39,13 +39,13 @@ class Sequence:
         self._before: int | None = None  # likewise
 
     def connected(self, asked: int | None) -> None:
-        """Begin with a connection. asked: the number behind which its server shall go on."""
+        """Begin a connection. asked: the number after which its server is to resume."""
         self._asked, self._first, self._before = asked, None, None
 
     def take(self, number: int) -> Verdict | Gap:
-        """Return what the message of a number is.
+        """Classify the message of a number.
 
-        Raises InputError for numbers that have begun anew: what they mean nobody can tell.
+        Raises InputError for numbers that start over: new and old ones cannot be told apart.
         """
         before = self.last
         if before is not None and self._is_anew(number, before):

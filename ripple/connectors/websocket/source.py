@@ -1,4 +1,4 @@
-"""A feed as a plain run reads it: each message once, what is missing as a letter."""
+"""A feed as a one-shot run reads it: each message once, gaps as dead letters."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def check_secure(path: str) -> str:
 class WebsocketSource:
     """Reads a feed until its server ends it; see Source.
 
-    A message is a record, a JSON object. It cannot be read again: offsets count what this run has
-    taken. Where the connection is lost another one is made, and the server told to go on; what
-    comes again is dropped, and what never came is a rejected record that says which numbers.
+    A message is a record, a JSON object. It cannot be read again: offsets count the messages that
+    this run has taken. A lost connection is opened again, and the server asked to resume;
+    repetitions are dropped, and missing messages are a rejected record with their numbers.
 
-    Invariants: no more than a batch is held, and what the connection reads ahead, which is bounded.
+    Invariants: it holds no more than a batch, and the connection's read-ahead, which is bounded.
     """
 
     def __init__(

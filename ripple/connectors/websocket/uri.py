@@ -1,4 +1,4 @@
-"""Places of feeds, as users write them: ``ws://HOST/PATH`` and ``wss://HOST/PATH``."""
+"""URIs of feeds, as users write them: ``ws://HOST/PATH`` and ``wss://HOST/PATH``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Feed(NamedTuple):
 
     @classmethod
     def parse(cls, scheme: str, path: str) -> Feed:
-        """Return what stands behind the scheme. Raises InputError."""
+        """Parse the text after the scheme. Raises InputError."""
         found = _PLACE.fullmatch(path)
         if found is None:
             raise InputError(
@@ -73,7 +73,7 @@ class Feed(NamedTuple):
         return cls(f"{scheme}:{path}", settings)
 
     def greeting(self, last: int | None) -> str | None:
-        """Return what is sent once connected; last: the number of the last message, if known."""
+        """Return the first message to send; last: the number of the last message, if known."""
         if last is not None and self.settings.resume:
             return self.settings.resume.replace(LAST, str(last))
         return self.settings.subscribe

@@ -1,4 +1,4 @@
-"""What the registry knows of CSV."""
+"""The connector of CSV."""
 
 from ripple.connectors.connector import Connector
 from ripple.connectors.files.text.uses import lines_continued, lines_read, lines_written

@@ -1,4 +1,4 @@
-"""What the lines of a CSV file must look like to be records."""
+"""The format of lines of CSV that are records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of CSV lines to batches: columns by name, verdicts in words, lines and offsets counted."""
+"""Blocks of CSV lines to batches: columns by name, reasons, lines and offsets counted."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class CsvReader:
         return start
 
     def _lay_out(self, names: list[str]) -> None:
-        """Prepare for lines whose columns are ``names``, in this order."""
+        """Prepare for lines with the columns ``names``, in this order."""
         members = {member.name: member for member in self._format.schema.fields}
         for name, member in members.items():
             if names.count(name) > 1:

@@ -38,11 +38,11 @@ class CsvSource:
 
     A background thread reads and parses up to PREFETCH_BLOCKS blocks of ``block_bytes`` ahead
     while the consumer works, unless it would have to share the consumer's processor. Batches end
-    at multiples of ``batch_rows`` (None: whole blocks), except the last one, and except where input
-    trickles in: what is there goes out when nothing more is waiting.
+    at multiples of ``batch_rows`` (None: whole blocks), except the last one; of a slow stream,
+    pending records are yielded when no input is waiting.
     Memory is bounded by the blocks and ``line_length_bytes_max``; a longer line is rejected.
-    ``fraction_read`` says how much of the input the batches so far are, to a block; None before
-    the first and where the length is not known.
+    ``fraction_read`` is the fraction of the input in the batches so far, to a block; None before
+    the first and if the length is unknown.
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class CsvSource:
 
 
 class _Numbered:
-    """Blocks with their numbers, how much of the input was read, and whether it pauses behind them.
+    """Blocks with their numbers, the fraction of the input read, and the pauses after them.
 
-    A block behind which nothing is waiting is kept until the pause is certain, which is at once:
+    A block with no input waiting after it is held until the pause is certain, which is at once:
     the consumer, in another thread, wakes up once for both. ``number`` is that of the latest block
     or pause; another thread may look at it.
     """

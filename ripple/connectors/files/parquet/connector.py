@@ -1,4 +1,4 @@
-"""What the registry knows of Parquet."""
+"""The connector of Parquet."""
 
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.target import STAYS, WHOLE

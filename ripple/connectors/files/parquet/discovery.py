@@ -1,4 +1,4 @@
-"""What a Parquet file has, for whoever asks before a run."""
+"""Discovery of the columns of a Parquet file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ripple.core.errors import InputError
 
 
 def check(path: str) -> str:
-    """Return what is there; raises InputError."""
+    """Return the streams; raises InputError."""
     about = _metadata(path)
     return f"{about.num_rows} rows in {about.num_row_groups} groups, {about.num_columns} columns"
 

@@ -153,7 +153,7 @@ def _block_rows(file: pq.ParquetFile, groups: list[int], names: list[str]) -> in
 def _beyond_ns(
     records: pa.RecordBatch, coarse: pa.RecordBatch | None
 ) -> tuple[dict[int, str], Shown | None]:
-    """Return the rows whose times do not fit in 64 bits of nanoseconds, and how to show them."""
+    """Return the rows with times beyond 64 bits of nanoseconds, and how to show them."""
     refused: dict[int, str] = {}
     if coarse is None:
         return refused, None

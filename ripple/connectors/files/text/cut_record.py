@@ -1,7 +1,7 @@
-"""What a sink has reached, in a small file beside its data.
+"""The cut record of a sink, in a small file next to its data.
 
 Two lines: a JSON object, and ``crc32c`` with the checksum of that line in hexadecimal. The file is
-replaced as a whole, after the data that it speaks of are durable.
+replaced as a whole, after its data are durable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RECORD_BYTES_MAX = 64 << 20
 
 
 class Owner(NamedTuple):
-    """Whose data they are."""
+    """The pipeline and output of a file."""
 
     pipeline: str
     output: str
@@ -35,7 +35,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CutRecord:
-    """What is durable of an output.
+    """The durable state of an output.
 
     columns: of the data, by name. reached: None before the first commit. end: the length of a file
     in bytes, or the next offset of a log. crc: CRC-32C of a file's first ``end`` bytes, or of the
@@ -59,7 +59,7 @@ class CutRecord:
 def read(disk: Disk, path: str, *, way_out: str = "restore it from a copy") -> CutRecord | None:
     """Return the record at ``path``, None if there is none; raises OutputError if it is damaged.
 
-    way_out: what can be done without a copy of it.
+    way_out: for the error, if there is no copy.
     """
     try:
         data = disk.read_bytes(path, length_max=RECORD_BYTES_MAX)

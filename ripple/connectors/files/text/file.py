@@ -1,4 +1,4 @@
-"""A text file that says how far it reaches, so that a restarted pipeline continues it."""
+"""A text file with a cut record, so that a restarted pipeline continues it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ READ_BYTES = 1 << 20
 
 
 class FileSink:
-    """A Sink that appends lines to ``path``; ``path.cut`` records what is committed.
+    """A Sink that appends lines to ``path``; ``path.cut`` records the last commit.
 
-    Invariants: the first ``end`` bytes of the file, as the record says, are durable and never
-    change; what follows is of cuts that are not committed, and cut off by the next opening. A file
-    without a record is somebody's own, and is not touched. ``path.lock`` keeps a second writer out.
+    Invariants: the first ``end`` bytes of the file, by the record, are durable and never change;
+    later bytes are of uncommitted cuts, and cut off by the next opening. A file without a record
+    is the user's, and is not touched. ``path.lock`` keeps a second writer out.
     """
 
     records_cut = True
@@ -102,9 +102,9 @@ class FileSink:
         self._length += len(lines)
 
     def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield what lines say, where they say what they do; see KnowingSink.
+        """Yield the changes in the lines, if they name their operations; see KnowingSink.
 
-        Lines of CSV never say that a key is gone, so nothing can be taken from their readers.
+        Lines of CSV never say that a key is gone, so readers cannot be told of removals.
         """
         assert self._file is not None
         if self._format.form == "json" and self._format.removes == "mark":
@@ -132,7 +132,7 @@ class FileSink:
         self._lock.release()
 
     def _check_there(self, file: File) -> None:
-        """Raise OutputError where readers would not find what was written, or more than that."""
+        """Raise OutputError unless readers find exactly the written bytes."""
         way_out = (
             f"bring back the one that was written, or remove it and {self._record_path} to begin "
             "anew"
@@ -166,7 +166,7 @@ class FileSink:
         self._length, self._crc = record.end, record.crc
 
     def _withdraw(self) -> None:
-        """Remove what was begun, the file first: one without a record would be somebody's own."""
+        """Remove the files of a failed start, the data first: without a record it is the user's."""
         self._remove(self._path)
         self._sync_names()
         self._remove(self._record_path)

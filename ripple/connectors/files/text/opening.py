@@ -1,4 +1,4 @@
-"""Files and streams that changes are written to as lines."""
+"""Opens files and streams for changes as lines."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _look(path: str, text_format: TextFormat, writing: Writing) -> int:
 def _file(
     path: str, text_format: TextFormat, writing: Writing
 ) -> tuple[PurePath, Owner, list[str]]:
-    """Return the file, whose it is, and its columns."""
+    """Return the file, its owner, and its columns."""
     columns = [OP] if text_format.removes == "mark" else []
     columns += [member.name for member in writing.output.fields]
     return PurePath(path), Owner(writing.plan.name, writing.output.name), columns

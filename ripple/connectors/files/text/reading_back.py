@@ -1,4 +1,4 @@
-"""Lines of JSON that a sink has written, read back."""
+"""Reads a sink's lines of JSON back."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ Converter = Callable[[pa.Array], pa.Array]
 
 @frozen
 class TextFormat:
-    """How changes become lines.
+    """The format of changes as lines.
 
     ``decimals`` gives the digits after the point for a float column, rounded half to even from
     the exact value; others have the fewest digits that read back as the same double. CSV strings
     are quoted only where needed, and a null is an empty field. Columns of other types are written
     as JSON text. In JSON a null, NaN or infinity is ``null``, in lists and structs too. ``removes``
-    says what becomes of Remove rows: ``skip`` leaves them out, ``mark`` begins every row with a
+    is the treatment of Remove rows: ``skip`` leaves them out, ``mark`` begins every row with a
     column ``op`` that is ``set``, ``patch`` or ``remove``. ``header`` writes the column names first
     (CSV only). ``columns``: which are written, in this order; without, all are.
     """
@@ -56,10 +56,10 @@ PLAIN = TextFormat()
 
 
 class TextLines:
-    """Makes changes into lines.
+    """Formats changes as lines.
 
-    All changes have columns of the same names. ``name``, of where they go, is for errors; ``end``
-    stands behind each row.
+    All changes have columns of the same names. ``name``, of the target, is for errors; ``end``
+    follows each row.
     """
 
     def __init__(self, text_format: TextFormat, name: str, end: bytes = b"\n") -> None:
@@ -201,7 +201,7 @@ class _Layout:
 
 
 def _written_as(data_type: pa.DataType) -> tuple[Kind, Converter | None]:
-    """Return how a column of this type is written, and what brings it to the formatter's type."""
+    """Return the format of a column of this type, and the conversion to the formatter's type."""
     if kinds.is_dictionary(data_type):
         kind, converter = _written_as(data_type.value_type)
         if converter is None:

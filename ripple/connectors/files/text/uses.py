@@ -1,10 +1,10 @@
-"""How lines of text are read and written, as the registry knows it."""
+"""The uses of text files in their connectors."""
 
 from ripple.connectors.connector import Use
 from ripple.connectors.target import AGAIN, STAYS, WHOLE
 
 ONCE = "each cut once, in order, up to the length in its `.cut` file"
-COMPRESSED = (".gz", ".zst")  # what is called so is decompressed; nothing is compressed
+COMPRESSED = (".gz", ".zst")  # suffixes of files to decompress; nothing is compressed
 
 
 def lines_read(opens: str, *suffixes: str) -> Use:
