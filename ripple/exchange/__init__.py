@@ -1,7 +1,7 @@
-"""What flows between stages over links: who follows whom, credit, frames. No I/O, no clock.
+"""State edges and live outputs over links: publications, subscriptions, credit. No I/O, no clock.
 
-exchange    of one process: its partitions, and the ways to others; edges: what is followed
-sending     a partition that others follow (sendings: all that it gives); following: one that does
-session     one connection: bundles, window, credit; way: its contract; speaking: its bytes
-singles     outputs as single deltas, for peers that know types 0 to 5 alone
+exchange    one process's partitions and connections; edges: state edges and outputs by name
+publication, publications, subscription    both ends of a stream of changes
+session     one connection: bundles, window, credit; peer_channel: contract; connection: bytes
+singles     outputs as single deltas, for peers that know types 0 to 5 only
 """

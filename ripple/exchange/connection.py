@@ -1,4 +1,4 @@
-"""Carries bytes between a stream of the network and a session: the same at either end."""
+"""Carries bytes between a network stream and a session, at either end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ripple.exchange.session import Session
     from ripple.world.ports import Clock, Stream
 
-LOOK_S = 1.0  # how often it is looked what time it is, where nobody says that it matters
+LOOK_S = 1.0  # interval of ticks when no deadline is nearer
 GOODBYE_S = 1.0
 READ_BYTES = 1 << 18
 
@@ -28,17 +28,17 @@ async def speak(
     stopping: asyncio.Event,
     opened: Callable[[], None],
 ) -> str:
-    """Greet, and carry bytes until either side ends it, or ``stopping`` is set; return why.
+    """Carry bytes until either side closes or ``stopping`` is set; return the reason.
 
-    dirty: is set when the session has something to send. opened: called once the peer may be
-    spoken to. Raises what is no matter of the connection.
+    dirty: set when the session has something to send. opened: called once the connection is usable.
+    Raises errors that are not the connection's.
     """
     session.greet()
     parts = [
         asyncio.create_task(part)
         for part in (
-            _hear(stream, session, clock, opened),
-            _say(stream, session, clock, dirty),
+            _receive(stream, session, clock, opened),
+            _send(stream, session, clock, dirty),
             _tick(session, dirty, clock),
             stopping.wait(),
         )
@@ -60,10 +60,12 @@ async def speak(
     for error in broken:
         if not isinstance(error, ConnectionError):
             raise error
-    return session.failure or "; ".join(map(str, broken)) or "it has said goodbye"
+    return session.failure or "; ".join(map(str, broken)) or "the peer closed the connection"
 
 
-async def _hear(stream: Stream, session: Session, clock: Clock, opened: Callable[[], None]) -> None:
+async def _receive(
+    stream: Stream, session: Session, clock: Clock, opened: Callable[[], None]
+) -> None:
     was_open = False
     while not session.ended:
         data = await stream.read(READ_BYTES)
@@ -77,18 +79,18 @@ async def _hear(stream: Stream, session: Session, clock: Clock, opened: Callable
             opened()
 
 
-async def _say(stream: Stream, session: Session, clock: Clock, dirty: asyncio.Event) -> None:
+async def _send(stream: Stream, session: Session, clock: Clock, dirty: asyncio.Event) -> None:
     while not session.ended:
         dirty.clear()
         while data := session.data_to_send():
             await stream.write(data)
-            await clock.sleep(0)  # what is written at once must not keep others waiting
+            await clock.sleep(0)  # yield to other tasks after a write that did not wait
         if not session.ended:
             await dirty.wait()
 
 
 async def _tick(session: Session, dirty: asyncio.Event, clock: Clock) -> None:
-    """Let time pass, also while nothing can be written: so a half-open connection is found."""
+    """Tick even while writing is blocked, so that a half-open connection is detected."""
     while not session.ended:
         now_ns = clock.monotonic_ns()
         deadline_ns = session.next_deadline_ns

@@ -1,4 +1,4 @@
-"""The state edges of a plan, as both ends of a link name them."""
+"""The state edges and outputs of a plan, by their names on the wire."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ripple.model.schema.compat import Compatibility
 
 
-_PREFIXES = {False: "shown/", True: "uncommitted/"}  # by whether it is sent ahead of its commit
+_PREFIXES = {False: "shown/", True: "uncommitted/"}  # by whether it is sent before its commit
 
 
 class Stream(NamedTuple):
-    """What one partition of a stage has for one of the next. edge: its name.
+    """The changes of one partition of a stage for one of the next. edge: the edge's name.
 
-    Of an output that is shown to those outside there is one target, 0.
+    An output for external clients has one target, 0.
     """
 
     edge: str
@@ -45,11 +45,11 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A state edge, or an output. stage: the one that it leads into; of an output, whose it is.
+    """A state edge, or an output.
 
-    schema: of its rows; None where whoever follows takes it as it comes. offer: what a handshake
-    says of it. output: its name, None of an edge. is_uncommitted: whether an output is sent as it
-    is computed, before its sink has committed it.
+    stage: the downstream stage; of an output, its own stage. schema: of its rows; None if the
+    receiver accepts any. offer: its schema in the handshake. output: its name, None for an edge.
+    is_uncommitted: an output that is sent as it is computed, before its sink has committed it.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Edge:
 
 
 def cost_of(changes: EdgeChanges) -> int:
-    """Return how many rows of credit changes take: that there are none takes room, too."""
+    """Return the rows of credit that changes take: at least 1, also for none."""
     return max(1, int(changes.rows.num_rows))
 
 
@@ -84,7 +84,7 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
 
 
 def shown_of(plan: Plan) -> dict[str, Edge]:
-    """Return the outputs of a plan as those outside follow them, by the name on the wire."""
+    """Return the outputs of a plan for external clients, by the name on the wire."""
     shown = {}
     for output in plan.outputs:
         stage, schema = stage_of_output(plan, output.name), shown_schema(plan, output)
@@ -96,12 +96,12 @@ def shown_of(plan: Plan) -> dict[str, Edge]:
 
 
 def shown_name(output: str, *, uncommitted: bool) -> str:
-    """Return what an output is called on the wire."""
+    """Return an output's name on the wire."""
     return _PREFIXES[uncommitted] + output
 
 
 def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
-    """Return the outputs that a process offers to those outside."""
+    """Return the outputs that a process offers to external clients."""
     found = {}
     for name, offer in offers:
         for ahead, prefix in _PREFIXES.items():
@@ -121,7 +121,7 @@ def edge_name(plan: Plan, stage: int) -> str:
 
 
 def fits(reader: Schema, writer: Schema) -> Compatibility:
-    """Tell whether both ends mean the same edge: another plan has other rows for the same cut."""
+    """Return whether both ends mean the same edge: another plan has other rows at the same cut."""
     if reader == writer:
         return Compatible()
     ours, theirs = ([field.name for field in one.fields] for one in (reader, writer))

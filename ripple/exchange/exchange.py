@@ -1,4 +1,4 @@
-"""The exchange of one process: its partitions, the ways to others, and who is followed where."""
+"""The exchange of one process: its partitions' publications and subscriptions, and their routes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class Route(NamedTuple):
-    """Where a partition is: its owner's process, that one's address, and an epoch.
+    """The location of a partition: its owner's process and address.
 
-    epoch: the least that the owner may have, 0 if nothing is known.
+    epoch: the least that the owner may have, 0 if unknown.
     """
 
     process: str
@@ -42,18 +42,18 @@ class Route(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Request:
     """A Follow of a partition that is not here, or not yet."""
 
-    way: PeerChannel
+    channel: PeerChannel
     follow: Follow
 
 
 class Exchange:
-    """What the partitions of one process follow, and who follows them. One caller at a time.
+    """The publications and subscriptions of one process. Not thread-safe.
 
-    Invariant: each Following goes along the way to where its senders are, as ``routes`` said at
-    the last ``refresh``, if there is one.
+    Invariant: each subscription uses the channel to its senders' processes, as of ``routes`` at the
+    last ``refresh``, if there is one.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Exchange:
         limits: ExchangeLimits | None = None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Speak for ``process``.
+        """Exchange for ``process``.
 
-        routes: of (stage, number), who owns that partition, None if nobody is known. senders: of a
-        stage, how many partitions it has. changed: called when ``peers`` may have changed.
+        routes: the route to partition (stage, number), None if unknown. senders: the number of a
+        stage's partitions. changed: called when ``peers`` may have changed.
         """
         self.process = process
         self.limits = limits or ExchangeLimits()
@@ -82,16 +82,16 @@ class Exchange:
         self._shown = shown_of(plan)
         self._singles = Singles(self.limits.single_keys_max, self.limits.single_peers_max)
         self._single = singles_of(plan, list(self._shown.values()))
-        # Nobody waits for what an observer that has gone did not take.
+        # An observer that has gone leaves no rows for anyone to wait for.
         self._shown_limits = replace(self.limits, absent_offers=1)
         self._stages = stages_of(plan)
         self._turn = 0
-        self._sendings: dict[tuple[str, int], Publication] = {}
-        self._followings: dict[tuple[str, int], Subscription] = {}
+        self._publications: dict[tuple[str, int], Publication] = {}
+        self._subscriptions: dict[tuple[str, int], Subscription] = {}
         self._sessions: dict[str, Session] = {}
         self._observers: dict[Session, None] = {}
-        self._asked: dict[Stream, list[_Asked]] = {}
-        self._here = _Here(self)
+        self._requests: dict[Stream, list[_Request]] = {}
+        self._local = _LocalChannel(self)
 
     # --- partitions of this process ---
 
@@ -103,65 +103,65 @@ class Exchange:
         wake: Callable[[], None],
         shows: Collection[str] = (),
     ) -> Publications | None:
-        """Let a partition be followed; None where there is nothing to follow.
+        """Publish a partition; None where there is nothing to publish.
 
-        wake: called when ``Publications.is_wanted``. shows: outputs that those outside may follow.
+        wake: called when ``Publications.is_wanted``. shows: the outputs for external clients.
         """
         edge = self._edges.get(edge_name(self._plan, stage + 1))
         shown = [one for one in self._shown.values() if one.output in shows]
         if edge is None and not shown:
             return None
-        sendings = Publications(
+        publications = Publications(
             None if edge is None else self._send(edge, number, epoch, wake),
             [self._send(one, number, epoch, wake) for one in shown],
         )
         self._changed()
-        return sendings
+        return publications
 
     def _send(self, edge: Edge, number: int, epoch: int, wake: Callable[[], None]) -> Publication:
-        before = self._sendings.get((edge.name, number))
-        if before is not None:  # of a life that has not ended yet
+        before = self._publications.get((edge.name, number))
+        if before is not None:  # of a previous task that has not ended yet
             self._stop(before)
         limits = self.limits if edge.output is None else self._shown_limits
         targets = self._targets(edge)
-        sending = Publication(edge, number, epoch, targets=targets, limits=limits, wake=wake)
-        self._sendings[edge.name, number] = sending
+        publication = Publication(edge, number, epoch, targets=targets, limits=limits, wake=wake)
+        self._publications[edge.name, number] = publication
         for target in range(targets):
-            for one in self._asked.pop(sending.stream(target), []):
-                sending.follow(one.way, one.follow)
-        return sending
+            for one in self._requests.pop(publication.stream(target), []):
+                publication.follow(one.channel, one.follow)
+        return publication
 
     def _targets(self, edge: Edge) -> int:
         if edge.output is not None:
             return 1
         return self._stages[edge.stage].partitions or 0
 
-    def stop_sending(self, sendings: Publications) -> None:
-        """Let a partition be followed no more from here."""
-        for sending in sendings:
-            self._stop(sending)
+    def stop_sending(self, publications: Publications) -> None:
+        """Stop publishing a partition from here."""
+        for publication in publications:
+            self._stop(publication)
 
-    def _stop(self, sending: Publication) -> None:
-        key = sending.edge.name, sending.number
-        if self._sendings.get(key) is sending:
-            del self._sendings[key]
-            for way, follow in sending.end():
-                self._note(way, follow)
+    def _stop(self, publication: Publication) -> None:
+        key = publication.edge.name, publication.number
+        if self._publications.get(key) is publication:
+            del self._publications[key]
+            for channel, follow in publication.end():
+                self._note(channel, follow)
             self._changed()
 
     def follow(self, stage: int, number: int, wake: Callable[[], None]) -> Subscription:
-        """Return what a partition of a later stage follows the one before with.
+        """Return the subscription of a downstream partition to the stage before it.
 
-        Nothing is followed before its ``start``. wake: called when something has arrived.
+        It begins with its ``start``. wake: called when something has arrived.
         """
         edge = self._edges.get(edge_name(self._plan, stage))
         if edge is None:
             raise InputError(f"no state edge leads into stage {stage} of {self._plan.name!r}")
-        before = self._followings.get((edge.name, number))
-        if before is not None:  # of a life that has not ended yet
+        before = self._subscriptions.get((edge.name, number))
+        if before is not None:  # of a previous task that has not ended yet
             self.stop_following(before)
         senders = self._partitions(stage - 1)
-        following = Subscription(
+        subscription = Subscription(
             edge,
             number,
             senders,
@@ -170,43 +170,43 @@ class Exchange:
             wake=wake,
             refresh=self.refresh,
         )
-        self._followings[edge.name, number] = following
+        self._subscriptions[edge.name, number] = subscription
         self._changed()
-        return following
+        return subscription
 
-    def stop_following(self, following: Subscription) -> None:
-        """Let a partition follow nobody any more."""
-        key = following.edge.name, following.target
-        following.end()
-        if self._followings.get(key) is following:
-            del self._followings[key]
+    def stop_following(self, subscription: Subscription) -> None:
+        """End a partition's subscription."""
+        key = subscription.edge.name, subscription.target
+        subscription.end()
+        if self._subscriptions.get(key) is subscription:
+            del self._subscriptions[key]
             self._changed()
 
     def refresh(self) -> None:
-        """Look again where everybody is."""
-        for following in self._followings.values():
-            for sender in range(self._partitions(following.edge.stage - 1)):
-                self._route(following, sender)
+        """Look up all routes again."""
+        for subscription in self._subscriptions.values():
+            for sender in range(self._partitions(subscription.edge.stage - 1)):
+                self._route(subscription, sender)
         self._let_go()
 
-    def _route(self, following: Subscription, sender: int) -> None:
-        route = self._routes(following.edge.stage - 1, sender)
+    def _route(self, subscription: Subscription, sender: int) -> None:
+        route = self._routes(subscription.edge.stage - 1, sender)
         if route is None:
-            following.route(sender, None, 0)
+            subscription.route(sender, None, 0)
         elif route.process == self.process:
-            following.route(sender, self._here, route.epoch)
+            subscription.route(sender, self._local, route.epoch)
         else:
-            following.route(sender, self._sessions.get(route.process), route.epoch)
+            subscription.route(sender, self._sessions.get(route.process), route.epoch)
 
     def peers(self) -> dict[str, str]:
-        """Return the processes with which a connection is wanted, and their addresses, sorted."""
+        """Return the processes to connect to, and their addresses, sorted."""
         found: dict[str, str] = {}
-        for following in self._followings.values():
-            stage = following.edge.stage - 1
+        for subscription in self._subscriptions.values():
+            stage = subscription.edge.stage - 1
             self._add_peers(found, stage, self._partitions(stage))
-        for sending in self._sendings.values():
-            if sending.edge.output is None:
-                self._add_peers(found, sending.edge.stage, sending.targets)
+        for publication in self._publications.values():
+            if publication.edge.output is None:
+                self._add_peers(found, publication.edge.stage, publication.targets)
         found.pop(self.process, None)
         return dict(sorted(found.items()))
 
@@ -228,7 +228,7 @@ class Exchange:
         admits: Callable[[str, str], Proven] | None = None,
         now_s: Callable[[], int] = lambda: 0,
     ) -> Session:
-        """Return what speaks on a new connection; what it takes is as of Session."""
+        """Return a session for a new connection; arguments as for Session."""
         return Session(
             self.process,
             self._edges,
@@ -247,7 +247,7 @@ class Exchange:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much waits to be sent, to all processes."""
+        """The bytes waiting to be sent to all processes."""
         return sum(one.waiting_bytes for one in (*self._sessions.values(), *self._observers))
 
     def is_connected(self, process: str) -> bool:
@@ -255,9 +255,9 @@ class Exchange:
         return process in self._sessions
 
     def opened(self, session: Session, peer: str) -> None:
-        """Take a connection into use, in place of an older one to the same process.
+        """Use a connection, in place of an older one to the same process.
 
-        Who is outside is none, whatever their name.
+        An external client never replaces one, whatever name it has.
         """
         if session.is_observed:
             self._observers[session] = None
@@ -268,24 +268,24 @@ class Exchange:
         self._sessions[peer] = session
         if before is not None:
             self._lose(before)
-            before.close(Reason.SHUTDOWN, "another connection has taken its place")
+            before.close(Reason.SHUTDOWN, "replaced by another connection")
         self.refresh()
 
     def _follow_for(self, session: Session, peer: SinglePeer) -> None:
-        """Follow all that is here for a peer that cannot say so. Raises RemoteProtocolError."""
+        """Subscribe a peer of types 0 to 5 to all partitions here. Raises RemoteProtocolError."""
         turn, credit_rows = self._next_turn(), self.limits.credit_rows
         for one in peer.wanted:
             partitions = self._partitions(one.edge.senders)
             if not partitions:
-                raise RemoteProtocolError(f"{self.process} knows no partitions yet: ask again")
+                raise RemoteProtocolError(f"{self.process} has no partitions yet: try again later")
             for number in range(partitions):
                 follow = Follow(one.edge.name, number, 0, turn, None, None, credit_rows)
-                self.heard(session, follow)
+                self.received(session, follow)
 
     def _let_go(self) -> None:
-        """End connections of such peers that have rows of a partition which is elsewhere now.
+        """Close connections of such peers with rows of a partition that has moved away.
 
-        They know no partitions; whoever connects again has what is here, and no row twice.
+        They do not know partitions; after a reconnect they have the rows here, and none twice.
         """
         for session in list(self._observers):
             peer = session.single_peer
@@ -297,7 +297,7 @@ class Exchange:
                     break
 
     def closed(self, session: Session) -> None:
-        """Do without a connection."""
+        """Stop using a connection."""
         self._observers.pop(session, None)
         if self._sessions.get(session.peer) is session:
             del self._sessions[session.peer]
@@ -305,83 +305,90 @@ class Exchange:
         self._changed()
 
     def _lose(self, session: Session) -> None:
-        for sending in self._sendings.values():
-            sending.gone(session)
-        for following in self._followings.values():
-            following.lost(session)
-        for stream, asked in list(self._asked.items()):
-            self._asked[stream] = [one for one in asked if one.way is not session]
-            if not self._asked[stream]:
-                del self._asked[stream]
+        for publication in self._publications.values():
+            publication.gone(session)
+        for subscription in self._subscriptions.values():
+            subscription.lost(session)
+        for stream, asked in list(self._requests.items()):
+            self._requests[stream] = [one for one in asked if one.channel is not session]
+            if not self._requests[stream]:
+                del self._requests[stream]
 
-    # --- what is said ---
+    # --- messages ---
 
     def room(self) -> None:
-        """Let senders know that more may be taken for a peer."""
-        for sending in self._sendings.values():
-            sending.room()
+        """Notify senders that a peer has room again."""
+        for publication in self._publications.values():
+            publication.room()
 
-    def heard(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
-        """Take what a receiver says. Raises RemoteProtocolError."""
+    def received(self, channel: PeerChannel, message: Follow | Unfollow | Release) -> None:
+        """Handle a receiver's message. Raises RemoteProtocolError."""
         edge = self._edge(message.edge)
         if edge is None or message.target >= self._targets(edge):
             raise RemoteProtocolError(f"there is no target {message.target} of {message.edge!r}")
-        sending = self._sendings.get((message.edge, message.sender))
-        if sending is None:
-            self._heard_for_later(way, message)
+        publication = self._publications.get((message.edge, message.sender))
+        if publication is None:
+            self._received_early(channel, message)
         elif isinstance(message, Follow):
-            sending.follow(way, message)
+            publication.follow(channel, message)
         elif isinstance(message, Unfollow):
-            sending.unfollow(way, message.target)
+            publication.unfollow(channel, message.target)
         else:
-            sending.release(message.target, message.watermark_ns)
+            publication.release(message.target, message.watermark_ns)
 
     def _edge(self, name: str) -> Edge | None:
         return self._edges.get(name) or self._shown.get(name)
 
-    def _heard_for_later(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
+    def _received_early(self, channel: PeerChannel, message: Follow | Unfollow | Release) -> None:
         if isinstance(message, Follow):
-            self._note(way, message)
+            self._note(channel, message)
         elif isinstance(message, Unfollow):
-            self._forget(way, Stream(message.edge, message.sender, message.target))
+            self._forget(channel, Stream(message.edge, message.sender, message.target))
 
-    def _note(self, way: PeerChannel, follow: Follow) -> None:
-        """Keep what was asked of a partition that may come."""
+    def _note(self, channel: PeerChannel, follow: Follow) -> None:
+        """Remember a request for a partition that may come."""
         stream = Stream(follow.edge, follow.sender, follow.target)
-        self._forget(way, stream)
+        self._forget(channel, stream)
         edge = self._edge(follow.edge)
-        # 0: the assignment, which the follower has read, was not read here yet.
+        # 0: the subscriber has read a newer assignment than this process.
         partitions = 0 if edge is None else self._partitions(edge.senders)
         if edge is None or 0 < partitions <= follow.sender:
             raise RemoteProtocolError(f"there is no sender {follow.sender} of {follow.edge!r}")
-        if len(self._asked) >= self.limits.streams_max:
+        if len(self._requests) >= self.limits.streams_max:
             raise RemoteProtocolError(f"more streams than streams_max={self.limits.streams_max}")
-        self._asked.setdefault(stream, []).append(_Asked(way, follow))
+        self._requests.setdefault(stream, []).append(_Request(channel, follow))
 
-    def _forget(self, way: PeerChannel, stream: Stream) -> None:
-        asked = [one for one in self._asked.pop(stream, []) if one.way is not way]
+    def _forget(self, channel: PeerChannel, stream: Stream) -> None:
+        asked = [one for one in self._requests.pop(stream, []) if one.channel is not channel]
         if asked:
-            self._asked[stream] = asked
+            self._requests[stream] = asked
 
-    def granted(self, way: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
+    def granted(self, channel: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
         """Take credit back."""
-        sending = self._sendings.get((stream.edge, stream.sender))
-        if sending is not None and stream.target < sending.targets:
-            sending.granted(way, stream.target, turn, rows)
+        publication = self._publications.get((stream.edge, stream.sender))
+        if publication is not None and stream.target < publication.targets:
+            publication.granted(channel, stream.target, turn, rows)
 
     def arrived(
-        self, way: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
+        self, channel: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
         start: int,
         more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
-        """Take what a sender has sent. Raises RemoteProtocolError."""
-        following = self._followings.get((stream.edge, stream.target))
-        if following is None:
+        """Handle a sender's changes. Raises RemoteProtocolError."""
+        subscription = self._subscriptions.get((stream.edge, stream.target))
+        if subscription is None:
             if receipt is not None:
                 receipt.done()
         else:
-            following.arrived(
-                way, stream.sender, turn, epoch, changes, start=start, more=more, receipt=receipt
+            subscription.arrived(
+                channel,
+                stream.sender,
+                turn,
+                epoch,
+                changes,
+                start=start,
+                more=more,
+                receipt=receipt,
             )
 
     def _next_turn(self) -> int:
@@ -389,8 +396,8 @@ class Exchange:
         return self._turn
 
 
-class _Here:
-    """The way to partitions of the same process: nothing is encoded, and nothing waits."""
+class _LocalChannel:
+    """The channel to partitions of the same process, without encoding or buffering."""
 
     has_room = True
 
@@ -402,7 +409,7 @@ class _Here:
         del stream
         return False
 
-    def put(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
+    def send_changes(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
         """Hand over changes, or a table."""
         self._exchange.arrived(
             self, stream, turn, epoch, changes, start=0, more=False, receipt=None
@@ -411,10 +418,10 @@ class _Here:
     def drop(self, stream: Stream) -> None:
         """Do nothing."""
 
-    def say(self, message: Follow | Unfollow | Release) -> None:
+    def send(self, message: Follow | Unfollow | Release) -> None:
         """Hand over a message."""
-        self._exchange.heard(self, message)
+        self._exchange.received(self, message)
 
-    def grant(self, stream: Stream, turn: int, rows: int) -> None:
+    def return_credit(self, stream: Stream, turn: int, rows: int) -> None:
         """Hand over credit."""
         self._exchange.granted(self, stream, turn, rows)

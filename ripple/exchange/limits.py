@@ -12,19 +12,19 @@ from ripple.exchange.wire.link_limits import LinkLimits
 class ExchangeLimits:
     """Sizes in bytes or rows.
 
-    A batch is taken out of an engine while there is credit for one row, and a frame is sent while
-    the window has room for one byte: each limit may be passed by one of them.
+    A batch is taken from an engine while there is credit for one row, and a frame is sent while the
+    window has room for one byte: each limit may be exceeded by one of them.
     """
 
-    credit_rows: int = 1 << 16  # of one stream, taken by its sender and not yet applied
-    window_bytes: int = 64 << 20  # of one connection, sent and not yet applied
-    bundle_rows: int = 1 << 14  # one frame's, about
-    bundle_bytes: int = 1 << 20  # one frame's, about
-    table_bytes_max: int = 1 << 30  # of a table that arrives in parts
-    streams_max: int = 1 << 16  # asked of partitions that are not here, or not yet
-    single_peers_max: int = 16  # that know types 0 to 5 alone
-    single_keys_max: int = 1 << 20  # kept for all of these, about 100 bytes each
-    absent_offers: int = 64  # commits for which changes are kept for who has left
+    credit_rows: int = 1 << 16  # per stream, taken by its sender and not yet applied
+    window_bytes: int = 64 << 20  # per connection, sent and not yet applied
+    bundle_rows: int = 1 << 14  # per frame, about
+    bundle_bytes: int = 1 << 20  # per frame, about
+    table_bytes_max: int = 1 << 30  # per table that arrives in parts
+    streams_max: int = 1 << 16  # requested of partitions that are not here, or not yet
+    single_peers_max: int = 16  # peers of types 0 to 5 only
+    single_keys_max: int = 1 << 20  # remembered for all of these, about 100 bytes each
+    absent_offers: int = 64  # commits for which changes are retained for a lost subscriber
     link: LinkLimits = field(default_factory=LinkLimits)
 
     def __post_init__(self) -> None:

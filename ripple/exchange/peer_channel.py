@@ -1,4 +1,4 @@
-"""The contract of a way to a process: over a link, or to ourselves."""
+"""The contract of a channel to a process: over a link, or within this process."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class PeerChannel(Protocol):
-    """Takes what is for the partitions of one process. Ways are told apart by identity."""
+    """Carries messages to the partitions of one process. Channels are compared by identity."""
 
     @property
     def has_room(self) -> bool:
-        """Whether so little waits here that more may be taken for it."""
+        """Whether the buffer has room for more."""
 
     def has(self, stream: Stream) -> bool:
-        """Return whether something of a stream waits here."""
+        """Return whether changes of a stream wait here."""
 
-    def put(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
-        """Take changes, or a table, to their target."""
+    def send_changes(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
+        """Send changes, or a table, to their target."""
 
     def drop(self, stream: Stream) -> None:
-        """Forget what waits here of a stream."""
+        """Drop the waiting changes of a stream."""
 
-    def say(self, message: Follow | Unfollow | Release) -> None:
-        """Take a message to a sender."""
+    def send(self, message: Follow | Unfollow | Release) -> None:
+        """Send a message to a sender."""
 
-    def grant(self, stream: Stream, turn: int, rows: int) -> None:
-        """Give credit back to a sender."""
+    def return_credit(self, stream: Stream, turn: int, rows: int) -> None:
+        """Return credit to a sender."""

@@ -1,4 +1,4 @@
-"""A partition that others follow: who they are, and when they are given what."""
+"""The publisher's side of state edges and live outputs: subscribers, credit, and offers."""
 
 from __future__ import annotations
 
@@ -21,43 +21,42 @@ if TYPE_CHECKING:
 
 
 class Published(Protocol):
-    """What is followed: a partition, by the next stage, or one of its outputs, by those outside."""
+    """The source of a publication: a partition, for the next stage, or an output, for clients."""
 
     @property
     def cut(self) -> Cut:
-        """How far it has come."""
+        """The cut that it has reached."""
 
     @property
     def watermark_ns(self) -> int:
         """The watermark there."""
 
     def given_to(self, target: int) -> Cut | None:
-        """Return the cut of what a target was given last; None if the table is due."""
+        """Return the cut of a target's last changes; None if the table is due."""
 
     def outgoing_to(self, targets: Collection[int]) -> Mapping[int, EdgeChanges]:
-        """Return what changed for some targets since each was last given something."""
+        """Return the changes for some targets, each since its last ones."""
 
     def table_for(self, target: int) -> EdgeChanges:
-        """Return all that a target needs to begin."""
+        """Return a target's table at the present cut."""
 
     def restart(self, target: int) -> None:
-        """Give a target the whole table next, and keep nothing for it until then."""
+        """Send a target the whole table next, and retain no changes until then."""
 
     def release(self, target: int, watermark_ns: int) -> None:
-        """Forget final rows for a target."""
+        """Discard final rows for a target."""
 
 
 @dataclass(slots=True, eq=False)
-class _Follower:
-    """One that follows a target's stream: its owner, or whoever is about to be.
+class _Subscriber:
+    """A subscriber to a target's stream: the target's owner, or its successor.
 
-    asked: what it said it has. credit_rows: less than 0 when more was taken than there was credit
-    for. is_flowing: it was put all that the engine has given for the target; else the table is due,
-    unless it has the same already. is_missing: it could not be given what there was at the last
-    offer.
+    asked: its Follow, with the cut that it has. credit_rows: below 0 when a batch exceeded the
+    credit. is_flowing: it was sent all changes taken from the engine for the target; else the table
+    is due, unless it has the same already. is_missing: it could not be sent the last offer.
     """
 
-    way: PeerChannel
+    channel: PeerChannel
     asked: Follow
     cut: Cut
     credit_rows: int
@@ -66,11 +65,11 @@ class _Follower:
 
 
 class Publication:
-    """The sender's side of all streams of one partition, under one epoch.
+    """The streams of one partition to its subscribers, under one epoch.
 
-    Only what is committed is given, but over an uncommitted edge. Invariant: whoever is flowing
-    has been put, or will be with what was taken, all that the engine has given for its target, so
-    that changes fit what it has.
+    Only committed changes are sent, except over an uncommitted edge. Invariant: a flowing
+    subscriber has been sent, or will be by the next ``give``, all changes taken from the engine for
+    its target, so that the next changes apply to its table.
     """
 
     def __init__(
@@ -83,10 +82,10 @@ class Publication:
         limits: ExchangeLimits,
         wake: Callable[[], None],
     ) -> None:
-        """Send from partition ``number`` over ``edge``.
+        """Publish partition ``number`` over ``edge``.
 
-        wake: called when an offer is wanted, or is owed: somebody may get now what they could not
-        at the last one, so where no other comes by itself one is made.
+        wake: called when an offer is wanted, or is due: a subscriber that had to wait at the last
+        offer can get changes now, so one is made even without a new commit.
         """
         self.edge = edge
         self.number = number
@@ -95,12 +94,12 @@ class Publication:
         self.superseded_by: int | None = None
         self._limits = limits
         self._wake = wake
-        self._followers: list[list[_Follower]] = [[] for _ in range(targets)]
+        self._subscribers: list[list[_Subscriber]] = [[] for _ in range(targets)]
         self._absent = [limits.absent_offers] * targets
         self._released: dict[int, int] = {}
-        self._given_ns: list[int | None] = [None] * targets  # the watermark of what was given
-        self._taken: list[tuple[int, _Follower, EdgeChanges]] = []
-        self._traces: dict[int, tuple[str, ...]] = {}  # of what was not given yet, by target
+        self._given_ns: list[int | None] = [None] * targets  # of the last changes
+        self._taken: list[tuple[int, _Subscriber, EdgeChanges]] = []
+        self._traces: dict[int, tuple[str, ...]] = {}  # of changes not yet sent, by target
 
     def stream(self, target: int) -> Stream:
         """Return the stream to a target."""
@@ -108,69 +107,71 @@ class Publication:
 
     @property
     def targets(self) -> int:
-        """How many partitions the next stage has."""
-        return len(self._followers)
+        """The number of partitions of the next stage."""
+        return len(self._subscribers)
 
-    def follow(self, way: PeerChannel, asked: Follow) -> None:
-        """Let somebody begin a stream, or begin it again."""
+    def follow(self, channel: PeerChannel, asked: Follow) -> None:
+        """Begin a stream to a subscriber, or restart it."""
         if asked.epoch is not None and asked.epoch > self.epoch:
-            # It gets nothing of this one, but may of the next one here.
+            # Nothing from this epoch, but perhaps from the next one here.
             self.superseded_by = max(self.superseded_by or 0, asked.epoch)
-        self.unfollow(way, asked.target)
-        follower = _Follower(way, asked, dict(asked.cut or ()), asked.rows)
-        self._followers[asked.target].append(follower)
+        self.unfollow(channel, asked.target)
+        subscriber = _Subscriber(channel, asked, dict(asked.cut or ()), asked.rows)
+        self._subscribers[asked.target].append(subscriber)
         if asked.released_ns is not None:
             self.release(asked.target, asked.released_ns)
         self._want()
 
-    def unfollow(self, way: PeerChannel, target: int) -> None:
-        """Let a stream end."""
-        way.drop(self.stream(target))
-        self._followers[target] = [one for one in self._followers[target] if one.way is not way]
+    def unfollow(self, channel: PeerChannel, target: int) -> None:
+        """End a stream."""
+        channel.drop(self.stream(target))
+        self._subscribers[target] = [
+            one for one in self._subscribers[target] if one.channel is not channel
+        ]
 
     def end(self) -> list[tuple[PeerChannel, Follow]]:
-        """Let all streams end; return what was asked, for whoever comes next."""
+        """End all streams; return the requests, for the next owner here."""
         self._taken.clear()
-        asked = [(one.way, one.asked) for each in self._followers for one in each]
-        for way, follow in asked:
-            self.unfollow(way, follow.target)
+        asked = [(one.channel, one.asked) for each in self._subscribers for one in each]
+        for channel, follow in asked:
+            self.unfollow(channel, follow.target)
         return asked
 
-    def gone(self, way: PeerChannel) -> None:
-        """Let all streams along a way end."""
+    def gone(self, channel: PeerChannel) -> None:
+        """End all streams of a channel."""
         for target in range(self.targets):
-            self.unfollow(way, target)
+            self.unfollow(channel, target)
 
-    def granted(self, way: PeerChannel, target: int, turn: int, rows: int) -> None:
+    def granted(self, channel: PeerChannel, target: int, turn: int, rows: int) -> None:
         """Take credit back."""
-        for one in self._followers[target]:
-            if one.way is way and one.asked.turn == turn:
+        for one in self._subscribers[target]:
+            if one.channel is channel and one.asked.turn == turn:
                 one.credit_rows += rows
-                self._owe(one)
+                self._request_offer(one)
 
-    def _owe(self, one: _Follower) -> None:
+    def _request_offer(self, one: _Subscriber) -> None:
         if one.is_missing and one.credit_rows > 0:
             self.is_owed = True
             self._wake()
 
     def room(self) -> None:
-        """Take notice that a way has room again: tables may wait for that, and changes."""
-        for one in (one for followers in self._followers for one in followers):
-            self._owe(one)
-        if any(not one.is_flowing for followers in self._followers for one in followers):
+        """Note that a channel has room again, for which tables and changes may wait."""
+        for one in (one for subscribers in self._subscribers for one in subscribers):
+            self._request_offer(one)
+        if any(not one.is_flowing for subscribers in self._subscribers for one in subscribers):
             self._want()
 
     def release(self, target: int, watermark_ns: int) -> None:
-        """Note up to where final rows are durable at a target."""
+        """Note the watermark up to which final rows are durable at a target."""
         before = self._released.get(target, watermark_ns)
         self._released[target] = max(watermark_ns, before)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody follows, and nothing is kept for who has left."""
+        """Whether there are no subscribers, and no changes retained for lost ones."""
         return all(
-            not followers and absent > self._limits.absent_offers
-            for followers, absent in zip(self._followers, self._absent, strict=True)
+            not subscribers and absent > self._limits.absent_offers
+            for subscribers, absent in zip(self._subscribers, self._absent, strict=True)
         )
 
     def _want(self) -> None:
@@ -178,96 +179,96 @@ class Publication:
         self._wake()
 
     def trace(self, contexts: tuple[str, ...]) -> None:
-        """Take the traces that what is offered next belongs to."""
-        for target, followers in enumerate(self._followers):
-            if followers:
+        """Set the trace contexts of the next offer."""
+        for target, subscribers in enumerate(self._subscribers):
+            if subscribers:
                 self._traces[target] = (self._traces.get(target, ()) + contexts)[-CONTEXTS_MAX:]
 
     def offer(self, partition: Published) -> None:
-        """Let those who may get more of what the partition shows get it."""
+        """Send the partition's present state to all subscribers that may get it."""
         self.take(partition)
         self.give()
 
     def give(self) -> None:
-        """Let them get what was taken; who has left since, or begun anew, gets nothing of it."""
+        """Send the taken changes, except to subscribers that left or restarted since."""
         taken, self._taken = self._taken, []
         for target, one, what in taken:
-            if one in self._followers[target]:
-                one.way.put(self.stream(target), one.asked.turn, self.epoch, what)
+            if one in self._subscribers[target]:
+                one.channel.send_changes(self.stream(target), one.asked.turn, self.epoch, what)
 
     def take(self, partition: Published) -> None:
-        """Take what those may get, by what the partition shows now, for ``give``.
+        """Take the changes for all subscribers that may get them, to be sent by ``give``.
 
-        It may change in between; what was taken does not.
+        They are of the present state; later changes do not alter them.
         """
-        assert not self._taken, "what was taken before was not given"
+        assert not self._taken, "the changes taken before were not sent"
         self.is_wanted = self.is_owed = False
         for target, watermark_ns in self._released.items():
             partition.release(target, watermark_ns)
         self._released.clear()
         turns = {}
-        for target, followers in enumerate(self._followers):
+        for target, subscribers in enumerate(self._subscribers):
             self._keep(target, partition)
-            chosen = [one for one in followers if self._may_get(target, one, partition)]
-            flowing = [one for one in followers if one.is_flowing]
+            chosen = [one for one in subscribers if self._may_get(target, one, partition)]
+            flowing = [one for one in subscribers if one.is_flowing]
             for one in flowing:
                 one.is_missing = one not in chosen and not self._has_all(target, partition)
             if flowing and self._has_all(target, partition):
                 self._begin(target, chosen, partition)
-            # Who has all there is must not miss anything because somebody else begins. Of those
-            # outside none waits for a slow one, which gets the table instead.
+            # An up-to-date subscriber must not miss changes because another one begins. External
+            # clients do not wait for a slow one, which gets the table instead.
             elif chosen and (self.edge.output or not flowing or any(o.is_flowing for o in chosen)):
                 turns[target] = chosen
         if turns:
             self._give(turns, partition)
 
     def _keep(self, target: int, partition: Published) -> None:
-        """Let the engine keep nothing for a target that nobody follows any more."""
-        if self._followers[target]:
+        """Let the engine retain nothing for a target without subscribers."""
+        if self._subscribers[target]:
             self._absent[target] = 0
             return
         if self._absent[target] == self._limits.absent_offers:
             partition.restart(target)
         self._absent[target] += 1
 
-    def _may_get(self, target: int, one: _Follower, partition: Published) -> bool:
-        if one.credit_rows <= 0 or not one.way.has_room or one.way.has(self.stream(target)):
+    def _may_get(self, target: int, one: _Subscriber, partition: Published) -> bool:
+        if one.credit_rows <= 0 or not one.channel.has_room or one.channel.has(self.stream(target)):
             return False
         if one.asked.epoch is not None and one.asked.epoch > self.epoch:
             return False
         if one.is_flowing:
             return not self._has_all(target, partition)
-        # One that has come further, from an owner before, waits until this partition has, too; but
-        # for what no sink had committed, which may never come again as it was.
+        # A subscriber that is ahead, from a previous owner, waits until this partition has caught
+        # up; except for uncommitted rows, which may never come again as they were.
         return self.edge.is_uncommitted or cuts.is_within(one.cut, partition.cut)
 
     def _has_all(self, target: int, partition: Published) -> bool:
-        """Return whether what was given last is all there is."""
+        """Return whether a target was sent everything up to the present state."""
         given = dict(partition.given_to(target) or {})
         return given == partition.cut and self._given_ns[target] == partition.watermark_ns
 
-    def _begin(self, target: int, chosen: Sequence[_Follower], partition: Published) -> None:
-        """Let some begin where those are who have all there is already."""
+    def _begin(self, target: int, chosen: Sequence[_Subscriber], partition: Published) -> None:
+        """Let subscribers begin at the state of the up-to-date ones."""
         for one in chosen:
             one.is_flowing = True
             is_there = one.asked.cut is not None and one.cut == partition.cut
             if is_there and one.asked.epoch == self.epoch:
-                continue  # a connection broke, and nothing was lost
+                continue  # a reconnect, with nothing lost
             table = partition.table_for(target)
             one.credit_rows -= cost_of(table)
             self._taken.append((target, one, table))
 
-    def _give(self, turns: Mapping[int, list[_Follower]], partition: Published) -> None:
+    def _give(self, turns: Mapping[int, list[_Subscriber]], partition: Published) -> None:
         for target in turns:
             given = partition.given_to(target)
             for one in turns[target]:
-                # A connection broke, and nothing was lost.
+                # A reconnect, with nothing lost.
                 has_all = given is not None and one.asked.cut is not None and one.cut == dict(given)
                 one.is_flowing = one.is_flowing or (has_all and one.asked.epoch == self.epoch)
         for target, changes in partition.outgoing_to(turns).items():
             self._given_ns[target] = changes.watermark_ns
             traces = self._traces.pop(target, ()) if self._traces else ()
-            for one in self._followers[target]:
+            for one in self._subscribers[target]:
                 if one not in turns[target]:
                     one.is_flowing = False
                     continue

@@ -1,4 +1,4 @@
-"""All that one partition gives to others: over its edge to the next stage, and its outputs."""
+"""All publications of one partition: its edge to the next stage, and its outputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Publications:
-    """What a partition sends under one epoch.
+    """The publications of a partition under one epoch.
 
-    Only what is committed is offered, but to those who follow outputs uncommitted: whoever comes
-    next begins there with its own table.
+    Only committed changes are offered, except to subscribers of uncommitted outputs, to whom the
+    next owner sends its own table.
     """
 
     def __init__(self, edge: Publication | None, shown: Sequence[Publication]) -> None:
-        """Send over ``edge``, None where none leads out, and the outputs that are ``shown``."""
+        """Publish ``edge``, None in the last stage, and the outputs ``shown``."""
         self.edge = edge
         self._shown = [one for one in shown if not one.edge.is_uncommitted]
         self._uncommitted = [one for one in shown if one.edge.is_uncommitted]
@@ -36,49 +36,49 @@ class Publications:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for the next offer of what is committed."""
-        return any(sending.is_wanted for sending in self._committed())
+        """Whether a subscriber waits for the next offer of committed changes."""
+        return any(publication.is_wanted for publication in self._committed())
 
     @property
     def is_owed(self) -> bool:
-        """Whether somebody waits for an offer, unless the next commit brings one."""
-        return any(sending.is_owed for sending in self._committed())
+        """Whether a subscriber waits for an offer, unless the next commit brings one."""
+        return any(publication.is_owed for publication in self._committed())
 
     @property
     def superseded_by(self) -> int | None:
-        """The epoch of a later owner, if one of the next stage has heard of it."""
+        """The epoch of a later owner, if a subscriber has reported one."""
         return None if self.edge is None else self.edge.superseded_by
 
     def trace(self, contexts: tuple[str, ...]) -> None:
-        """Take the traces that what is offered next belongs to."""
-        for sending in self._committed():
-            sending.trace(contexts)
+        """Set the trace contexts of the next offer."""
+        for publication in self._committed():
+            publication.trace(contexts)
 
     def offer(self, partition: Partition) -> None:
-        """Let those who may get more get it; all that the partition shows is committed."""
+        """Offer the present state, all of which is committed."""
         self.take(partition)
         self.give()
 
     def take(self, partition: Partition) -> None:
-        """Take what those may get who may get more, once what is shown now is committed."""
+        """Take the changes up to the present state, to be sent by ``give`` once it is committed."""
         if self.edge is not None:
             self.edge.take(partition)
-        for sending in self._shown:
-            if not sending.is_idle:
-                sending.take(_showing(partition, sending))
+        for publication in self._shown:
+            if not publication.is_idle:
+                publication.take(_showing(partition, publication))
 
     def give(self) -> None:
-        """Let them get what was taken."""
-        for sending in self._committed():
-            sending.give()
+        """Send the taken changes."""
+        for publication in self._committed():
+            publication.give()
 
     def offer_uncommitted(self, partition: Partition) -> None:
-        """Let those who do not wait for commits get what the partition shows."""
-        for sending in self._uncommitted:
-            if not sending.is_idle:
-                sending.offer(_showing(partition, sending))
+        """Offer the present state to subscribers of uncommitted outputs."""
+        for publication in self._uncommitted:
+            if not publication.is_idle:
+                publication.offer(_showing(partition, publication))
 
 
-def _showing(partition: Partition, sending: Publication) -> OutputStream:
-    assert sending.edge.output is not None
-    return partition.showing(sending.edge.output, uncommitted=sending.edge.is_uncommitted)
+def _showing(partition: Partition, publication: Publication) -> OutputStream:
+    assert publication.edge.output is not None
+    return partition.showing(publication.edge.output, uncommitted=publication.edge.is_uncommitted)

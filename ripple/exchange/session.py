@@ -1,4 +1,4 @@
-"""One connection to another process: a link, what waits to be bundled, and the window."""
+"""One connection to another process: a link, the buffer of changes, and the window."""
 
 from __future__ import annotations
 
@@ -57,44 +57,44 @@ if TYPE_CHECKING:
     from ripple.exchange.wire.messages import Delta, Handshake
 
 CAPABILITIES = frozenset({CHANGES, EDGES, TRACES})
-# What a section takes of the window beside its rows, about.
+# What a section takes of the window in addition to its rows, about.
 SECTION_BYTES = 128
-# Of a peer that is told single deltas, and knows no ping: how often it hears a heartbeat, how many
-# of them it may leave unread, and how much is made at once, since others wait meanwhile.
+# For a peer with single deltas, which knows no ping: the heartbeat interval, how many heartbeats
+# it may leave unread, and how many deltas are made at once, since others wait meanwhile.
 BEAT_NS = 5_000_000_000
 BEATS_MAX = 6
 DELTA_BYTES_AT_ONCE = 1 << 16
 
 
 class Hub(Protocol):
-    """What a session serves: the partitions of this process."""
+    """The owner of sessions: the exchange of this process."""
 
     def opened(self, session: Session, peer: str) -> None:
-        """Take notice that the peer may be spoken to."""
+        """Note that the connection is usable."""
 
     def closed(self, session: Session) -> None:
-        """Take notice that it may not any more."""
+        """Note that the connection is not usable any more."""
 
     def room(self) -> None:
-        """Take notice that more may be taken for a peer."""
+        """Note that a peer has room again."""
 
-    def heard(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
-        """Take what a receiver says. Raises RemoteProtocolError."""
+    def received(self, channel: PeerChannel, message: Follow | Unfollow | Release) -> None:
+        """Handle a receiver's message. Raises RemoteProtocolError."""
 
-    def granted(self, way: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
+    def granted(self, channel: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
         """Take credit back."""
 
     def arrived(
-        self, way: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
+        self, channel: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
         start: int,
         more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
-        """Take what a sender has sent. Raises RemoteProtocolError."""
+        """Handle a sender's changes. Raises RemoteProtocolError."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """What is still to be sent of one batch: rows from ``start`` on."""
+    """The unsent part of one batch: rows from ``start`` on."""
 
     stream: Stream
     turn: int
@@ -105,7 +105,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Traffic:
-    """What went to other processes and came from them, by edge: rows, and bytes of bundles."""
+    """Counters of traffic with other processes, by edge: rows, and bytes of bundles."""
 
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
@@ -113,8 +113,8 @@ class Traffic:
     received_bytes: Counter[str] = field(default_factory=Counter)
 
 
-class _Held:
-    """A frame whose rows take room here until all its sections are done with."""
+class _Receipt:
+    """A received frame, which takes window until all its sections are applied."""
 
     def __init__(self, session: Session, length_bytes: int, sections: int) -> None:
         self._session = session
@@ -122,17 +122,17 @@ class _Held:
         self._left = sections
 
     def done(self) -> None:
-        """Note that one section is."""
+        """Note that one section is applied."""
         self._left -= 1
         if self._left == 0:
-            self._session.owe(self._length_bytes)
+            self._session.note_applied(self._length_bytes)
 
 
 class Session:
-    """A Way to the process at the other end, and what it sends us; see Hub.
+    """The peer channel to the process at the other end, and the receiver of its messages; see Hub.
 
-    Invariants: ``_window`` is what the peer has room for, and may be less than 0 by one frame; what
-    is in ``_waiting`` is in the order in which it was put; frames are made when they are asked for.
+    Invariants: ``_window`` is the peer's free room, and may be below 0 by one frame; ``_waiting``
+    is in the order of ``put``; frames are made on demand.
     """
 
     def __init__(
@@ -153,20 +153,19 @@ class Session:
         admits: Callable[[str, str], Proven] | None = None,
         now_s: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Speak for ``process``.
+        """Begin a session for ``process``.
 
-        dirty: called when there may be something to send. expects: who must be there, "" for
-        anybody. traffic: where it is counted what goes to and fro. shown: outputs that are offered
-        to those outside. single: the same for peers that know types 0 to 5 alone, by name, and what
-        they may take together; None where they are refused. observes: whether this side is
-        outside: it offers nothing and follows what the peer shows, ``edges`` once the peer has said
-        it. credential: what we show. admits:
-        returns what somebody is, of the name that they say and what they show, or raises
-        AccessError; None believes everybody. Readers follow outputs, and nothing else.
+        dirty: called when there may be something to send. expects: the name that the peer must
+        have, "" for any. traffic: the counters. shown: the outputs for external clients. single:
+        the same for peers of types 0 to 5 only, by name, and their common limits; None rejects such
+        peers. observes: whether this side is an external client: it offers nothing and subscribes
+        to the peer's outputs, which are in ``edges`` after the handshake. credential: ours. admits:
+        returns the role of a peer from its name and credential, or raises AccessError; None accepts
+        all. Readers may subscribe to outputs only.
         """
         shown = shown or {}
         offers = {name: edge.offer for name, edge in edges.items()}
-        # Who the peer says it is, once it has; why all ended, if not in good order.
+        # The peer's name, after its handshake; the reason of a disorderly end.
         self.peer = ""
         self._process = process
         self.failure: str | None = None
@@ -196,9 +195,9 @@ class Session:
         )
         self._single = single
         self.single_peer: SinglePeer | None = None
-        self._deltas: tuple[_Waiting, Iterator[Delta]] | None = None  # of what is told now
+        self._deltas: tuple[_Waiting, Iterator[Delta]] | None = None  # being sent now
         self._beat_ns = now_ns
-        self._beats = 0  # that were not taken
+        self._beats = 0  # not taken by the transport
         self._is_open = self._is_full = False
         self._waiting: dict[str, deque[_Waiting]] = {name: deque() for name in (*edges, *shown)}
         self._streams: dict[Stream, int] = {}
@@ -207,17 +206,17 @@ class Session:
         self._granted = limits.window_bytes
         self._owed_bytes = 0
         self._owed_rows: dict[tuple[Stream, int], int] = {}
-        self._traces: dict[tuple[Stream, int], tuple[str, ...]] = {}  # of what the peer sends next
+        self._traces: dict[tuple[Stream, int], tuple[str, ...]] = {}  # of the peer's next sections
 
     # --- bytes and time ---
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is over: close it once what is left was sent."""
+        """Whether the connection has ended: close it once the rest is sent."""
         return self._link.ended
 
     def greet(self) -> None:
-        """Say who we are: at once to whom we called, else to who is let in."""
+        """Send our handshake: at once as the caller, else after admitting the peer."""
         if self._expects or self._admits is None:
             self._link.handshake()
             self._dirty()
@@ -232,10 +231,10 @@ class Session:
         self._act(self._link.receive_eof(now_ns))
 
     def tick(self, now_ns: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self._now_ns = now_ns
         if self._until_ns is not None and now_ns >= self._until_ns and not self.ended:
-            self.close(Reason.SHUTDOWN, "its credential has run out")
+            self.close(Reason.SHUTDOWN, "its credential has expired")
         if self._is_beating and now_ns >= self._beat_ns:
             self._beat()
         self._act(self._link.tick(now_ns))
@@ -248,7 +247,7 @@ class Session:
         return min((one for one in found if one is not None), default=None)
 
     def data_to_send(self) -> bytes:
-        """Return bytes for the peer, and forget them; a frame is made of what waits by now."""
+        """Return and remove bytes for the peer; makes frames of the waiting changes."""
         self._beats = 0
         if self.single_peer is not None:
             self._send_deltas(self.single_peer)
@@ -259,11 +258,11 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether both sides have accepted what the other offers, and nobody has left."""
+        """Whether both sides have accepted the other's offer, and neither has left."""
         return self._is_open
 
     def abandon(self) -> None:
-        """Take notice that there is no connection any more."""
+        """Note that the connection is lost."""
         self._leave()
 
     def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
@@ -272,26 +271,26 @@ class Session:
         self._leave()
         self._dirty()
 
-    # --- as a way ---
+    # --- as a peer channel ---
 
     @property
     def waiting_bytes(self) -> int:
-        """How much waits to be sent."""
+        """The bytes waiting to be sent."""
         return self._waiting_bytes
 
     @property
     def room_bytes(self) -> int:
-        """How much more the peer has room for; less than 0 by one frame at most."""
+        """The peer's free room; below 0 by one frame at most."""
         return self._window
 
     @property
     def granted_bytes(self) -> int:
-        """How much more the peer may send; less than 0 by one frame at most."""
+        """The room granted to the peer; below 0 by one frame at most."""
         return self._granted
 
     @property
     def most_of_a_stream(self) -> int:
-        """How many batches of one stream wait here, where they are most: 1 at most."""
+        """The largest number of waiting batches of a stream: 1 at most."""
         return max(self._streams.values(), default=0)
 
     @property
@@ -300,13 +299,13 @@ class Session:
         return self._is_open and self._waiting_bytes < self._limits.window_bytes
 
     def has(self, stream: Stream) -> bool:
-        """Return whether something of a stream waits here; if so, ``room`` is called later."""
+        """Return whether changes of a stream wait here; if so, ``room`` is called later."""
         found = stream in self._streams
         self._is_full = self._is_full or found
         return found
 
-    def put(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
-        """Take changes, or a table, to their target."""
+    def send_changes(self, stream: Stream, turn: int, epoch: int, changes: EdgeChanges) -> None:
+        """Send changes, or a table, to their target."""
         self._waiting[stream.edge].append(_Waiting(stream, turn, epoch, changes))
         self._streams[stream] = self._streams.get(stream, 0) + 1
         self._waiting_bytes += changes.rows.nbytes
@@ -314,7 +313,7 @@ class Session:
         self._dirty()
 
     def drop(self, stream: Stream) -> None:
-        """Forget what waits here of a stream."""
+        """Drop the waiting changes of a stream."""
         if self._deltas is not None and self._deltas[0].stream == stream:
             self._deltas = None
         if stream in self._streams:
@@ -324,26 +323,26 @@ class Session:
             self._waiting[stream.edge] = kept
             del self._streams[stream]
 
-    def say(self, message: Follow | Unfollow | Release) -> None:
-        """Take a message to a sender."""
+    def send(self, message: Follow | Unfollow | Release) -> None:
+        """Send a message to a sender."""
         if self._is_open:
             self._carry(message)
             self._dirty()
 
-    def grant(self, stream: Stream, turn: int, rows: int) -> None:
-        """Give credit back to a sender, with others' of the same kind."""
+    def return_credit(self, stream: Stream, turn: int, rows: int) -> None:
+        """Return credit to a sender, batched with other grants."""
         key = stream, turn
         self._owed_rows[key] = self._owed_rows.get(key, 0) + rows
         if self._owed_rows[key] * 2 >= self._limits.credit_rows:
             self._dirty()
 
-    def owe(self, length_bytes: int) -> None:
-        """Note that so many bytes of frames are done with."""
+    def note_applied(self, length_bytes: int) -> None:
+        """Note bytes of applied frames, to be granted again."""
         self._owed_bytes += length_bytes
         if self._owed_bytes * 4 >= self._limits.window_bytes:
             self._dirty()
 
-    # --- saying ---
+    # --- sending ---
 
     def _send_grants(self) -> None:
         credit, window = self._limits.credit_rows, self._limits.window_bytes
@@ -361,7 +360,7 @@ class Session:
             self._carry(Grant(owed_bytes if at == 0 else 0, tuple(owed[at : at + STREAMS_MAX])))
 
     def _send_bundle(self) -> None:
-        """Make frames of what waits, one edge after the other, while the peer has room."""
+        """Make frames of the waiting changes, one edge after the other, while the peer has room."""
         for name, waiting in self._waiting.items():
             while waiting and self._window > 0 and self._is_open and self._has_buffer():
                 self._carry_bundle(name, waiting)
@@ -373,7 +372,7 @@ class Session:
             self._hub.room()
 
     def _send_deltas(self, peer: SinglePeer) -> None:
-        """Make deltas of what waits, and give credit back for what was told."""
+        """Make single deltas of the waiting changes, and return credit for those sent."""
         enough = self._link.room_bytes - DELTA_BYTES_AT_ONCE
         while self._is_open and self._link.room_bytes > enough and self._has_buffer():
             if self._deltas is None:
@@ -403,11 +402,11 @@ class Session:
         return self.single_peer is not None and self._is_open
 
     def _beat(self) -> None:
-        """Tell a peer that knows no ping that we are here, and find out whether it reads."""
+        """Send a heartbeat to a peer without pings, and detect that it does not read."""
         self._beat_ns = self._now_ns + BEAT_NS
         self._beats += 1
         if self._beats > BEATS_MAX:
-            self.failure = f"it has read nothing for {BEATS_MAX * BEAT_NS / 1e9:g} s"
+            self.failure = f"the peer has read nothing for {BEATS_MAX * BEAT_NS / 1e9:g} s"
             self.close(Reason.TIMEOUT, self.failure)
             return
         load = min(1.0, self._waiting_bytes / self._limits.window_bytes)
@@ -429,7 +428,7 @@ class Session:
                 break
             part = left.slice(0, max(room, 1))
             while part.num_rows > 1 and part.nbytes > 2 * limits.bundle_bytes:
-                part = part.slice(0, part.num_rows // 2)  # rows at the front are longer
+                part = part.slice(0, part.num_rows // 2)  # the first rows are longer than average
             sections.append(self._section(one, part.num_rows))
             if one.changes.traces and not sections[-1].more and self._link.speaks_traces:
                 self._carry(Trace(*one.stream, one.turn, one.changes.traces))
@@ -467,7 +466,7 @@ class Session:
         if not self._streams[stream]:
             del self._streams[stream]
         if not self._streams:
-            self._waiting_bytes = 0  # parts of a batch have together other bytes than the whole
+            self._waiting_bytes = 0  # the bytes of parts do not add up exactly to the whole's
 
     def _carry(
         self,
@@ -477,11 +476,11 @@ class Session:
         try:
             self._link.carry(message)
         except LocalProtocolError as error:
-            # A peer that asks and does not read, or a row that is longer than a frame.
+            # The peer requests and does not read, or a row is longer than a frame.
             self.failure = self.failure or str(error)
             self.close(Reason.OVERLOAD, str(error))
 
-    # --- hearing ---
+    # --- receiving ---
 
     def _act(self, events: list[Event]) -> None:
         try:
@@ -504,10 +503,10 @@ class Session:
             case Refused():
                 self.failure = "; ".join(event.errors)
             case Told(message) if self._is_open:
-                self._told(message)
+                self._on_message(message)
             case PeerLeft():
                 if event.reason is not Reason.SHUTDOWN:
-                    self.failure = self.failure or f"it has left: {event.detail}"
+                    self.failure = self.failure or f"the peer left: {event.detail}"
                 self.close()
             case Ended() if event.error is not None:
                 self.failure = self.failure or str(event.error)
@@ -515,7 +514,7 @@ class Session:
                 pass
 
     def _refusal(self, peer: Handshake) -> tuple[str, ...]:
-        """Return why somebody is not let in; nothing is theirs before."""
+        """Return why a peer is rejected; nothing is sent to it before."""
         if self._admits is None:
             return ()
         try:
@@ -535,13 +534,15 @@ class Session:
         return ()
 
     def _single_refusal(self, peer: Handshake, single: Mapping[str, Single]) -> tuple[str, ...]:
-        """Return why a peer that knows types 0 to 5 alone cannot have the outputs that it names.
+        """Return why a peer of types 0 to 5 cannot have the outputs that it names.
 
-        Those are what it reads, in its schema; it gets all if it names none.
+        They are the outputs that it reads, in its schema; if it names none, it gets all.
         """
         unknown = [name for name in peer.outputs if name not in single]
         if unknown:
-            return tuple(f"no output {one!r:.80}: they are {', '.join(single)}" for one in unknown)
+            return tuple(
+                f"no output {one!r:.80}: the outputs are {', '.join(single)}" for one in unknown
+            )
         verdicts = [
             (name, check_backward(reader, single[name].schema))
             for name, reader in peer.outputs.items()
@@ -570,7 +571,7 @@ class Session:
         else:
             raise RemoteProtocolError(f"{self.peer} does not know edges between stages")
 
-    def _told(self, message: object) -> None:
+    def _on_message(self, message: object) -> None:
         match message:
             case Bundle():
                 self._on_bundle(message)
@@ -580,12 +581,12 @@ class Session:
                     stream = Stream(one.edge, one.sender, one.target)
                     self._hub.granted(self, stream, one.turn, one.rows)
             case Follow() | Unfollow() | Release():
-                # What goes between stages is kept for partitions alone, and released by them.
+                # Edges are for partitions only, which release their rows.
                 if self.is_observed and message.edge not in self._shown:
                     raise RemoteProtocolError(f"{self.peer} may not follow {message.edge!r}")
-                self._hub.heard(self, message)
+                self._hub.received(self, message)
             case CheckpointRequest():
-                why = f"{self._process} makes checkpoints when they are due, not when asked"
+                why = f"{self._process} makes checkpoints on its schedule, not on request"
                 self._carry(CheckpointAck(message.checkpoint_id, self._process, message.epoch, why))
             case Trace():
                 if len(self._traces) >= STREAMS_MAX:
@@ -596,9 +597,9 @@ class Session:
                 pass
 
     def _on_bundle(self, bundle: Bundle) -> None:
-        edge = self.edges.get(bundle.edge)  # the link has checked that it was offered
+        edge = self.edges.get(bundle.edge)  # the link has checked the offer
         if edge is None:
-            raise RemoteProtocolError(f"{self.peer} has sent {bundle.edge!r}, which nobody follows")
+            raise RemoteProtocolError(f"{self.peer} has sent {bundle.edge!r} unsubscribed")
         length_bytes = _length_bytes(bundle)
         if self._granted <= 0:
             raise RemoteProtocolError(
@@ -611,11 +612,11 @@ class Session:
             raise RemoteProtocolError(f"{self.peer}, {bundle.edge}: {error}") from error
         if sum(section.rows for section in bundle.sections) != rows.num_rows:
             raise RemoteProtocolError(
-                f"{self.peer}, {bundle.edge}: {rows.num_rows} rows are not those of its sections"
+                f"{self.peer}, {bundle.edge}: {rows.num_rows} rows do not match its sections"
             )
         self._traffic.received[bundle.edge] += rows.num_rows
         self._traffic.received_bytes[bundle.edge] += len(bundle.body)
-        held = _Held(self, length_bytes, len(bundle.sections))
+        receipt = _Receipt(self, length_bytes, len(bundle.sections))
         at = 0
         for section in bundle.sections:
             part = rows.slice(at, section.rows)
@@ -633,7 +634,7 @@ class Session:
                 EdgeChanges(since, dict(section.cut), section.watermark_ns, part, traces),
                 start=section.start,
                 more=section.more,
-                receipt=held,
+                receipt=receipt,
             )
 
     def _leave(self) -> None:
@@ -646,7 +647,7 @@ class Session:
 
 
 def _length_bytes(bundle: Bundle) -> int:
-    """Return how much of the window a bundle takes: the same at both ends."""
+    """Return the window bytes of a bundle, equal at both ends."""
     return len(bundle.body) + SECTION_BYTES * len(bundle.sections)
 
 
@@ -655,7 +656,7 @@ def _left(one: _Waiting) -> int:
 
 
 def _rows_in(rows: pa.RecordBatch, size: int) -> int:
-    """Return about how many of these rows have so many bytes, 0 or more."""
+    """Return about how many of these rows fit into so many bytes, 0 or more."""
     if not rows.num_rows:
         return 0
     return int(max(0, size) * rows.num_rows // max(1, rows.nbytes))

@@ -1,8 +1,8 @@
-"""Outputs for peers that know types 0 to 5 alone: each change of a row is a Delta of its own.
+"""Outputs for peers of types 0 to 5 only: each change of a row is one Delta.
 
-Such a peer knows neither tables nor cuts. So it is told what is there as one Set a row, and, where
-a table comes once more, what is not there any more as Removes: for that the keys that it was told
-are kept, of all such peers of a process at most ``single_keys_max``.
+Such a peer knows neither tables nor cuts. So a table is sent as one Set per row. If a table is sent
+again, rows that are gone are sent as Removes; for that the keys sent to the peer are remembered,
+for all such peers of a process at most ``single_keys_max``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field, FieldType
 
-_ROWS = 256  # that are Python's at once
+_ROWS = 256  # converted to Python at once
 _UNIT = b"\0"  # the key of an output that has one row
 
 
 class Single:
-    """An output: its schema, and how a row of it becomes a key and a value."""
+    """An output: its schema, and the encoding of its rows as keys and values."""
 
     def __init__(self, edge: Edge, key: Sequence[Field], fields: Sequence[Field]) -> None:
         assert edge.output is not None
@@ -50,7 +50,7 @@ class Single:
         return self._keys.dumps(_record(row, self._key)) if self._key else _UNIT
 
     def set_of(self, row: dict[str, Any]) -> bytes:
-        """Return the Set of a row. Raises LocalProtocolError for what has no encoding."""
+        """Return the Set of a row. Raises LocalProtocolError for a value without an encoding."""
         return self._deltas.dumps(Set(_record(row, self.schema.fields)))
 
     @property
@@ -78,7 +78,7 @@ def singles_of(plan: Plan, shown: Sequence[Edge]) -> dict[str, Single]:
 
 @dataclass(slots=True)
 class Singles:
-    """What all such peers of a process take together."""
+    """The common limits of all such peers of a process."""
 
     keys_max: int
     peers_max: int
@@ -86,78 +86,78 @@ class Singles:
     peers: int = 0
 
     def enter(self) -> None:
-        """Let one more in. Raises RemoteProtocolError."""
+        """Admit one more peer. Raises RemoteProtocolError."""
         if self.peers >= self.peers_max:
             raise RemoteProtocolError(
-                f"{self.peers} peers without {'edges'!r} follow already; single_peers_max is "
+                f"{self.peers} peers without {'edges'!r} are connected; single_peers_max is "
                 f"{self.peers_max}"
             )
         self.peers += 1
 
     def add(self, keys: int) -> None:
-        """Note that more keys are kept. Raises RemoteProtocolError."""
+        """Count more remembered keys. Raises RemoteProtocolError."""
         self.keys += keys
         if self.keys > self.keys_max:
             raise RemoteProtocolError(
                 f"more keys than single_keys_max ({self.keys_max}) would be kept for peers without "
-                "'edges': follow fewer outputs"
+                "'edges': subscribe to fewer outputs"
             )
 
     def leave(self, keys: int) -> None:
-        """Let one go, for which so many keys were kept."""
+        """Remove a peer, for which so many keys were remembered."""
         self.peers -= 1
         self.keys -= keys
 
 
 class SinglePeer:
-    """What one peer was told: the last number by output, and by stream the keys."""
+    """One such peer: the last sequence number by output, and the keys sent by stream."""
 
     def __init__(self, singles: Singles, wanted: Sequence[Single]) -> None:
-        """Let it in. Raises RemoteProtocolError where there are too many."""
+        """Admit the peer. Raises RemoteProtocolError if there are too many."""
         singles.enter()
         self.wanted = tuple(wanted)
         self._singles = singles
         self._of_edge = {one.edge.name: one for one in wanted}
         self._numbers: Counter[str] = Counter()
-        self._told: dict[Stream, set[bytes]] = {}
+        self._sent: dict[Stream, set[bytes]] = {}
 
     def leave(self) -> None:
         """Forget everything."""
-        self._singles.leave(sum(map(len, self._told.values())))
-        self._told.clear()
+        self._singles.leave(sum(map(len, self._sent.values())))
+        self._sent.clear()
 
     @property
     def streams(self) -> list[Stream]:
-        """Those of which it has rows."""
-        return [stream for stream, told in self._told.items() if told]
+        """The streams of which it has rows."""
+        return [stream for stream, sent in self._sent.items() if sent]
 
     def deltas(self, stream: Stream, changes: EdgeChanges) -> Iterator[Delta]:
-        """Yield what it is told of changes, or of a table; it may be left off anywhere.
+        """Yield the deltas for changes, or for a table; the caller may stop anywhere.
 
-        A row that is final is gone from the table: it is a Set and a Remove. Raises
-        LocalProtocolError for what has no encoding, RemoteProtocolError for too many keys.
+        A final row leaves the table: it is a Set and a Remove. Raises LocalProtocolError for a
+        value without an encoding, RemoteProtocolError for too many keys.
         """
         single = self._of_edge[stream.edge]
-        told = self._told.setdefault(stream, set())
+        sent = self._sent.setdefault(stream, set())
         fresh: set[bytes] = set()
         for at in range(0, changes.rows.num_rows, _ROWS):
             for row in changes.rows.slice(at, _ROWS).to_pylist():
                 op, key = row[OP], single.key_of(row)
                 if op != OP_REMOVE:
-                    if key not in told:
+                    if key not in sent:
                         self._singles.add(1)
-                        told.add(key)
+                        sent.add(key)
                     if changes.since is None:
                         fresh.add(key)
                     yield self._delta(single, key, single.set_of(row))
-                if op in (OP_REMOVE, OP_FINAL) and key in told:
-                    yield self._removed(single, told, key)
+                if op in (OP_REMOVE, OP_FINAL) and key in sent:
+                    yield self._removed(single, sent, key)
         if changes.since is None:
-            for key in [key for key in told if key not in fresh]:
-                yield self._removed(single, told, key)
+            for key in [key for key in sent if key not in fresh]:
+                yield self._removed(single, sent, key)
 
-    def _removed(self, single: Single, told: set[bytes], key: bytes) -> Delta:
-        told.discard(key)
+    def _removed(self, single: Single, sent: set[bytes], key: bytes) -> Delta:
+        sent.discard(key)
         self._singles.keys -= 1
         return self._delta(single, key, single.remove)
 

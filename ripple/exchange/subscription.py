@@ -1,4 +1,4 @@
-"""A partition that follows all of the stage before: what has arrived, and what is asked again."""
+"""The subscriber's side of a state edge: one downstream partition, all upstream ones."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class CreditReceipt(Protocol):
-    """Of a part of something that takes room on a connection until it is done with."""
+    """The receipt for data that take room on a connection until they are applied."""
 
     def done(self) -> None:
-        """Give the room back."""
+        """Return the room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What came from a sender, by its number. turn, receipt: to give its room back with."""
+    """Changes from a sender, by its number. turn, receipt: for returning its credit."""
 
     sender: int
     epoch: int
@@ -43,9 +43,9 @@ class Arrival:
 
 @dataclass(slots=True)
 class _Source:
-    """One sender. epoch, cut: what was applied of it; floor: the least epoch that is believed."""
+    """One sender. epoch, cut: of the last applied changes; floor: the least accepted epoch."""
 
-    way: PeerChannel | None = None
+    channel: PeerChannel | None = None
     turn: int = 0
     epoch: int | None = None
     cut: Cut | None = None
@@ -55,21 +55,21 @@ class _Source:
     parts_bytes: int = 0
 
     def clear(self) -> None:
-        """Forget what has arrived in part."""
+        """Discard partly arrived changes."""
         self.parts, self.parts_rows, self.parts_bytes = [], 0, 0
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Keep a part until the others are there."""
+        """Buffer a part until the others arrive."""
         self.parts.append(rows)
         self.parts_rows += rows.num_rows
         self.parts_bytes += rows.nbytes
 
 
 class Subscription:
-    """The receiver's side of all streams of one partition.
+    """The incoming streams of one partition.
 
-    Whoever applies what arrives takes it, and says of each what became of it. Invariant: all in
-    the queue is of the present turn of its sender.
+    The task takes arrivals, and reports each as applied, refused or dropped. Invariant: the queue
+    holds arrivals of their senders' present turns only.
     """
 
     def __init__(
@@ -83,9 +83,10 @@ class Subscription:
         wake: Callable[[], None],
         refresh: Callable[[], None],
     ) -> None:
-        """Follow over ``edge`` as partition ``target``; turns: each larger than those before.
+        """Subscribe over ``edge`` as partition ``target``.
 
-        wake: called when something has arrived. refresh: lets all be routed again.
+        turns: each larger than those before. wake: called when something has arrived. refresh:
+        looks all routes up again.
         """
         self.edge = edge
         self.target = target
@@ -98,27 +99,27 @@ class Subscription:
         self._queue: deque[Arrival] = deque()
         self._released_ns: int | None = None
 
-    # --- what the partition asks ---
+    # --- called by the partition ---
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
-        """Say what was restored of a sender, before ``start``."""
+        """Set the restored state of a sender, before ``start``."""
         source = self._sources[sender]
         source.epoch, source.cut = epoch, cut
 
     async def find(self) -> None:
-        """Do nothing: senders find it."""
+        """Do nothing: senders report it."""
 
     def start(self) -> None:
-        """Follow all senders from now on."""
+        """Subscribe to all senders."""
         self._is_started = True
         self._refresh()
 
-    def reached_before(self, sender: int) -> Cut | None:  # noqa: ARG002 - of Follows
-        """Return None: a sender has committed what lives before had of it."""
+    def reached_before(self, sender: int) -> Cut | None:  # noqa: ARG002 - the contract of an upstream intake
+        """Return None: a sender has committed all changes that previous tasks had of it."""
         return None
 
     def take(self) -> Sequence[Arrival]:
-        """Return what has arrived, in an order that keeps that of each sender."""
+        """Return the arrivals, in order for each sender."""
         taken = list(self._queue)
         self._queue.clear()
         return taken
@@ -127,78 +128,77 @@ class Subscription:
         """Do nothing: copies are soft."""
 
     def applied(self, arrival: Arrival) -> None:
-        """Say that the partition has taken it in."""
+        """Report that the partition has applied it."""
         source = self._sources[arrival.sender]
         source.epoch, source.cut = arrival.epoch, arrival.changes.cut
         self._give_back(arrival)
 
     def refused(self, arrival: Arrival) -> None:
-        """Say that it does not fit what was taken in before: the stream begins again."""
+        """Report that it does not continue the applied state: the stream is restarted."""
         self._give_back(arrival)
         if arrival.turn == self._sources[arrival.sender].turn:
             self._ask(arrival.sender)
 
     def dropped(self, arrival: Arrival) -> None:
-        """Say that it means nothing: of an owner that is none any more."""
+        """Report that it is obsolete: from a replaced owner."""
         self._give_back(arrival)
 
     def release(self, watermark_ns: int) -> None:
-        """Say that the state is stored, with all final rows up to a watermark."""
+        """Report that the state is stored, with all final rows up to a watermark."""
         self._released_ns = watermark_ns
         for sender, source in enumerate(self._sources):
-            if source.way is not None:
+            if source.channel is not None:
                 release = Release(self.edge.name, sender, self.target, watermark_ns)
-                source.way.say(release)
+                source.channel.send(release)
 
-    # --- what the network says ---
+    # --- called by the exchange ---
 
-    def route(self, sender: int, way: PeerChannel | None, floor: int) -> None:
-        """Follow a sender along ``way`` from now on, and believe no epoch below ``floor``."""
+    def route(self, sender: int, channel: PeerChannel | None, floor: int) -> None:
+        """Use this channel to a sender from now on, and accept no epoch below ``floor``."""
         source = self._sources[sender]
         source.floor = max(floor, source.floor)
-        if way is source.way or not self._is_started:
+        if channel is source.channel or not self._is_started:
             return
-        if source.way is not None:
-            source.way.say(Unfollow(self.edge.name, sender, self.target))
-        source.way = way
+        if source.channel is not None:
+            source.channel.send(Unfollow(self.edge.name, sender, self.target))
+        source.channel = channel
         self._ask(sender)
 
-    def lost(self, way: PeerChannel) -> None:
-        """Note that a way has ended."""
+    def lost(self, channel: PeerChannel) -> None:
+        """Note that a channel has ended."""
         for sender, source in enumerate(self._sources):
-            if source.way is way:
-                source.way = None
+            if source.channel is channel:
+                source.channel = None
                 self._forget(sender)
 
     def end(self) -> None:
-        """Follow nobody any more."""
+        """End the subscription."""
         for sender in range(len(self._sources)):
             self.route(sender, None, 0)
 
     def arrived(
-        self, way: PeerChannel, sender: int, turn: int, epoch: int, changes: EdgeChanges, *, start:
-        int,
-        more: bool, receipt: CreditReceipt | None,
+        self, channel: PeerChannel, sender: int, turn: int, epoch: int, changes: EdgeChanges,
+        *, start: int, more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
-        """Take what a sender has sent, or a part of it. Raises RemoteProtocolError."""
+        """Handle a sender's changes, or a part of them. Raises RemoteProtocolError."""
         source = self._sources[sender]
-        if source.way is not way or source.turn != turn or epoch < source.floor:
+        if source.channel is not channel or source.turn != turn or epoch < source.floor:
             if receipt is not None:
                 receipt.done()
             return
         if start == 0:
-            source.clear()  # of an owner before that has not ended what it began
+            source.clear()  # unfinished changes of a previous owner
         if not more and start == 0:
             self._queue.append(Arrival(sender, epoch, changes, turn, receipt))
             self._wake()
             return
         if start != source.parts_rows:
             raise RemoteProtocolError(
-                f"{Stream(self.edge.name, sender, self.target)} goes on at row {start}, after "
+                f"{Stream(self.edge.name, sender, self.target)} continues at row {start}, after "
                 f"{source.parts_rows} rows"
             )
         source.add(changes.rows)
-        # A part's room is given back at once, or a table larger than it would never arrive.
+        # A part's room is returned at once, or a table larger than the window would never arrive.
         if receipt is not None:
             receipt.done()
         if source.parts_bytes > self._limits.table_bytes_max:
@@ -216,12 +216,12 @@ class Subscription:
             self._wake()
 
     def _ask(self, sender: int) -> None:
-        """Begin a stream, or begin it again, from what was applied."""
+        """Begin a stream, or restart it, from the applied state."""
         self._forget(sender)
         source = self._sources[sender]
         source.turn = self._turns()
-        if source.way is not None:
-            source.way.say(
+        if source.channel is not None:
+            source.channel.send(
                 Follow(
                     self.edge.name,
                     sender,
@@ -235,7 +235,7 @@ class Subscription:
             )
 
     def _forget(self, sender: int) -> None:
-        """Drop what has arrived of a sender and was not taken."""
+        """Drop a sender's arrivals that were not taken."""
         self._sources[sender].clear()
         for arrival in self._queue:
             if arrival.sender == sender and arrival.receipt is not None:
@@ -246,6 +246,6 @@ class Subscription:
         if arrival.receipt is not None:
             arrival.receipt.done()
         source = self._sources[arrival.sender]
-        if source.way is not None and source.turn == arrival.turn:
+        if source.channel is not None and source.turn == arrival.turn:
             stream = Stream(self.edge.name, arrival.sender, self.target)
-            source.way.grant(stream, arrival.turn, cost_of(arrival.changes))
+            source.channel.return_credit(stream, arrival.turn, cost_of(arrival.changes))

@@ -189,7 +189,7 @@ def test_a_partition_that_is_elsewhere_ends_the_connection_and_says_where() -> N
         (Credentials(b"o" * 32).of_reader(NOW_S), {}, "is not of this cluster"),
         (CREDENTIALS.of_reader(NOW_S - 86_400), {}, "has run out"),
         ("process 00", {}, "it cannot prove to be plain"),
-        (READER, {"nope": b""}, "no output 'nope': they are"),
+        (READER, {"nope": b""}, "no output 'nope': the outputs are"),
         (READER, {"ripple/1": b""}, "no output 'ripple/1'"),
         (READER, {OUTPUT: b"missing"}, "missing field missing: the reader has it"),
     ],
@@ -225,7 +225,7 @@ def test_a_checkpoint_is_not_its_to_ask_for_and_our_capabilities_are_not_named()
     hear(peer)
     ((name, who, epoch, error),) = peer.acks
     assert (name, who, epoch) == ("c7", "w1/0", 3)
-    assert "when they are due" in str(error)
+    assert "not on request" in str(error)
     assert "ripple.capabilities" not in peer.schemas
 
 
@@ -242,7 +242,7 @@ def test_heartbeats_come_and_whoever_reads_nothing_is_let_go() -> None:
     assert [load == 0 for _, _, load in peer.heartbeats] == [False, False, True]
     wire.after((BEATS_MAX + 2) * BEAT_NS / 1e9)
     assert wire.session.ended
-    with pytest.raises(Refused, match="it has read nothing for 30 s"):
+    with pytest.raises(Refused, match="the peer has read nothing for 30 s"):
         hear(peer)
 
 

@@ -210,7 +210,7 @@ def test_zombie_delta_rejected_by_peer() -> None:
     pair = Pair()
     pair.carry()
     assert pair.target.following is not None
-    pair.target.following.route(0, pair.target.following._sources[0].way, 9)
+    pair.target.following.route(0, pair.target.following._sources[0].channel, 9)
     pair.give(20)
     assert not pair.arrived()
 
@@ -220,7 +220,7 @@ def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
     assert pair.sender.sending is not None
     assert pair.sender.sending.edge is not None
     follow = Follow("p/1", 0, 0, 1, 5, (), 10)
-    pair.sender.sending.edge.follow(pair.cluster.processes[0].exchange._here, follow)
+    pair.sender.sending.edge.follow(pair.cluster.processes[0].exchange._local, follow)
     assert pair.sender.sending.superseded_by == 5
     pair.give(20)
     assert not pair.arrived()
@@ -319,9 +319,9 @@ def _in_the_middle(pair: Pair) -> Bundle:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (_wrong_rows, "0 rows are not those of its sections"),
+        (_wrong_rows, "0 rows do not match its sections"),
         (_other_columns, "the columns are not as announced"),
-        (_in_the_middle, "goes on at row 5, after 0 rows"),
+        (_in_the_middle, "continues at row 5, after 0 rows"),
         (lambda _: Follow("p/1", 0, 9, 1, None, None, 5), "there is no target 9"),
         (lambda _: Follow("p/1", 7, 0, 1, None, None, 5), "there is no sender 7"),
         (lambda _: Unfollow("p/9", 0, 0), "there is no target 0 of 'p/9'"),
@@ -345,7 +345,7 @@ def test_more_than_the_window_ends_the_connection() -> None:
     pair = Pair(ExchangeLimits(window_bytes=1000))
     pair.carry()
     one, other = pair.connection.sessions
-    one._told(Grant(1 << 30))
+    one._on_message(Grant(1 << 30))
     for _ in range(60):
         pair.give(1)
     assert "window_bytes (1000)" in str(other.failure)
@@ -358,7 +358,7 @@ def test_a_row_longer_than_a_frame_is_named_and_ends_the_connection() -> None:
     one = pair.connection.sessions[0]
     values = dict.fromkeys(EDGE.schema.names) | {"venue": "x" * 10_000, "op": 0}
     long = pa.RecordBatch.from_pylist([values], EDGE.schema)
-    one.put(Stream("p/1", 0, 0), 1, 1, EdgeChanges(None, {}, 0, long))
+    one.send_changes(Stream("p/1", 0, 0), 1, 1, EdgeChanges(None, {}, 0, long))
     pair.carry()
     assert "frame_bytes_max is 8192" in str(one.failure)
 

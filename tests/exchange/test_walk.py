@@ -65,7 +65,7 @@ class Hub:
 
     def room(self) -> None: ...
 
-    def heard(self, _: Any, message: Message) -> None:
+    def received(self, _: Any, message: Message) -> None:
         self.said.append(message)
 
     def granted(self, *_: Any) -> None: ...

@@ -192,8 +192,8 @@ class Observer:
         while True:
             self._looking.clear()
             for process in self.places.processes:
-                way = self._ways.get(process)
-                if way is None or way.done():
+                channel = self._ways.get(process)
+                if channel is None or channel.done():
                     self._ways[process] = asyncio.create_task(self._keep(process))
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -263,8 +263,8 @@ class Observer:
         """Route each stream to where its partition is now."""
         for edge, following in self._followings.values():
             for number, place in enumerate(self._owners(edge)):
-                way = None if place is None else self._sessions.get(place.process)
-                following.route(number, way, 0 if place is None else place.epoch)
+                channel = None if place is None else self._sessions.get(place.process)
+                following.route(number, channel, 0 if place is None else place.epoch)
 
     def _owners(self, edge: Edge) -> tuple[Endpoint | None, ...]:
         stages = self.places.stages
@@ -293,16 +293,16 @@ class Observer:
     def room(self) -> None:
         """Do nothing: nothing but messages is sent."""
 
-    def heard(self, way: PeerChannel, message: Follow | Unfollow | Release) -> None:
+    def received(self, channel: PeerChannel, message: Follow | Unfollow | Release) -> None:
         """Refuse: there is nothing here to follow."""
-        del way, message
+        del channel, message
         raise RemoteProtocolError("an observer cannot be followed")
 
-    def granted(self, way: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
+    def granted(self, channel: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
         """Do nothing, likewise."""
 
     def arrived(
-        self, way: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
+        self, channel: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
         start: int,
         more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
@@ -310,7 +310,7 @@ class Observer:
         for edge, following in self._followings.values():
             if edge.name == stream.edge and stream.sender < len(self._owners(edge)):
                 following.arrived(
-                    way, stream.sender, turn, epoch, changes, start=start, more=more,
+                    channel, stream.sender, turn, epoch, changes, start=start, more=more,
                     receipt=receipt,
                 )  # fmt: skip
                 return

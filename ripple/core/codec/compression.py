@@ -66,7 +66,7 @@ def decompress(
         raise EncodingError(f"a compressed payload of {len(packed)} bytes has no prefix")
     code, length = _PREFIX.unpack_from(packed)
     if code not in agreed:
-        raise EncodingError(f"compression {code} was not agreed on")
+        raise EncodingError(f"compression {code} was not negotiated")
     body = memoryview(packed)[_PREFIX.size :]
     if length > length_bytes_max:
         raise EncodingError(

@@ -1,4 +1,4 @@
-"""bin_prot, the original's binary encoding: codecs for values whose type is known.
+"""bin_prot, OCaml's binary encoding: codecs for values of known types.
 
 Each codec has ``dumps(value) -> bytes``, ``loads(data) -> value`` (all of it, or an error) and
 ``read(data, offset) -> (value, offset)``. They are built from the compiled parts in
@@ -67,7 +67,7 @@ __all__ = [
     "variant",
 ]
 
-# How deep references may lead into one another within one value.
+# The nesting depth of references within one value.
 REF_DEPTH_MAX = 64
 
 _SCALARS: dict[type[types.FieldType], Codec[Any]] = {

@@ -1,8 +1,8 @@
-"""What partitions of neighbouring stages say to each other: types 24-29, capability ``edges``.
+"""Messages between partitions of neighbouring stages: types 24-29, capability ``edges``.
 
-A stream is (edge, sender, target): an edge by its name in the handshake, two partition numbers.
-The receiver begins it, with a turn that is higher than that of any Follow of the stream before;
-what belongs to an earlier turn means nothing. How they are used: ``docs/exchange.md``.
+A stream is (edge, sender, target): an edge by its name in the handshake, two partition numbers. The
+receiver begins it, with a turn that is higher than that of any Follow of the stream before;
+messages of an earlier turn are ignored. How they are used: ``docs/exchange.md``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _CUT: Codec[Cut] = tuple_of(pair(STRING, INT64))
 class Section:
     """Rows of one stream in a bundle: changes from ``since`` to ``cut``, or the table there.
 
-    since: None for a table. rows: how many of the bundle's, after those of the section before.
-    start: how many rows of the same came before, in the stream's last sections; more: others follow
-    in its next one, and all are applied as one.
+    since: None for a table. rows: their number in the bundle, after those of the previous section.
+    start: how many rows of the same changes came in earlier sections; more: others follow in the
+    next one, and all are applied as one.
     """
 
     sender: int
@@ -98,9 +98,9 @@ class _Header:
 
 @dataclass(frozen=True, slots=True)
 class Follow(Message):
-    """The receiver begins a stream, or begins it again.
+    """The receiver begins a stream, or restarts it.
 
-    epoch, cut: what it has, None if nothing; it takes nothing older. rows: its credit.
+    epoch, cut: of its state, None if it has none; it accepts nothing older. rows: its credit.
     released_ns: a watermark up to which final rows are durable, None if none are.
     """
 
@@ -141,7 +141,7 @@ class Unfollow(Message):
 
 @dataclass(frozen=True, slots=True)
 class GrantedRows:
-    """So many more rows of a stream are welcome."""
+    """Credit for more rows of a stream."""
 
     edge: str
     sender: int
@@ -156,7 +156,7 @@ class GrantedRows:
 
 @dataclass(frozen=True, slots=True)
 class Grant(Message):
-    """Rows were applied: so many more bytes of bundles, and rows of streams, are welcome."""
+    """Rows were applied: credit for more bytes of bundles, and rows of streams."""
 
     type: ClassVar[int] = 27
 
@@ -188,7 +188,7 @@ class Release(Message):
 
 @dataclass(frozen=True, slots=True)
 class Trace(Message):
-    """What the rest of a stream's section that comes next belongs to; capability ``traces``.
+    """The trace contexts of a stream's next section; capability ``traces``.
 
     contexts: each the text of a W3C ``traceparent``.
     """

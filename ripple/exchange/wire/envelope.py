@@ -14,8 +14,8 @@
     59      N     payload
     59+N    4     CRC-32C of everything before it (uint32)
 
-Numbers are little-endian. The layout is the original's, to the byte; it keeps bit 0 at zero,
-and so do we until both sides have said that they can decompress.
+Numbers are little-endian. The layout is that of Ripple/OCaml, to the byte. Bit 0 stays zero until
+both sides have named a common compression.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CRC_BYTES = 4
 FINGERPRINT_BYTES = 32
 FLAG_COMPRESSED = 0x01
 
-# The original's six types, then ours.
+# Six types of Ripple/OCaml, then our own.
 TYPES = frozenset((*range(6), *range(21, 30)))
 
 _HEADER = struct.Struct("<4sBBBqq32si")
@@ -50,7 +50,7 @@ _CRC = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one peer may make us hold."""
+    """Bounds on the memory that a peer can claim."""
 
     payload_bytes_max: int = 4 * 1024 * 1024
 
@@ -72,7 +72,7 @@ class Frame(NamedTuple):
 def encode(frame: Frame, limits: Limits = DEFAULT_LIMITS) -> bytes:
     """Return the bytes of ``frame``; raises :class:`LocalProtocolError`.
 
-    A frame that asks for compression is sent without when that would be smaller.
+    A frame is sent uncompressed when compression would not make it smaller.
     """
     _check_sendable(frame, limits)
     packed = compress(frame.payload, frame.compression) if frame.compression else None
@@ -123,8 +123,8 @@ class Decoder:
         for frame in decoder:      # ends when more bytes are needed
             ...
 
-    A frame that lies within one piece of ``bytes`` is a view into it; one that spans pieces is
-    put together once. A payload stays valid for as long as somebody holds it.
+    A frame that lies within one piece of ``bytes`` is a view into it; one that spans pieces is put
+    together once. A payload stays valid as long as it is referenced.
 
     The first byte that breaks a rule ends everything: :class:`RemoteProtocolError` now, and the
     same again on each later call. Frames before it are delivered first.
@@ -160,7 +160,7 @@ class Decoder:
         if rest == 0:
             self._data = data if isinstance(data, bytes) else bytes(data)
         elif isinstance(self._data, bytearray) and self._position == 0:
-            # Nobody holds a view of an unfinished frame, so its buffer may still grow.
+            # There are no views of an unfinished frame, so its buffer may still grow.
             self._view.release()
             self._data += data
         else:
@@ -184,7 +184,7 @@ class Decoder:
         return frame
 
     def finish(self) -> None:
-        """Say that the stream has ended; raises when it ends inside a frame."""
+        """Note the end of the stream; raises when it is inside a frame."""
         self._refuse_after_failure()
         rest = len(self._data) - self._position
         if rest:
@@ -208,7 +208,7 @@ class Decoder:
         payload_at = start + HEADER_BYTES
         crc_at = payload_at + length
         self._check_crc(start, crc_at)
-        # The CRC holds: from here on the bytes are what the peer meant.
+        # The CRC is right: from here on the bytes are as the peer sent them.
         frame = self._opened(header, self._view[payload_at:crc_at])
         self._position = crc_at + CRC_BYTES
         self.offset += self._position - start
@@ -237,7 +237,7 @@ class Decoder:
         if type_ not in self._types:
             raise RemoteProtocolError(f"unknown message type {type_}")
         if flags & ~FLAG_COMPRESSED or (flags and not self._agreed):
-            raise RemoteProtocolError(f"flags 0x{flags:02x} were not agreed on")
+            raise RemoteProtocolError(f"flags 0x{flags:02x} were not negotiated")
         if not 0 <= length <= self._limits.payload_bytes_max:
             raise RemoteProtocolError(
                 f"a payload of {length} bytes; payload_bytes_max={self._limits.payload_bytes_max}"

@@ -1,4 +1,4 @@
-"""The wire's errors say who broke the rules: we, or the peer."""
+"""Errors of the wire protocol, by the party at fault."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class ProtocolError(RippleError):
 
 
 class LocalProtocolError(ProtocolError, ValueError):
-    """Our own caller asked for something that cannot be said; nothing was sent."""
+    """Our own caller's message is not allowed; nothing was sent."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer said something that the protocol does not allow; the connection must end."""
+    """The peer violated the protocol; the connection must end."""

@@ -1,11 +1,11 @@
 """A connection between two workers, without I/O: bytes in, events out, and bytes to send.
 
-The caller owns the socket and the clock. It feeds what arrives into ``receive``, acts on the
-events, sends ``data_to_send()``, and calls ``tick`` when ``next_deadline_ns`` has come. A fault
-of the peer never raises: it ends the link, and the last event, ``Ended``, carries the
+The caller owns the socket and the clock. It feeds received bytes into ``receive``, acts on the
+events, sends ``data_to_send()``, and calls ``tick`` when ``next_deadline_ns`` has come. A fault of
+the peer never raises: it ends the link, and the last event, ``Ended``, carries the
 RemoteProtocolError, after all events that came before it. A fault of the caller raises
-LocalProtocolError and changes nothing. When one of our own calls ends the link, the next
-``tick`` or ``receive`` returns the event, and ``next_deadline_ns`` is at once.
+LocalProtocolError and changes nothing. When one of our own calls ends the link, the next ``tick``
+or ``receive`` returns the event, and ``next_deadline_ns`` is at once.
 
 Which message is allowed when is in :mod:`ripple.exchange.wire.link_states`.
 """
@@ -90,19 +90,19 @@ ACT_OF: dict[type[Message], Act] = {
 }  # a SchemaNegotiation is Act.ACCEPT or Act.REFUSE
 
 
-def _everybody(_: Handshake) -> tuple[str, ...]:
+def _admit_all(_: Handshake) -> tuple[str, ...]:
     return ()
 
 
 def act_of(message: Message) -> Act:
-    """Return what saying ``message`` is."""
+    """Return the act of sending ``message``."""
     if isinstance(message, SchemaNegotiation):
         return Act.ACCEPT if message.ok else Act.REFUSE
     return ACT_OF[type(message)]
 
 
 def _output_of(message: Message) -> str | None:
-    """Return the output, or the edge, whose rows ``message`` has; None of another message."""
+    """Return the output, or the edge, of the rows in ``message``; None without rows."""
     match message:
         case Delta():
             return message.source_output
@@ -119,15 +119,15 @@ def _differences(verdict: Compatibility) -> tuple[Incompatibility, ...]:
 class Link:
     """One connection, seen from one end.
 
-    ``outputs`` are what we offer, ``inputs`` what we read of the peer's offer, each with its
-    schema; None reads whatever is offered. ``check(reader, writer)`` says whether we can read an
-    output, and ``fingerprint`` names a schema on each frame that carries its data. ``credential``
-    is what we show; ``admits`` returns why a peer is let in no further, nothing if it is. Who is
-    not is told so, and nothing else unless we greeted first. ``singles`` are what is offered
-    instead to a peer that greets first and does not name ``edges``.
+    ``outputs``: our offer. ``inputs``: the outputs of the peer that we read, each with its schema;
+    None reads any. ``check(reader, writer)`` returns whether we can read an output; ``fingerprint``
+    identifies a schema on each frame of its data. ``credential``: ours. ``admits`` returns why a
+    peer is rejected, empty if it is admitted. A rejected peer gets the refusal, and nothing else
+    unless we sent our handshake first. ``singles``: the offer to a peer that sends the first
+    handshake without naming ``edges``.
 
-    Invariants: after ``Ended`` nothing changes any more; what waits to be sent is at most
-    ``send_buffer_bytes_max`` and one goodbye.
+    Invariants: after ``Ended`` nothing changes any more; at most ``send_buffer_bytes_max`` and one
+    goodbye wait to be sent.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Link:
         capabilities: frozenset[str] = frozenset({CHANGES}),
         limits: LinkLimits | None = None,
         credential: str = "",
-        admits: Admits = _everybody,
+        admits: Admits = _admit_all,
         singles: Mapping[str, Schema] | None = None,
     ) -> None:
         self.limits = limits = limits or LinkLimits()
@@ -182,7 +182,7 @@ class Link:
         self._events: list[Event] = []
         self._buffer = SendBuffer(limits)
         self._sequence = 0
-        self._heard_sequence = 0
+        self._received_sequence = 0
         self._now_ns = self._began_ns = now_ns
         self._left_ns: int | None = None
         self._keep_alive = KeepAlive(limits, now_ns)
@@ -190,15 +190,15 @@ class Link:
     # --- bytes and time -------------------------------------------------------------------------
 
     def receive(self, data: bytes, now_ns: int) -> list[Event]:
-        """Take bytes of the peer, cut anywhere; return what they mean, in order."""
+        """Take bytes of the peer, cut anywhere; return their events, in order."""
         if self.ended:
             return self._take_events()
         self._now_ns = now_ns
-        self._keep_alive.heard(now_ns)
+        self._keep_alive.received(now_ns)
         try:
             self._decoder.receive(data)
             for frame in self._decoder:
-                self._hear(frame)
+                self._receive(frame)
                 if self.ended:
                     break
         except RemoteProtocolError as error:
@@ -237,10 +237,10 @@ class Link:
         return self._keep_alive.deadline_ns if self.speaks_changes else None
 
     def tick(self, now_ns: int) -> list[Event]:
-        """Let time pass: ping a silent peer, give up a dead one.
+        """Advance the time: ping a silent peer, end the link to a dead one.
 
-        A peer without our capabilities has no ping to answer, so its silence is not death; the
-        transport's own timeout on unacknowledged bytes must find that out.
+        A peer without our capabilities cannot answer a ping, so its silence proves nothing; the
+        transport's own timeout on unacknowledged bytes must detect its death.
         """
         deadline_ns = self.next_deadline_ns
         self._now_ns = now_ns
@@ -257,30 +257,30 @@ class Link:
                 f"the peer was silent for {self._keep_alive.silence_ns(now_ns) / 1e9:.1f} s"
             )
         else:
-            self._say(self._keep_alive.question())
+            self._send(self._keep_alive.question())
             self._keep_alive.asked(now_ns)
         return self._take_events()
 
-    # --- what we say ----------------------------------------------------------------------------
+    # --- sending --------------------------------------------------------------------------------
 
     def handshake(self) -> None:
-        """Say who we are and what we offer."""
+        """Send our handshake."""
         self._offer(self._outputs, self._ours, self._credential)
 
     def _offer(
         self, outputs: Mapping[str, Schema], capabilities: frozenset[str], credential: str
     ) -> None:
-        self._say(Handshake.announce(self._worker_id, outputs, capabilities, credential))
+        self._send(Handshake.announce(self._worker_id, outputs, capabilities, credential))
         self._fingerprints_out = {name: self._fingerprint(of) for name, of in outputs.items()}
 
     def carry(
         self, message: Delta | Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
     ) -> None:
-        """Send a message on which the link has no opinion."""
-        self._say(message)
+        """Send a message that the link only carries."""
+        self._send(message)
 
     def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
-        """Say goodbye; what the peer still sends is heard until it says goodbye as well."""
+        """Send a goodbye; the peer's messages are received until its goodbye."""
         if self.ended or self.states.parties[Party.LOCAL] is State.SILENT:
             return
         self._farewell(reason, detail)
@@ -289,7 +289,7 @@ class Link:
         else:
             self._left_ns = self._now_ns
 
-    # --- what may be asked ----------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------
 
     @property
     def speaks_changes(self) -> bool:
@@ -308,25 +308,25 @@ class Link:
 
     @property
     def room_bytes(self) -> int:
-        """The payload bytes that one more frame may have until the transport takes some."""
+        """The payload bytes that one more frame may have now."""
         return max(0, self._buffer.room_for(Act.BUNDLE))
 
     def check_invariants(self) -> None:
         """Raise AssertionError when the link contradicts itself."""
         self._buffer.check_invariants()
 
-    # --- hearing --------------------------------------------------------------------------------
+    # --- receiving ------------------------------------------------------------------------------
 
-    def _hear(self, frame: Frame) -> None:
+    def _receive(self, frame: Frame) -> None:
         if frame.type >= OURS and not self.speaks_changes:
             raise RemoteProtocolError(
                 f"the peer sent type {frame.type} before both sides had named {CHANGES!r}"
             )
-        if self.speaks_changes and frame.sequence != self._heard_sequence + 1:
+        if self.speaks_changes and frame.sequence != self._received_sequence + 1:
             raise RemoteProtocolError(
-                f"the peer sent frame {frame.sequence} after frame {self._heard_sequence}"
+                f"the peer sent frame {frame.sequence} after frame {self._received_sequence}"
             )
-        self._heard_sequence = frame.sequence
+        self._received_sequence = frame.sequence
         message = from_frame(frame)
         self.states.say(Party.REMOTE, act_of(message))
         if frame.type in EDGE_MESSAGES and not self.speaks_edges:
@@ -348,7 +348,7 @@ class Link:
             if self._singles is None or EDGES in agreed_on:
                 self.handshake()
             else:
-                # To who has named none, an entry that hides some would be an output.
+                # A peer without capabilities would take the hidden entry for an output.
                 ours = self._ours - {EDGES, TRACES} if agreed_on else frozenset()
                 self._offer(self._singles, ours, "")
         self._agreed = agreed_on
@@ -368,7 +368,7 @@ class Link:
             if name in self._inputs
         }
         outputs = tuple(peer.outputs.items())
-        self._tell(PeerOffered(peer.source_worker_id, outputs, peer.capabilities))
+        self._emit(PeerOffered(peer.source_worker_id, outputs, peer.capabilities))
 
     def _objections(self, peer: Handshake) -> tuple[str, ...]:
         if peer.protocol_version != VERSION:
@@ -385,7 +385,7 @@ class Link:
 
     def _on_negotiation(self, answer: SchemaNegotiation) -> None:
         if answer.ok:
-            self._tell(PeerAccepted())
+            self._emit(PeerAccepted())
             return
         errors = answer.errors[: self.limits.errors_max]
         longest = self.limits.reason_chars_max
@@ -396,7 +396,7 @@ class Link:
         self._reject(Refused(by_peer=False, errors=errors))
 
     def _reject(self, refused: Refused) -> None:
-        self._tell(refused)
+        self._emit(refused)
         self._farewell(Reason.INCOMPATIBLE, "; ".join(refused.errors))
         self._end(None)
 
@@ -408,16 +408,16 @@ class Link:
 
     def _on_delta(self, delta: Delta) -> None:
         raise RemoteProtocolError(
-            f"the peer sent a Delta of {delta.source_output!r}, which nobody reads here"
+            f"the peer sent a Delta of {delta.source_output!r}, which is not read here"
         )
 
     def _on_other(
         self, message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
     ) -> None:
-        self._tell(Told(message))
+        self._emit(Told(message))
 
     def _on_goodbye(self, goodbye: Goodbye) -> None:
-        self._tell(PeerLeft(goodbye.reason, goodbye.detail[: self.limits.reason_chars_max]))
+        self._emit(PeerLeft(goodbye.reason, goodbye.detail[: self.limits.reason_chars_max]))
         if self.states.parties[Party.LOCAL] is State.SILENT:
             self._end(None)
         else:
@@ -425,21 +425,21 @@ class Link:
 
     def _check_data(self, output: str, frame: Frame) -> None:
         if output not in self._fingerprints_in:
-            raise RemoteProtocolError(f"the peer sent {output!r}, which its handshake has not")
+            raise RemoteProtocolError(f"the peer sent {output!r}, which its handshake lacks")
         if frame.fingerprint != self._fingerprints_in[output]:
             raise RemoteProtocolError(
                 f"the peer sent {output!r} in schema {frame.fingerprint!r}; its handshake "
                 f"says {self._fingerprints_in[output]!r}"
             )
 
-    # --- saying ---------------------------------------------------------------------------------
+    # --- the send queue----------------------------------------------------------------------------
 
-    def _say(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         act = act_of(message)
         self._queue(act, self._prepare(act, message))
 
     def _prepare(self, act: Act, message: Message) -> Frame:
-        """Check that we may say it now, and return its frame; nothing has changed yet."""
+        """Check that the message is allowed now, and return its frame; changes nothing."""
         self._require_running(act.name)
         if message.type >= OURS and not self.speaks_changes:
             raise LocalProtocolError(
@@ -473,23 +473,23 @@ class Link:
         self._sequence += 1
 
     def _answer(self, message: Message) -> None:
-        """Say what the peer made us say; without room for it, it asks but does not read."""
+        """Send a reply; without room for it, the peer requests but does not read."""
         if self.states.parties[Party.LOCAL] is State.SILENT:
             return
         try:
-            self._say(message)
+            self._send(message)
         except LocalProtocolError as error:
             raise RemoteProtocolError(f"the peer cannot be answered: {error}") from None
 
     def _farewell(self, reason: Reason, detail: str) -> None:
-        """Say why we leave: a peer that knows no Goodbye is refused after all."""
+        """Send the reason for leaving; to a peer without Goodbye, as a refusal."""
         if self.states.parties[Party.LOCAL] is not State.TALKING:
             return
         detail = detail[: self.limits.reason_chars_max]
         if self.speaks_changes:
-            self._say(Goodbye(reason, detail))
+            self._send(Goodbye(reason, detail))
         elif self.states.halves[Party.REMOTE] is State.OPEN:
-            self._say(SchemaNegotiation(ok=False, errors=(detail or reason.value,)))
+            self._send(SchemaNegotiation(ok=False, errors=(detail or reason.value,)))
 
     def _require_running(self, what: str) -> None:
         if self.ended:
@@ -513,10 +513,10 @@ class Link:
         self._end(error)
 
     def _end(self, error: RemoteProtocolError | None) -> None:
-        self._tell(Ended(error))
+        self._emit(Ended(error))
         self.ended = True
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self._events.append(event)
 
     def _take_events(self) -> list[Event]:

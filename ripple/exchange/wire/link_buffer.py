@@ -1,4 +1,4 @@
-"""What a link has said and the transport has not yet taken."""
+"""The send buffer of a link: frames that the transport has not yet taken."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ripple.exchange.wire.link_states import Act
 if TYPE_CHECKING:
     from ripple.exchange.wire.link_limits import LinkLimits
 
-# What the caller sends stops at send_buffer_bytes_max; the rest may use control_bytes_max too.
-# A ping and a goodbye or refusal, at most one of each waiting, always go.
+# The caller's messages stop at send_buffer_bytes_max; replies may use control_bytes_max too. A
+# ping and a goodbye or refusal, at most one of each waiting, always fit.
 _BULK = frozenset({Act.DELTA, Act.BUNDLE})
 _EXEMPT = frozenset({Act.PING, Act.GOODBYE, Act.REFUSE})
 
 
 class SendBuffer:
-    """Frames in the order in which they were said.
+    """Frames in the order of sending.
 
     Invariants: ``bytes`` is the length of all frames, and at most ``send_buffer_bytes_max``,
     ``control_bytes_max`` and one frame together.
@@ -42,7 +42,7 @@ class SendBuffer:
         return data
 
     def room_for(self, act: Act) -> int:
-        """Return how many bytes of payload may still be said; less than 0 if none."""
+        """Return how many bytes of payload may still be sent; below 0 if none."""
         most = self._limits.send_buffer_bytes_max
         if act not in _BULK:
             most += self._limits.control_bytes_max

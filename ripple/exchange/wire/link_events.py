@@ -1,4 +1,4 @@
-"""What a link reports to its caller, in the order in which it happened."""
+"""Events that a link reports to its caller, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ripple.model.schema.types import Schema
 
 @dataclass(frozen=True, slots=True)
 class PeerOffered:
-    """The peer's handshake was accepted: these are the outputs that it may send."""
+    """The peer's handshake was accepted, with these outputs."""
 
     worker_id: str
     outputs: tuple[tuple[str, Schema], ...]
@@ -27,7 +27,7 @@ class PeerAccepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The connection is rejected, by the peer or by us; ``errors`` were told to the other side."""
+    """The connection is rejected, by the peer or by us; ``errors`` were sent to the other side."""
 
     by_peer: bool
     errors: tuple[str, ...]
@@ -42,7 +42,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class PeerLeft:
-    """The peer says nothing more; it still listens until we say goodbye too."""
+    """The peer sends nothing more; it still receives until our goodbye."""
 
     reason: Reason
     detail: str

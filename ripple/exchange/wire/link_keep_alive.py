@@ -1,4 +1,4 @@
-"""Whether the peer is still there: asked after a silence, given up after a longer one."""
+"""Keep-alive: ping after a silence, timeout after a longer one."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ if TYPE_CHECKING:
 
 
 class KeepAlive:
-    """One question at a time: a Ping, to be answered by the Pong of its nonce."""
+    """One Ping at a time, to be answered by the Pong of its nonce."""
 
     def __init__(self, limits: LinkLimits, now_ns: int) -> None:
         self._limits = limits
-        self._heard_ns = self._asked_ns = now_ns
+        self._received_ns = self._pinged_ns = now_ns
         self._nonce = 0
         self.is_asking = False
 
     @property
     def deadline_ns(self) -> int:
-        """When to ask; once asked, when to give the peer up."""
+        """The time of the next ping; after one, the time of the timeout."""
         if not self.is_asking:
-            return self._heard_ns + self._limits.idle_ns
-        # Counted from our question, so that a pause of our own process kills no peer.
-        asked_ns = max(self._heard_ns, self._asked_ns)
-        return asked_ns + self._limits.timeout_ns - self._limits.idle_ns
+            return self._received_ns + self._limits.idle_ns
+        # Counted from our ping, so that a pause of our own process kills no peer.
+        pinged_ns = max(self._received_ns, self._pinged_ns)
+        return pinged_ns + self._limits.timeout_ns - self._limits.idle_ns
 
     def silence_ns(self, now_ns: int) -> int:
-        """Return for how long nothing was heard."""
-        return now_ns - self._heard_ns
+        """Return the time since the peer's last bytes."""
+        return now_ns - self._received_ns
 
-    def heard(self, now_ns: int) -> None:
-        """Note that bytes of the peer have come, whatever they say."""
-        self._heard_ns = now_ns
+    def received(self, now_ns: int) -> None:
+        """Note that bytes of the peer have come."""
+        self._received_ns = now_ns
 
     def question(self) -> Ping:
-        """Return what to ask next; raises :class:`LocalProtocolError` while an answer is due."""
+        """Return the next ping; raises :class:`LocalProtocolError` while a pong is due."""
         if self.is_asking:
             raise LocalProtocolError("a ping is already on its way; wait for its pong")
         return Ping(self._nonce)
 
     def asked(self, now_ns: int) -> None:
-        """Note that the question was said."""
-        self.is_asking, self._asked_ns = True, now_ns
+        """Note that the ping was sent."""
+        self.is_asking, self._pinged_ns = True, now_ns
 
     def answered(self, pong: Pong) -> None:
-        """Take the answer; raises :class:`RemoteProtocolError` if it is one to nothing we asked."""
+        """Take a pong; raises :class:`RemoteProtocolError` unless it answers our ping."""
         if not self.is_asking or pong.nonce != self._nonce:
             expected = self._nonce if self.is_asking else "no pong"
             raise RemoteProtocolError(f"the peer sent PONG {pong.nonce}; expected {expected}")

@@ -16,19 +16,19 @@ _SECOND_NS = 1_000_000_000
 class LinkLimits:
     """Sizes in bytes or counts, times in nanoseconds.
 
-    Invariants, checked here: every limit is positive; a peer is asked before it is given up.
+    Invariants, checked here: every limit is positive; a peer is pinged before it times out.
     """
 
-    frame_bytes_max: int = 4 << 20  # one payload; more is refused before it is waited for
-    send_buffer_bytes_max: int = 32 << 20  # bytes said but not yet taken by the transport
-    control_bytes_max: int = 1 << 20  # beyond that, for what the peer makes us say
+    frame_bytes_max: int = 4 << 20  # one payload; a longer one is rejected by its header
+    send_buffer_bytes_max: int = 32 << 20  # bytes not yet taken by the transport
+    control_bytes_max: int = 1 << 20  # beyond that, for replies to the peer
     outputs_max: int = 1_024  # outputs that one handshake may offer
-    errors_max: int = 64  # incompatibilities told to a peer, or taken from one
-    reason_chars_max: int = 1_024  # text that we repeat to a peer or take into an error
+    errors_max: int = 64  # incompatibilities sent to a peer, or taken from one
+    reason_chars_max: int = 1_024  # text quoted to a peer or in an error
     handshake_timeout_ns: int = 10 * _SECOND_NS
     idle_ns: int = 5 * _SECOND_NS  # silence after which we ping
     timeout_ns: int = 15 * _SECOND_NS  # silence after which the peer is dead
-    goodbye_timeout_ns: int = 5 * _SECOND_NS  # from our goodbye until we stop listening
+    goodbye_timeout_ns: int = 5 * _SECOND_NS  # from our goodbye until we stop receiving
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,13 +1,13 @@
 """Every transition of a link, as two literal tables. Nothing else changes a state.
 
-Two rules: all transitions are here, and nothing here knows which party we are. A link has two
-parties and two halves. In each half one party is the producer, who offers outputs and sends
-their changes, and the other is the consumer, who accepts the offer, grants credit and asks for
-snapshots; both speakers move the one state of the half. A party that has said Goodbye is silent
-but still listens, so the other half drains: a half-close, as TCP has it.
+Two rules: all transitions are here, and the tables are the same for both parties. A link has two
+parties and two halves. In each half one party is the producer, who offers outputs and sends their
+changes, and the other is the consumer, who accepts the offer, grants credit and asks for snapshots;
+both speakers move the one state of the half. A party that has sent Goodbye is silent but still
+receives, so the other half drains: a half-close, like TCP's.
 
-What a party may say in a half depends only on what it said and heard before, so messages that
-cross on the way cannot break the rules.
+The messages allowed to a party in a half depend only on those that it sent and received before, so
+messages that cross cannot violate the rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ripple.exchange.wire.errors import LocalProtocolError, ProtocolError, Remot
 
 
 class Party(Enum):
-    """Who speaks."""
+    """The speaker."""
 
     LOCAL = auto()
     REMOTE = auto()
@@ -30,7 +30,7 @@ class Party(Enum):
 
 
 class Role(Enum):
-    """As what a party speaks: in its own half, in the other's half, or for itself."""
+    """The role of a speaker: in its own half, in the other's half, or for itself."""
 
     PRODUCER = auto()
     CONSUMER = auto()
@@ -38,18 +38,18 @@ class Role(Enum):
 
 
 class State(Enum):
-    """Where a half stands (the first four), or a party (the last two)."""
+    """The state of a half (the first four), or of a party (the last two)."""
 
     QUIET = auto()  # nothing offered
     OFFERED = auto()  # handshake sent, no answer yet
     OPEN = auto()  # accepted: changes may flow
-    REFUSED = auto()  # not accepted, for good
+    REFUSED = auto()  # rejected, finally
     TALKING = auto()
-    SILENT = auto()  # has said goodbye
+    SILENT = auto()  # has sent a goodbye
 
 
 class Act(Enum):
-    """What is said."""
+    """The kind of a message."""
 
     HANDSHAKE = auto()
     ACCEPT = auto()
@@ -88,7 +88,7 @@ TRANSITIONS: dict[Role, dict[State, dict[Act, State]]] = {
             Act.UNFOLLOW: State.OPEN,
             Act.GRANT: State.OPEN,
             Act.RELEASE: State.OPEN,
-            Act.REFUSE: State.REFUSED,  # the goodbye of who knows no other
+            Act.REFUSE: State.REFUSED,  # the goodbye of a peer without Goodbye
         },
         State.REFUSED: {},
     },
@@ -114,7 +114,7 @@ class LinkStates:
     """The states of both halves and both parties.
 
     Invariant: a half is OPEN or REFUSED only after its producer's handshake and its consumer's
-    answer; a silent party has said nothing since.
+    answer; a silent party has sent nothing since.
     """
 
     def __init__(self) -> None:
@@ -122,10 +122,9 @@ class LinkStates:
         self.parties = {Party.LOCAL: State.TALKING, Party.REMOTE: State.TALKING}
 
     def check(self, speaker: Party, act: Act) -> State:
-        """Return the state that ``act`` would lead to.
+        """Return the state after ``act``.
 
-        Raises LocalProtocolError or RemoteProtocolError, by the speaker, when the tables do not
-        have it.
+        Raises LocalProtocolError or RemoteProtocolError, by the speaker, if the tables forbid it.
         """
         role = ROLE_OF[act]
         if self.parties[speaker] is State.SILENT:
@@ -137,7 +136,7 @@ class LinkStates:
         return after
 
     def say(self, speaker: Party, act: Act) -> None:
-        """Let ``speaker`` say ``act``; raises as ``check`` does, and then changes nothing."""
+        """Apply ``act`` of ``speaker``; raises as ``check`` does, and then changes nothing."""
         after = self.check(speaker, act)
         where, key = self._place(speaker, ROLE_OF[act])
         where[key] = after

@@ -1,19 +1,18 @@
-"""What peers say to each other. Types 0-5 are the original's, to the byte; from 16 on, ours.
+"""The messages of the protocol. Types 0-5 are those of Ripple/OCaml, to the byte; later ones ours.
 
-Capabilities. A peer that knows only types 0-5 must be able to talk to us, so what else we can
-do travels inside the Handshake, in bytes that it understands: one more entry of
-``output_schemas``, under the reserved name ``ripple.capabilities``, whose schema has one optional
-opaque field for each capability. To such a peer it is one more output, which it does not read.
-Each side sends a Handshake; a capability may be used once both have named it
-(``Handshake.capabilities``, ``Handshake.outputs``). Without ``changes`` only types 0-5 are
-spoken, one key per Delta; with it, frames are numbered without holes and Ping, Pong and Goodbye
-are spoken. What proves who speaks is one more, under ``credential:``, which others take for one
-that they do not know; ``edges``, which needs ``changes``, brings the types from 24 on
-(:mod:`ripple.exchange.wire.edge_messages`), ``traces`` the type 29; without ``lz4`` or ``zstd``
-nothing is compressed that way.
+Capabilities. A peer with types 0-5 only must be able to connect, so our other capabilities travel
+inside the Handshake in a form that it understands: one more entry of ``output_schemas``, under the
+reserved name ``ripple.capabilities``. Its schema has one optional opaque field for each capability.
+To such a peer it is one more output, which it does not read. Each side sends a Handshake; a
+capability may be used once both have named it (``Handshake.capabilities``, ``Handshake.outputs``).
+Without ``changes`` only types 0-5 are spoken, one key per Delta; with it, frames are numbered
+without holes and Ping, Pong and Goodbye are spoken. The credential is one more, under
+``credential:``, an unknown capability to other peers; ``edges``, which needs ``changes``, brings
+the types from 24 on (:mod:`ripple.exchange.wire.edge_messages`), ``traces`` the type 29; without
+``lz4`` or ``zstd`` nothing is compressed that way.
 
-What the original leaves open. Its documents give no field list for CheckpointRequest,
-CheckpointAck and SchemaNegotiation; theirs are chosen here from what the text says they do.
+Ripple/OCaml's documents give no field list for CheckpointRequest, CheckpointAck and
+SchemaNegotiation; theirs are chosen here from the described purpose.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ CAPABILITIES_NAME = "ripple.capabilities"
 CAPABILITIES = frozenset({"changes", "edges", "lz4", "traces", "zstd"})
 _CREDENTIAL = "credential:"
 
-# Per input, the next offset to read; sorted by input, each input once.
+# The next offset to read of each input; sorted by input, each input once.
 Cut: TypeAlias = tuple[tuple[str, int], ...]
 
 
@@ -91,12 +90,12 @@ class Message:
         return message
 
 
-# --- The original's ------------------------------------------------------------------------------
+# --- Of Ripple/OCaml -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake(Message):
-    """The first message of each side: who it is and what it sends."""
+    """The first message of each side: its name and its outputs."""
 
     type: ClassVar[int] = 0
 
@@ -117,7 +116,7 @@ class Handshake(Message):
         capabilities: Iterable[str] = (),
         credential: str = "",
     ) -> Self:
-        """Return our Handshake, the capabilities hidden where the original cannot stumble."""
+        """Return our Handshake, with the capabilities hidden as another output's schema."""
         entries = tuple(outputs.items())
         names = sorted(capabilities)
         names += [_CREDENTIAL + credential] if credential else []
@@ -133,12 +132,12 @@ class Handshake(Message):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What the sender can do beyond the original; unknown names are for later versions."""
+        """The sender's capabilities; unknown names are for later versions."""
         return frozenset(name for name in self._hidden if not name.startswith(_CREDENTIAL))
 
     @property
     def credential(self) -> str:
-        """What proves who the sender is, "" for nothing."""
+        """The sender's credential, "" for none."""
         found = [name for name in self._hidden if name.startswith(_CREDENTIAL)]
         return found[0].removeprefix(_CREDENTIAL) if len(found) == 1 else ""
 
@@ -173,7 +172,7 @@ class CheckpointRequest(Message):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointAck(Message):
-    """The worker has made the checkpoint, or says why not."""
+    """The worker has made the checkpoint, or reports why not."""
 
     type: ClassVar[int] = 3
 

@@ -1,4 +1,4 @@
-"""bin_prot codecs of the original's own records: schemas, deltas, checkpoints."""
+"""bin_prot codecs of Ripple/OCaml's records: schemas, deltas, checkpoints."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def delta_of(value: Codec[Any]) -> Codec[Delta[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:
-    """One leaf of the original's graph."""
+    """One leaf of a graph of Ripple/OCaml."""
 
     node_id: int
     height: int
@@ -90,7 +90,7 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The original's checkpoint of a worker, so that ours can read what it left behind."""
+    """A worker's checkpoint of Ripple/OCaml, which ours can read."""
 
     checkpoint_id: str
     worker_id: str

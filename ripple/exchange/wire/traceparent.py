@@ -18,7 +18,7 @@ _SAMPLED = 0x01
 
 @dataclass(frozen=True, slots=True)
 class Traceparent:
-    """Whose work this is part of: 32 and 16 lowercase hexadecimal digits, neither all zero."""
+    """A trace and a span: 32 and 16 lowercase hexadecimal digits, neither all zero."""
 
     trace_id: str
     span_id: str

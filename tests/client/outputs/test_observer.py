@@ -227,7 +227,7 @@ def test_nobody_outside_may_touch_what_goes_between_stages() -> None:
             async with Observer(world, find, insecure=True, say=said.append) as observer:
                 await observer.known()
                 for session in observer._sessions.values():
-                    session.say(Release("p/1", 0, 0, 10**9))
+                    session.send(Release("p/1", 0, 0, 10**9))
                 await world.clock.sleep(2)
             hosts.is_over = True
 

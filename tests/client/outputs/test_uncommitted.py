@@ -40,14 +40,14 @@ class Owner:
     def has(self, _: Any) -> bool:
         return False
 
-    def say(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         if isinstance(message, Follow):
             self.sending.follow(self, message)
 
-    def grant(self, stream: Any, turn: int, rows: int) -> None:
+    def return_credit(self, stream: Any, turn: int, rows: int) -> None:
         self.sending.granted(self, stream.target, turn, rows)
 
-    def put(self, stream: Any, turn: int, epoch: int, changes: Any) -> None:
+    def send_changes(self, stream: Any, turn: int, epoch: int, changes: Any) -> None:
         self.following.arrived(
             self, stream.sender, turn, epoch, changes, start=0, more=False, receipt=None
         )

@@ -30,7 +30,7 @@ def test_the_flag_says_whether_a_payload_is_compressed() -> None:
 def test_an_algorithm_that_was_not_agreed_on_is_refused(agreed) -> None:
     decoder = Decoder(agreed=agreed)
     decoder.receive(encode(Frame(24, TEXT, compression=Compression.ZSTD)))
-    with pytest.raises(RemoteProtocolError, match="not agreed on"):
+    with pytest.raises(RemoteProtocolError, match="not negotiated"):
         next(decoder)
 
 

@@ -84,7 +84,7 @@ def test_single_deltas_are_sent_to_a_peer_without_capabilities_and_not_taken_fro
     assert said == Delta("vwap", b"k", b"v", 1, 17)
     peer.says(Delta("vwap", b"k", b"v", 1))
     events = b.receive(peer.data_to_send(), 0)
-    assert "a Delta of 'vwap', which nobody reads here" in str(events[-1].error)
+    assert "a Delta of 'vwap', which is not read here" in str(events[-1].error)
 
 
 def test_goodbye_closes_one_direction_and_the_other_drains():
