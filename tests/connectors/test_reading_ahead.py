@@ -13,7 +13,7 @@ from ripple.connectors.reading_ahead import ReadingAhead
 WITHIN_S = 5
 
 
-def test_it_ends_though_a_client_swallows_that_it_is_cancelled(
+async def test_it_ends_though_a_client_swallows_that_it_is_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As clients do while they flush: a run that had read all waited for that for ever."""
@@ -28,56 +28,47 @@ def test_it_ends_though_a_client_swallows_that_it_is_cancelled(
         finally:
             ended.append(True)
 
-    async def main() -> None:
-        reading = ReadingAhead()
-        reading.start(deaf)
-        await asyncio.sleep(0)
-        async with asyncio.timeout(WITHIN_S):
-            await reading.stop()
-        assert ended
-
-    asyncio.run(main())
+    reading = ReadingAhead()
+    reading.start(deaf)
+    await asyncio.sleep(0)
+    async with asyncio.timeout(WITHIN_S):
+        await reading.stop()
+    assert ended
 
 
-def test_what_ends_it_is_raised_to_whoever_waits() -> None:
+async def test_what_ends_it_is_raised_to_whoever_waits() -> None:
     async def failing() -> None:
         await asyncio.sleep(0)
         raise OSError("gone")
 
-    async def main() -> None:
-        reading = ReadingAhead()
-        reading.start(failing, lambda error: ValueError(f"cannot read: {error}"))
+    reading = ReadingAhead()
+    reading.start(failing, lambda error: ValueError(f"cannot read: {error}"))
+    async with asyncio.timeout(WITHIN_S):
+        await reading.more()
+    assert reading.has_failed
+    with pytest.raises(ValueError, match="cannot read: gone"):
+        reading.check()
+    await reading.stop()
+    reading.start(asyncio.Event().wait)  # type: ignore[arg-type]  # whatever it returns
+    reading.check()
+    await reading.stop()
+
+
+async def test_it_waits_until_something_was_taken() -> None:
+    reading, rooms = ReadingAhead(), []
+
+    async def read() -> None:
+        while len(rooms) < 2:
+            await reading.room()
+            rooms.append(True)
+            reading.wake()
+
+    reading.start(read)
+    for count in (1, 2):
+        await asyncio.sleep(0.01)
+        assert len(rooms) == count - 1
+        reading.took()
         async with asyncio.timeout(WITHIN_S):
             await reading.more()
-        assert reading.has_failed
-        with pytest.raises(ValueError, match="cannot read: gone"):
-            reading.check()
-        await reading.stop()
-        reading.start(asyncio.Event().wait)  # type: ignore[arg-type]  # whatever it returns
-        reading.check()
-        await reading.stop()
-
-    asyncio.run(main())
-
-
-def test_it_waits_until_something_was_taken() -> None:
-    async def main() -> None:
-        reading, rooms = ReadingAhead(), []
-
-        async def read() -> None:
-            while len(rooms) < 2:
-                await reading.room()
-                rooms.append(True)
-                reading.wake()
-
-        reading.start(read)
-        for count in (1, 2):
-            await asyncio.sleep(0.01)
-            assert len(rooms) == count - 1
-            reading.took()
-            async with asyncio.timeout(WITHIN_S):
-                await reading.more()
-            assert len(rooms) == count
-        await reading.stop()
-
-    asyncio.run(main())
+        assert len(rooms) == count
+    await reading.stop()

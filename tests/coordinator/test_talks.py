@@ -65,41 +65,35 @@ def test_candidate_under_another_nonce_is_another() -> None:
     assert talks.end(other) == ("n1", None)
 
 
-def test_slow_worker_is_told_the_newest_of_each_kind() -> None:
-    async def main() -> None:
-        slow = Slow()
-        one = WorkerSession(slow)
-        talks = WorkerSessions()
-        talks.begin(one)
-        talks.asks(one, "n")
-        sending = asyncio.ensure_future(one.send_all())
-        talks.announce(1)
+async def test_slow_worker_is_told_the_newest_of_each_kind() -> None:
+    slow = Slow()
+    one = WorkerSession(slow)
+    talks = WorkerSessions()
+    talks.begin(one)
+    talks.asks(one, "n")
+    sending = asyncio.ensure_future(one.send_all())
+    talks.announce(1)
+    await asyncio.sleep(0)
+    for version in range(2, 1000):
+        talks.announce(version)
+        talks.tell_candidate("n", words.Refused("n", f"reason {version}"))
+        talks.tell_candidate("other", words.Refused("other", "not here"))
+    talks.announce(5)  # an old one is no news
+    slow.may.set()
+    for _ in range(10):
         await asyncio.sleep(0)
-        for version in range(2, 1000):
-            talks.announce(version)
-            talks.tell_candidate("n", words.Refused("n", f"reason {version}"))
-            talks.tell_candidate("other", words.Refused("other", "not here"))
-        talks.announce(5)  # an old one is no news
-        slow.may.set()
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert slow.told == [
-            words.Announced(1),
-            words.Announced(999),
-            words.Refused("n", "reason 999"),
-        ]
-        sending.cancel()
-
-    asyncio.run(main())
+    assert slow.told == [
+        words.Announced(1),
+        words.Announced(999),
+        words.Refused("n", "reason 999"),
+    ]
+    sending.cancel()
 
 
-def test_conversation_that_breaks_is_told_nothing_more() -> None:
-    async def main() -> None:
-        slow = Slow(0)
-        slow.may.set()
-        one = WorkerSession(slow)
-        one.announce(1)
-        await asyncio.wait_for(one.send_all(), 5)
-        assert slow.told == []
-
-    asyncio.run(main())
+async def test_conversation_that_breaks_is_told_nothing_more() -> None:
+    slow = Slow(0)
+    slow.may.set()
+    one = WorkerSession(slow)
+    one.announce(1)
+    await asyncio.wait_for(one.send_all(), 5)
+    assert slow.told == []

@@ -35,18 +35,15 @@ class Client:
 
 
 @pytest.mark.parametrize(("ahead", "fetches"), [(True, [0, 3]), (False, [0])])
-def test_nothing_waits_at_a_broker_behind_what_was_asked_for(ahead: bool, fetches: list[int]):
-    async def main() -> None:
-        client = Client()
-        consumer = KafkaConsumer(client, ahead=ahead)
-        consumer.assign({PLACE: 0})
-        found = await consumer.read(records_max=10, wait_s=5.0)
-        assert found[PLACE].next_offset == 3
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert client.fetches == fetches
-        assert not await consumer.read(records_max=10, wait_s=0.05)
-        assert client.fetches == [0, 3], "it waits for more when it is asked for that"
-        await consumer.close()
-
-    asyncio.run(main())
+async def test_nothing_waits_at_a_broker_behind_what_was_asked_for(ahead: bool, fetches: list[int]):
+    client = Client()
+    consumer = KafkaConsumer(client, ahead=ahead)
+    consumer.assign({PLACE: 0})
+    found = await consumer.read(records_max=10, wait_s=5.0)
+    assert found[PLACE].next_offset == 3
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert client.fetches == fetches
+    assert not await consumer.read(records_max=10, wait_s=0.05)
+    assert client.fetches == [0, 3], "it waits for more when it is asked for that"
+    await consumer.close()

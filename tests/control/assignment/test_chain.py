@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -24,32 +23,26 @@ from tests.control.assignment.scenarios import next_of
 from tests.examples import EXAMPLES
 
 
-def test_of_two_who_propose_a_version_one_has_won() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        one, other = AssignmentChain(store, "one"), AssignmentChain(store, "other")
-        seen = await one.newest()
-        assert await one.propose(seen, next_of(seen, "w1"))
-        assert not await other.propose(seen, next_of(seen, "w2"))
-        again = await other.newest()
-        assert again.entry is not None
-        assert again.entry.owner == "one"
-        assert await other.propose(again, next_of(again, "w2"))
-        assert [version.version for version in await one.history()] == [1, 2]
-        assert await one.problems() == ()
-
-    asyncio.run(story())
+async def test_of_two_who_propose_a_version_one_has_won() -> None:
+    store = MemoryStore()
+    one, other = AssignmentChain(store, "one"), AssignmentChain(store, "other")
+    seen = await one.newest()
+    assert await one.propose(seen, next_of(seen, "w1"))
+    assert not await other.propose(seen, next_of(seen, "w2"))
+    again = await other.newest()
+    assert again.entry is not None
+    assert again.entry.owner == "one"
+    assert await other.propose(again, next_of(again, "w2"))
+    assert [version.version for version in await one.history()] == [1, 2]
+    assert await one.problems() == ()
 
 
-def test_who_proposes_the_same_as_another_has_not_won() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        one, other = AssignmentChain(store, "one"), AssignmentChain(store, "other")
-        seen = await one.newest()
-        assert await one.propose(seen, next_of(seen, "w1"))
-        assert not await other.propose(seen, next_of(seen, "w1"))
-
-    asyncio.run(story())
+async def test_who_proposes_the_same_as_another_has_not_won() -> None:
+    store = MemoryStore()
+    one, other = AssignmentChain(store, "one"), AssignmentChain(store, "other")
+    seen = await one.newest()
+    assert await one.propose(seen, next_of(seen, "w1"))
+    assert not await other.propose(seen, next_of(seen, "w1"))
 
 
 class LossyStore(MemoryStore):
@@ -60,45 +53,36 @@ class LossyStore(MemoryStore):
         raise StoreError("no reply", done=None)
 
 
-def test_a_lost_reply_to_an_own_success_is_a_success() -> None:
-    async def story() -> None:
-        chain = AssignmentChain(LossyStore(), "one")
-        seen = await chain.newest()
-        assert await chain.propose(seen, next_of(seen, "w1"))
-        assert not await chain.propose(seen, replace(next_of(seen, "w1"), cause="another"))
-
-    asyncio.run(story())
+async def test_a_lost_reply_to_an_own_success_is_a_success() -> None:
+    chain = AssignmentChain(LossyStore(), "one")
+    seen = await chain.newest()
+    assert await chain.propose(seen, next_of(seen, "w1"))
+    assert not await chain.propose(seen, replace(next_of(seen, "w1"), cause="another"))
 
 
-def test_a_version_that_breaks_a_rule_is_not_written() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = AssignmentChain(store, "one")
-        seen = await chain.newest()
-        assert await chain.propose(seen, next_of(seen, "w1"))
-        seen = await chain.newest()
-        good = next_of(seen, "w1")
-        with pytest.raises(AssignmentError, match="w9"):
-            await chain.propose(seen, replace(good, shares=(Share("w9/0", 2), *good.shares[1:])))
-        with pytest.raises(AssignmentError, match="does not follow what was read"):
-            await chain.propose(seen, replace(good, version=3, shares=(Share(None, 0),) * 3))
-        assert (await chain.newest()).newest_number == 1
-
-    asyncio.run(story())
+async def test_a_version_that_breaks_a_rule_is_not_written() -> None:
+    store = MemoryStore()
+    chain = AssignmentChain(store, "one")
+    seen = await chain.newest()
+    assert await chain.propose(seen, next_of(seen, "w1"))
+    seen = await chain.newest()
+    good = next_of(seen, "w1")
+    with pytest.raises(AssignmentError, match="w9"):
+        await chain.propose(seen, replace(good, shares=(Share("w9/0", 2), *good.shares[1:])))
+    with pytest.raises(AssignmentError, match="does not follow what was read"):
+        await chain.propose(seen, replace(good, version=3, shares=(Share(None, 0),) * 3))
+    assert (await chain.newest()).newest_number == 1
 
 
-def test_a_version_that_does_not_fit_into_an_entry_is_refused(
+async def test_a_version_that_does_not_fit_into_an_entry_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ripple.storage.fenced.chain, "BYTES_MAX", 1 << 20)
 
-    async def story() -> None:
-        chain = AssignmentChain(MemoryStore(), "one")
-        seen = await chain.newest()
-        with pytest.raises(LimitError, match="use fewer partitions"):
-            await chain.propose(seen, replace(next_of(seen, "w1"), cause="x" * (1 << 20)))
-
-    asyncio.run(story())
+    chain = AssignmentChain(MemoryStore(), "one")
+    seen = await chain.newest()
+    with pytest.raises(LimitError, match="use fewer partitions"):
+        await chain.propose(seen, replace(next_of(seen, "w1"), cause="x" * (1 << 20)))
 
 
 async def written(store: MemoryStore, versions: int) -> AssignmentChain:
@@ -115,65 +99,56 @@ async def overwrite(store: MemoryStore, name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 700, 97))
-def test_a_flipped_bit_is_found_and_everything_is_given_anew(bit: int) -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = await written(store, 2)
-        name = "assign/0000000000000002.json"
-        data = bytearray(await store.get(name, length_max=1 << 20) or b"")
-        data[bit // 8 % len(data)] ^= 1 << bit % 8
-        await overwrite(store, name, bytes(data))
-        seen = await chain.newest()
-        assert seen.entry is not None
-        assert (seen.entry.number, seen.newest_number) == (1, 2)
-        assert name in seen.damaged[0]
-        with pytest.raises(AssignmentError, match="w1 has come as incarnation 1"):
-            await chain.propose(seen, next_of(seen, "w1"))
-        shares = tuple(Share("w1/0", 3) if s.owner else s for s in seen.entry.content.shares)
-        anew = replace(seen.entry.content, version=3, members=(member("w1", 3),), shares=shares)
-        assert await chain.propose(seen, anew)
-
-    asyncio.run(story())
+async def test_a_flipped_bit_is_found_and_everything_is_given_anew(bit: int) -> None:
+    store = MemoryStore()
+    chain = await written(store, 2)
+    name = "assign/0000000000000002.json"
+    data = bytearray(await store.get(name, length_max=1 << 20) or b"")
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    await overwrite(store, name, bytes(data))
+    seen = await chain.newest()
+    assert seen.entry is not None
+    assert (seen.entry.number, seen.newest_number) == (1, 2)
+    assert name in seen.damaged[0]
+    with pytest.raises(AssignmentError, match="w1 has come as incarnation 1"):
+        await chain.propose(seen, next_of(seen, "w1"))
+    shares = tuple(Share("w1/0", 3) if s.owner else s for s in seen.entry.content.shares)
+    anew = replace(seen.entry.content, version=3, members=(member("w1", 3),), shares=shares)
+    assert await chain.propose(seen, anew)
 
 
-def test_a_version_of_a_newer_release_is_refused_and_nothing_proposed_over_it() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = await written(store, 1)
-        name = "assign/0000000000000001.json"
+async def test_a_version_of_a_newer_release_is_refused_and_nothing_proposed_over_it() -> None:
+    store = MemoryStore()
+    chain = await written(store, 1)
+    name = "assign/0000000000000001.json"
 
-        class Newer:
-            def to_fields(self, content: int) -> dict[str, object]:
-                return {"form": content + 1, "version": 1}
+    class Newer:
+        def to_fields(self, content: int) -> dict[str, object]:
+            return {"form": content + 1, "version": 1}
 
-            def from_fields(self, fields: object) -> int:
-                return 0
+        def from_fields(self, fields: object) -> int:
+            return 0
 
-        await overwrite(store, name, Entry(1, "", "", 2, Newer()).encoded)
-        with pytest.raises(AssignmentError, match="has form 3"):
-            await chain.newest()
-        newer = Entry(1, "", "", 1, Newer()).encoded.partition(b"\n")[2]
-        whole = newer.replace(f'"format": {FORMAT}'.encode(), b'"format": 9').rstrip(b"\n")
-        checksum = blake2b(whole, digest_size=32).hexdigest().encode()
-        await overwrite(store, name, checksum + b"\n" + whole + b"\n")
-        with pytest.raises(ChainError, match="upgrade it"):
-            await chain.newest()
-
-    asyncio.run(story())
+    await overwrite(store, name, Entry(1, "", "", 2, Newer()).encoded)
+    with pytest.raises(AssignmentError, match="has form 3"):
+        await chain.newest()
+    newer = Entry(1, "", "", 1, Newer()).encoded.partition(b"\n")[2]
+    whole = newer.replace(f'"format": {FORMAT}'.encode(), b'"format": 9').rstrip(b"\n")
+    checksum = blake2b(whole, digest_size=32).hexdigest().encode()
+    await overwrite(store, name, checksum + b"\n" + whole + b"\n")
+    with pytest.raises(ChainError, match="upgrade it"):
+        await chain.newest()
 
 
-def test_a_version_under_another_number_is_refused() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = await written(store, 1)
-        seen = await chain.newest()
-        assert seen.entry is not None
-        wrong = replace(seen.entry, number=2, content=empty([Stage("trades", 3)]))
-        await store.put_if_absent("assign/0000000000000002.json", wrong.encoded)
-        with pytest.raises(AssignmentError, match="holds version 0"):
-            await chain.newest()
-
-    asyncio.run(story())
+async def test_a_version_under_another_number_is_refused() -> None:
+    store = MemoryStore()
+    chain = await written(store, 1)
+    seen = await chain.newest()
+    assert seen.entry is not None
+    wrong = replace(seen.entry, number=2, content=empty([Stage("trades", 3)]))
+    await store.put_if_absent("assign/0000000000000002.json", wrong.encoded)
+    with pytest.raises(AssignmentError, match="holds version 0"):
+        await chain.newest()
 
 
 def test_proposers_survive_a_failing_store_and_kills() -> None:
@@ -200,33 +175,27 @@ def test_missing_safeguard_is_found_out(safeguard: str) -> None:
     raise AssertionError(f"nobody misses {safeguard}")
 
 
-def test_history_tells_why_and_leaves_out_what_cannot_be_read() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = await written(store, 5)
-        await overwrite(store, "assign/0000000000000003.json", b"damaged")
-        found = await chain.history()
-        assert [(version.version, version.cause) for version in found] == [
-            (number, "w1 wants it") for number in (1, 2, 4, 5)
-        ]
-
-    asyncio.run(story())
+async def test_history_tells_why_and_leaves_out_what_cannot_be_read() -> None:
+    store = MemoryStore()
+    chain = await written(store, 5)
+    await overwrite(store, "assign/0000000000000003.json", b"damaged")
+    found = await chain.history()
+    assert [(version.version, version.cause) for version in found] == [
+        (number, "w1 wants it") for number in (1, 2, 4, 5)
+    ]
 
 
-def test_old_versions_go_and_who_slept_through_it_does_not_bring_one_back() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = AssignmentChain(store, "one", versions_kept=2)
-        asleep = await chain.newest()
-        for _ in range(9):
-            seen = await chain.newest()
-            assert await chain.propose(seen, next_of(seen, "w1"))
-            await chain.forget(await chain.newest())
-        assert len(await chain.history()) < 5
-        late = AssignmentChain(store, "late", versions_kept=2)
-        assert not await late.propose(asleep, next_of(asleep, "w2"))
-        assert (await chain.newest()).newest_number == 9
-        assert 1 not in [version.version for version in await chain.history()]
-        assert await chain.problems() == ()
-
-    asyncio.run(story())
+async def test_old_versions_go_and_who_slept_through_it_does_not_bring_one_back() -> None:
+    store = MemoryStore()
+    chain = AssignmentChain(store, "one", versions_kept=2)
+    asleep = await chain.newest()
+    for _ in range(9):
+        seen = await chain.newest()
+        assert await chain.propose(seen, next_of(seen, "w1"))
+        await chain.forget(await chain.newest())
+    assert len(await chain.history()) < 5
+    late = AssignmentChain(store, "late", versions_kept=2)
+    assert not await late.propose(asleep, next_of(asleep, "w2"))
+    assert (await chain.newest()).newest_number == 9
+    assert 1 not in [version.version for version in await chain.history()]
+    assert await chain.problems() == ()

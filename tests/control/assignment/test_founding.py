@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ripple.control.assignment import AssignmentError
@@ -12,36 +10,27 @@ from ripple.storage.store.memory import MemoryStore
 from ripple.world import LiveRandom
 
 
-def test_who_comes_second_is_of_the_same_cluster() -> None:
-    async def main() -> None:
-        store = MemoryStore()
-        assert await founded(store) is None
-        first = await found(store, "prod", LiveRandom())
-        assert await found(store, "prod", LiveRandom()) == first
-        assert await key_of(store) == first.key
-        assert len(first.key) == 32
-        assert first.key.hex() not in repr(first)
-
-    asyncio.run(main())
+async def test_who_comes_second_is_of_the_same_cluster() -> None:
+    store = MemoryStore()
+    assert await founded(store) is None
+    first = await found(store, "prod", LiveRandom())
+    assert await found(store, "prod", LiveRandom()) == first
+    assert await key_of(store) == first.key
+    assert len(first.key) == 32
+    assert first.key.hex() not in repr(first)
 
 
-def test_another_clusters_store_is_refused_and_named() -> None:
-    async def main() -> None:
-        store = MemoryStore()
-        await found(store, "ripple", LiveRandom())
-        with pytest.raises(AssignmentError, match="cluster ripple: give --cluster ripple"):
-            await found(store, "second", LiveRandom())
-
-    asyncio.run(main())
+async def test_another_clusters_store_is_refused_and_named() -> None:
+    store = MemoryStore()
+    await found(store, "ripple", LiveRandom())
+    with pytest.raises(AssignmentError, match="cluster ripple: give --cluster ripple"):
+        await found(store, "second", LiveRandom())
 
 
-def test_no_key_and_a_damaged_one_are_said() -> None:
-    async def main() -> None:
-        store = MemoryStore()
-        with pytest.raises(AssignmentError, match="no cluster's key yet"):
-            await key_of(store)
-        await store.put_if_absent(NAME, b'{"name": "prod", "key": "12"}')
-        with pytest.raises(AssignmentError, match="damaged: delete it"):
-            await key_of(store)
-
-    asyncio.run(main())
+async def test_no_key_and_a_damaged_one_are_said() -> None:
+    store = MemoryStore()
+    with pytest.raises(AssignmentError, match="no cluster's key yet"):
+        await key_of(store)
+    await store.put_if_absent(NAME, b'{"name": "prod", "key": "12"}')
+    with pytest.raises(AssignmentError, match="damaged: delete it"):
+        await key_of(store)

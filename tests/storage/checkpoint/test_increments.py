@@ -46,49 +46,40 @@ async def damage(store: MemoryStore, name: str) -> None:
     await store.put_if_absent(name, data[:-1])
 
 
-def test_checkpoints_hold_changes_until_everything_is_due() -> None:
-    async def story() -> None:
-        checkpoints, owner = await claimed(MemoryStore(), keep=30, increments_max=3)
-        engine = fed_engine(KEYS, KEYS)
-        await written(engine, owner, 9)
-        present = await checkpoints.list()
-        lengths = [len(chain_of(one, present)) for one in reversed(present)]
-        assert lengths == [1, 2, 3, 4, 1, 2, 3, 4, 1]
-        assert [one.rows for one in reversed(present)] == [KEYS, 1, 1, 1, KEYS, 1, 1, 1, KEYS]
-        found = await checkpoints.latest()
-        assert sorted_rows(found.snapshot) == sorted_rows(engine.snapshot())
-        older = await checkpoints.read(present[2])
-        assert Engine.restore(engine.plan, older).cut == {"trades": KEYS + 7}
-        assert await checkpoints.verify() == ()
-
-    asyncio.run(story())
+async def test_checkpoints_hold_changes_until_everything_is_due() -> None:
+    checkpoints, owner = await claimed(MemoryStore(), keep=30, increments_max=3)
+    engine = fed_engine(KEYS, KEYS)
+    await written(engine, owner, 9)
+    present = await checkpoints.list()
+    lengths = [len(chain_of(one, present)) for one in reversed(present)]
+    assert lengths == [1, 2, 3, 4, 1, 2, 3, 4, 1]
+    assert [one.rows for one in reversed(present)] == [KEYS, 1, 1, 1, KEYS, 1, 1, 1, KEYS]
+    found = await checkpoints.latest()
+    assert sorted_rows(found.snapshot) == sorted_rows(engine.snapshot())
+    older = await checkpoints.read(present[2])
+    assert Engine.restore(engine.plan, older).cut == {"trades": KEYS + 7}
+    assert await checkpoints.verify() == ()
 
 
-def test_large_changes_make_everything_due() -> None:
-    async def story() -> None:
-        _, owner = await claimed(MemoryStore())
-        engine = fed_engine(KEYS, KEYS)
-        await owner.write(begun(engine, owner))
-        assert owner.since is not None
-        feed(engine, KEYS, KEYS)
-        assert (await owner.write(begun(engine, owner))).base is not None
-        assert owner.since is None
-        assert (await owner.write(begun(engine, owner))).base is None
-
-    asyncio.run(story())
+async def test_large_changes_make_everything_due() -> None:
+    _, owner = await claimed(MemoryStore())
+    engine = fed_engine(KEYS, KEYS)
+    await owner.write(begun(engine, owner))
+    assert owner.since is not None
+    feed(engine, KEYS, KEYS)
+    assert (await owner.write(begun(engine, owner))).base is not None
+    assert owner.since is None
+    assert (await owner.write(begun(engine, owner))).base is None
 
 
-def test_a_new_owner_begins_with_everything() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        _, owner = await claimed(store)
-        engine = fed_engine(KEYS, KEYS)
-        await written(engine, owner, 2)
-        _, owner = await claimed(store, 1)
-        assert owner.since is None
-        assert (await owner.write(begun(engine, owner))).base is None
-
-    asyncio.run(story())
+async def test_a_new_owner_begins_with_everything() -> None:
+    store = MemoryStore()
+    _, owner = await claimed(store)
+    engine = fed_engine(KEYS, KEYS)
+    await written(engine, owner, 2)
+    _, owner = await claimed(store, 1)
+    assert owner.since is None
+    assert (await owner.write(begun(engine, owner))).base is None
 
 
 @settings(max_examples=9 * EXAMPLES)
@@ -129,61 +120,52 @@ def test_whatever_fails_to_be_stored_is_in_the_next_increment(
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
-def test_what_kept_checkpoints_need_is_kept_and_the_rest_deleted(keep: int) -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        checkpoints, owner = await claimed(store, keep=keep, increments_max=3)
-        engine = fed_engine(KEYS, KEYS)
-        for _ in range(12):
-            await written(engine, owner, 1)
-            present = await checkpoints.list()
-            files = [part.object_name for one in present for part in one.parts]
-            assert sorted(files) == await store.list("test/00000/state/")
-            assert await checkpoints.verify() == ()
-            assert len(present) <= 2 * 4 + keep
-            roots = {chain_of(one, present)[0].name for one in present}
-            assert len(roots) >= min(keep, 2) or len(present) < 5
-        with pytest.raises(CheckpointError, match="delete that first"):
-            await owner.delete(present[1].name)
-
-    asyncio.run(story())
+async def test_what_kept_checkpoints_need_is_kept_and_the_rest_deleted(keep: int) -> None:
+    store = MemoryStore()
+    checkpoints, owner = await claimed(store, keep=keep, increments_max=3)
+    engine = fed_engine(KEYS, KEYS)
+    for _ in range(12):
+        await written(engine, owner, 1)
+        present = await checkpoints.list()
+        files = [part.object_name for one in present for part in one.parts]
+        assert sorted(files) == await store.list("test/00000/state/")
+        assert await checkpoints.verify() == ()
+        assert len(present) <= 2 * 4 + keep
+        roots = {chain_of(one, present)[0].name for one in present}
+        assert len(roots) >= min(keep, 2) or len(present) < 5
+    with pytest.raises(CheckpointError, match="delete that first"):
+        await owner.delete(present[1].name)
 
 
 @pytest.mark.parametrize(
     ("damaged", "left"), [("newest", KEYS + 5), ("between", KEYS + 4), ("whole", KEYS + 3)]
 )
-def test_damage_costs_what_builds_on_it_and_no_more(damaged: str, left: int) -> None:
+async def test_damage_costs_what_builds_on_it_and_no_more(damaged: str, left: int) -> None:
     """Two increments are on the second checkpoint of everything, which is the fourth."""
 
-    async def story() -> None:
-        store = MemoryStore()
-        checkpoints, owner = await claimed(store, increments_max=2)
-        engine = fed_engine(KEYS, KEYS)
-        await written(engine, owner, 6)
-        newest, between, whole, *_ = await checkpoints.list()
-        bad = {"newest": newest, "between": between, "whole": whole}[damaged]
-        await damage(store, bad.parts[0].object_name)
-        found = await checkpoints.latest()
-        assert found.checkpoint.cut == {"trades": left}
-        assert any("damaged" in why or "cut" in why for why in found.damaged)
-        assert Engine.restore(engine.plan, found.snapshot).cut == {"trades": left}
-        assert len(await checkpoints.verify()) == 1
-
-    asyncio.run(story())
+    store = MemoryStore()
+    checkpoints, owner = await claimed(store, increments_max=2)
+    engine = fed_engine(KEYS, KEYS)
+    await written(engine, owner, 6)
+    newest, between, whole, *_ = await checkpoints.list()
+    bad = {"newest": newest, "between": between, "whole": whole}[damaged]
+    await damage(store, bad.parts[0].object_name)
+    found = await checkpoints.latest()
+    assert found.checkpoint.cut == {"trades": left}
+    assert any("damaged" in why or "cut" in why for why in found.damaged)
+    assert Engine.restore(engine.plan, found.snapshot).cut == {"trades": left}
+    assert len(await checkpoints.verify()) == 1
 
 
-def test_changes_since_what_was_not_stored_are_refused() -> None:
-    async def story() -> None:
-        _, owner = await claimed(MemoryStore())
-        engine = fed_engine(KEYS, KEYS)
-        other = engine.snapshot()
-        pending = engine.begin_snapshot(other.number)
-        while not pending.step(1000):
-            pass
-        with pytest.raises(CheckpointError, match=r"begin it with Owner\.since"):
-            await owner.write(pending.finish())
-
-    asyncio.run(story())
+async def test_changes_since_what_was_not_stored_are_refused() -> None:
+    _, owner = await claimed(MemoryStore())
+    engine = fed_engine(KEYS, KEYS)
+    other = engine.snapshot()
+    pending = engine.begin_snapshot(other.number)
+    while not pending.step(1000):
+        pass
+    with pytest.raises(CheckpointError, match=r"begin it with Owner\.since"):
+        await owner.write(pending.finish())
 
 
 def test_sample_of_flips_and_truncations_of_an_increment_is_detected() -> None:

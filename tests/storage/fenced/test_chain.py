@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,105 +29,87 @@ async def propose(chain: Chain[str], who: str, text: str) -> Entry[str] | None:
     return await chain.create(reading.next(who, text, chain.codec))
 
 
-def test_of_two_proposals_for_a_number_one_is_there_for_both() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        one, other = chain_in(store), chain_in(store)
-        seen = await one.newest()
-        first = await one.create(seen.next("a", "to b", one.codec))
-        second = await other.create(seen.next("b", "to c", other.codec))
-        assert first is not None
-        assert second is not None
-        assert (first.content, second.content) == ("to b", "to b")
-        assert second.owner == "a"
-
-    asyncio.run(story())
+async def test_of_two_proposals_for_a_number_one_is_there_for_both() -> None:
+    store = MemoryStore()
+    one, other = chain_in(store), chain_in(store)
+    seen = await one.newest()
+    first = await one.create(seen.next("a", "to b", one.codec))
+    second = await other.create(seen.next("b", "to c", other.codec))
+    assert first is not None
+    assert second is not None
+    assert (first.content, second.content) == ("to b", "to b")
+    assert second.owner == "a"
 
 
-def test_empty_chain_that_is_to_begin_later_begins_there_whoever_was_faster() -> None:
-    async def story() -> None:
-        chain = chain_in(MemoryStore(), entries_kept=2)
-        seen = await chain.newest()
-        await chain.begin_at(5)
-        early = await chain.create(seen.next("a", "the first", chain.codec))
-        assert early is not None
-        with pytest.raises(FencedError, match="came too late"):
-            await chain.check_newest(early)
-        for number in range(5, 12):
-            made = await propose(chain, "a", f"version {number}")
-            assert made is not None
-            assert made.number == number
-            await chain.check_newest(made)
-            assert await chain.problems() == ()
-            await chain.forget(made)
-        assert (await chain.numbers())[0] == 9
-
-    asyncio.run(story())
-
-
-def test_each_entry_holds_the_checksum_of_the_one_before() -> None:
-    async def story() -> None:
-        chain = chain_in(MemoryStore())
-        for number in range(1, 4):
-            await propose(chain, "a", f"version {number}")
-        entries = [await chain.get(number) for number in range(1, 4)]
-        assert [e.previous for e in entries if e] == ["", *(e.checksum for e in entries[:2] if e)]
+async def test_empty_chain_that_is_to_begin_later_begins_there_whoever_was_faster() -> None:
+    chain = chain_in(MemoryStore(), entries_kept=2)
+    seen = await chain.newest()
+    await chain.begin_at(5)
+    early = await chain.create(seen.next("a", "the first", chain.codec))
+    assert early is not None
+    with pytest.raises(FencedError, match="came too late"):
+        await chain.check_newest(early)
+    for number in range(5, 12):
+        made = await propose(chain, "a", f"version {number}")
+        assert made is not None
+        assert made.number == number
+        await chain.check_newest(made)
         assert await chain.problems() == ()
+        await chain.forget(made)
+    assert (await chain.numbers())[0] == 9
 
-    asyncio.run(story())
+
+async def test_each_entry_holds_the_checksum_of_the_one_before() -> None:
+    chain = chain_in(MemoryStore())
+    for number in range(1, 4):
+        await propose(chain, "a", f"version {number}")
+    entries = [await chain.get(number) for number in range(1, 4)]
+    assert [e.previous for e in entries if e] == ["", *(e.checksum for e in entries[:2] if e)]
+    assert await chain.problems() == ()
 
 
-def test_a_writer_that_slept_through_a_deletion_does_not_reopen_the_chain() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = chain_in(store, entries_kept=1)
-        asleep = (await chain.newest()).next("late", "old news", chain.codec)
-        for number in range(1, 6):
-            entry = await propose(chain, "a", f"version {number}")
-            assert entry is not None
-            await chain.forget(entry)
-        assert await chain.get(1) is None
-        there = await chain_in(store).create(asleep)
-        assert there is not None, "the name was free again"
-        with pytest.raises(FencedError, match="too late"):
-            await chain.check_newest(there)
-        newest = (await chain.newest()).entry
-        assert newest is not None
-        assert newest.content == "version 5"
-
-    asyncio.run(story())
+async def test_a_writer_that_slept_through_a_deletion_does_not_reopen_the_chain() -> None:
+    store = MemoryStore()
+    chain = chain_in(store, entries_kept=1)
+    asleep = (await chain.newest()).next("late", "old news", chain.codec)
+    for number in range(1, 6):
+        entry = await propose(chain, "a", f"version {number}")
+        assert entry is not None
+        await chain.forget(entry)
+    assert await chain.get(1) is None
+    there = await chain_in(store).create(asleep)
+    assert there is not None, "the name was free again"
+    with pytest.raises(FencedError, match="too late"):
+        await chain.check_newest(there)
+    newest = (await chain.newest()).entry
+    assert newest is not None
+    assert newest.content == "version 5"
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 200, 37))
-def test_a_changed_bit_is_damage_and_the_entry_before_is_used(bit: int) -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = chain_in(store)
-        await propose(chain, "a", "first")
-        await propose(chain, "a", "second")
-        name = chain.name_of(2)
-        data = bytearray(await store.get(name, length_max=1 << 20) or b"")
-        data[bit // 8 % len(data)] ^= 1 << bit % 8
-        await store.delete(name)
-        await store.put_if_absent(name, bytes(data))
-        with pytest.raises(DamagedError, match=name):
-            await chain.get(2)
-        reading = await chain.newest()
-        assert reading.entry is not None
-        assert (reading.entry.content, reading.newest_number) == ("first", 2)
-        assert reading.next("b", "third", chain.codec).previous == ""
-        assert any(name in problem for problem in await chain.problems())
-
-    asyncio.run(story())
+async def test_a_changed_bit_is_damage_and_the_entry_before_is_used(bit: int) -> None:
+    store = MemoryStore()
+    chain = chain_in(store)
+    await propose(chain, "a", "first")
+    await propose(chain, "a", "second")
+    name = chain.name_of(2)
+    data = bytearray(await store.get(name, length_max=1 << 20) or b"")
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    await store.delete(name)
+    await store.put_if_absent(name, bytes(data))
+    with pytest.raises(DamagedError, match=name):
+        await chain.get(2)
+    reading = await chain.newest()
+    assert reading.entry is not None
+    assert (reading.entry.content, reading.newest_number) == ("first", 2)
+    assert reading.next("b", "third", chain.codec).previous == ""
+    assert any(name in problem for problem in await chain.problems())
 
 
-def test_a_missing_entry_is_a_problem_of_the_chain() -> None:
-    async def story() -> None:
-        store = MemoryStore()
-        chain = chain_in(store)
-        for number in range(1, 4):
-            await propose(chain, "a", f"version {number}")
-        await store.delete(chain.name_of(2))
-        assert await chain.problems() == (f"{chain.name_of(2)} is missing",)
-
-    asyncio.run(story())
+async def test_a_missing_entry_is_a_problem_of_the_chain() -> None:
+    store = MemoryStore()
+    chain = chain_in(store)
+    for number in range(1, 4):
+        await propose(chain, "a", f"version {number}")
+    await store.delete(chain.name_of(2))
+    assert await chain.problems() == (f"{chain.name_of(2)} is missing",)

@@ -17,16 +17,13 @@ from ripple.storage.store.s3_settings import S3Settings, split_url
 from ripple.testing import Chance
 
 
-def test_a_folder_is_made_unless_it_is_only_read(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with open_store(str(tmp_path / "a"), S3Settings(), is_probed=True) as store:
-            assert isinstance(store, DiskStore)
-            assert await store.put_if_absent("x.bin", b"1")
-        async with open_store(str(tmp_path / "b"), S3Settings(), is_read=True) as store:
-            assert await store.list("") == []
-        assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-    asyncio.run(main())
+async def test_a_folder_is_made_unless_it_is_only_read(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "a"), S3Settings(), is_probed=True) as store:
+        assert isinstance(store, DiskStore)
+        assert await store.put_if_absent("x.bin", b"1")
+    async with open_store(str(tmp_path / "b"), S3Settings(), is_read=True) as store:
+        assert await store.list("") == []
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize(
