@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import re
 from collections.abc import Iterator
@@ -123,25 +122,22 @@ def test_late_events_same_verdict_on_replay() -> None:
             assert counted(itertools.cycle(sizes), restart_at) == whole
 
 
-def test_enospc_keeps_last_good() -> None:
-    async def story() -> None:
-        world = sim_world()
-        checkpoints = Checkpoints(DiskStore(world.disk, world.random), "p")
-        owner = await checkpoints.claim(world.clock, world.random)
-        engine = fed_engine(3, 100)
-        await owner.write(engine.snapshot())
-        good = await checkpoints.latest()
-        used = sum(map(len, world.disk.image().values()))
-        feed(engine, 3, 1000)
-        for left in (0, 10, 200, 1000):
-            world.disk.capacity_bytes = used + left
-            with pytest.raises(StoreError, match="no space left"):
-                await owner.write(engine.snapshot())
-            assert await checkpoints.latest() == good
-            assert await checkpoints.verify() == ()
-        world.disk.capacity_bytes = CAPACITY_BYTES
-        await owner.write(engine.snapshot())
-        newest = await checkpoints.latest()
-        assert newest.snapshot.cut == engine.cut
-
-    asyncio.run(story())
+async def test_enospc_keeps_last_good() -> None:
+    world = sim_world()
+    checkpoints = Checkpoints(DiskStore(world.disk, world.random), "p")
+    owner = await checkpoints.claim(world.clock, world.random)
+    engine = fed_engine(3, 100)
+    await owner.write(engine.snapshot())
+    good = await checkpoints.latest()
+    used = sum(map(len, world.disk.image().values()))
+    feed(engine, 3, 1000)
+    for left in (0, 10, 200, 1000):
+        world.disk.capacity_bytes = used + left
+        with pytest.raises(StoreError, match="no space left"):
+            await owner.write(engine.snapshot())
+        assert await checkpoints.latest() == good
+        assert await checkpoints.verify() == ()
+    world.disk.capacity_bytes = CAPACITY_BYTES
+    await owner.write(engine.snapshot())
+    newest = await checkpoints.latest()
+    assert newest.snapshot.cut == engine.cut

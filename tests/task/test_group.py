@@ -56,15 +56,12 @@ async def beside(work: Awaitable[object], let: threading.Event) -> None:
     await doing
 
 
-def test_the_loop_turns_while_a_group_waits_for_its_sinks() -> None:
-    async def run() -> None:
-        let = threading.Event()
-        group = SinkGroup({"out": partial(cast("type[Sink]", SlowSink), let)}, LiveExecutor())
-        await beside(group.open(1), let)
-        await beside(group.commit({"out": Commit({}, "")}), let)
-        await beside(group.close(), let)
-
-    asyncio.run(run())
+async def test_the_loop_turns_while_a_group_waits_for_its_sinks() -> None:
+    let = threading.Event()
+    group = SinkGroup({"out": partial(cast("type[Sink]", SlowSink), let)}, LiveExecutor())
+    await beside(group.open(1), let)
+    await beside(group.commit({"out": Commit({}, "")}), let)
+    await beside(group.close(), let)
 
 
 class AwaySink(SlowSink):

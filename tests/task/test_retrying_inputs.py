@@ -84,87 +84,69 @@ async def opened(server: Server, patience_s: float | None = None) -> RetryingInp
     return inputs
 
 
-def test_what_is_away_is_waited_for_and_checked_before_it_is_read_on() -> None:
-    async def story() -> None:
-        server, told = Server(), []
-        inputs = await opened(server)
-        inputs.tell = told.append
-        server.error = InputAwayError("no answer")
+async def test_what_is_away_is_waited_for_and_checked_before_it_is_read_on() -> None:
+    server, told = Server(), []
+    inputs = await opened(server)
+    inputs.tell = told.append
+    server.error = InputAwayError("no answer")
+    assert inputs.next(CUT) is Signal.WAITING
+    while len(server.asked) < 3:
+        await asyncio.sleep(0)
         assert inputs.next(CUT) is Signal.WAITING
-        while len(server.asked) < 3:
-            await asyncio.sleep(0)
-            assert inputs.next(CUT) is Signal.WAITING
-        server.error = None
-        while not any(isinstance(one, events.InputBack) for one in told):
-            await inputs.more()
-        assert server.asked[-2:] == [("check", CUT, READ), ("open", CUT, 100, {"a": 8})]
-        assert [type(one) for one in told] == [events.InputWaits, events.InputBack]
-        assert told[0].error == "no answer"
-        assert inputs.next(CUT) is Signal.WAITING
-        await inputs.close()
-
-    asyncio.run(story())
-
-
-def test_what_comes_back_as_another_one_ends_the_life() -> None:
-    async def story() -> None:
-        server = Server()
-        inputs = await opened(server)
-        server.error = InputAwayError("no answer")
-        inputs.next(CUT)
-        server.error, server.there = None, {"a": "another"}
+    server.error = None
+    while not any(isinstance(one, events.InputBack) for one in told):
         await inputs.more()
-        with pytest.raises(InputError, match="another one"):
-            inputs.next(CUT)
-        assert not any(one[0] == "open" for one in server.asked)
-        await inputs.close()
-
-    asyncio.run(story())
-
-
-def test_what_will_not_come_back_is_not_waited_for() -> None:
-    async def story() -> None:
-        server = Server()
-        inputs = await opened(server)
-        server.error = InputError("removed")
-        with pytest.raises(InputError, match="removed"):
-            inputs.next(CUT)
-
-    asyncio.run(story())
+    assert server.asked[-2:] == [("check", CUT, READ), ("open", CUT, 100, {"a": 8})]
+    assert [type(one) for one in told] == [events.InputWaits, events.InputBack]
+    assert told[0].error == "no answer"
+    assert inputs.next(CUT) is Signal.WAITING
+    await inputs.close()
 
 
-def test_patience_ends_with_the_way_out() -> None:
-    async def story() -> None:
-        server = Server()
-        inputs = await opened(server, patience_s=0.01)
-        server.error = InputAwayError("no answer")
+async def test_what_comes_back_as_another_one_ends_the_life() -> None:
+    server = Server()
+    inputs = await opened(server)
+    server.error = InputAwayError("no answer")
+    inputs.next(CUT)
+    server.error, server.there = None, {"a": "another"}
+    await inputs.more()
+    with pytest.raises(InputError, match="another one"):
         inputs.next(CUT)
-        await inputs.more()
-        with pytest.raises(InputError, match=r"no answer; .*[Ss]tart again once it is there"):
-            inputs.next(CUT)
-
-    asyncio.run(story())
+    assert not any(one[0] == "open" for one in server.asked)
+    await inputs.close()
 
 
-def test_what_was_never_there_is_a_mistake_and_raised() -> None:
-    async def story() -> None:
-        server = Server()
-        server.error = InputAwayError("no answer")
-        with pytest.raises(InputAwayError):
-            await RetryingInputs(server).open(CUT, 100)
-
-    asyncio.run(story())
-
-
-def test_who_waits_is_woken_and_closed() -> None:
-    async def story() -> None:
-        server = Server()
-        inputs = await opened(server)
-        server.error = InputAwayError("no answer")
+async def test_what_will_not_come_back_is_not_waited_for() -> None:
+    server = Server()
+    inputs = await opened(server)
+    server.error = InputError("removed")
+    with pytest.raises(InputError, match="removed"):
         inputs.next(CUT)
-        inputs.wake()
-        await inputs.more()  # though nobody is back
-        await inputs.close()
-        await inputs.close()
 
-    asyncio.run(story())
+
+async def test_patience_ends_with_the_way_out() -> None:
+    server = Server()
+    inputs = await opened(server, patience_s=0.01)
+    server.error = InputAwayError("no answer")
+    inputs.next(CUT)
+    await inputs.more()
+    with pytest.raises(InputError, match=r"no answer; .*[Ss]tart again once it is there"):
+        inputs.next(CUT)
+
+
+async def test_what_was_never_there_is_a_mistake_and_raised() -> None:
+    server = Server()
+    server.error = InputAwayError("no answer")
+    with pytest.raises(InputAwayError):
+        await RetryingInputs(server).open(CUT, 100)
+
+
+async def test_who_waits_is_woken_and_closed() -> None:
+    server = Server()
+    inputs = await opened(server)
+    server.error = InputAwayError("no answer")
+    inputs.next(CUT)
+    inputs.wake()
+    await inputs.more()  # though nobody is back
+    await inputs.close()
+    await inputs.close()

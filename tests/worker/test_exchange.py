@@ -111,95 +111,86 @@ class Live:
 
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
-def test_partitions_follow_each_other_over_sockets(tmp_path: Path, secured: bool) -> None:
-    async def main() -> None:
-        live = Live(tmp_path, 3, secured=secured)
-        tasks = await live.start()
-        await live.work()
+async def test_partitions_follow_each_other_over_sockets(tmp_path: Path, secured: bool) -> None:
+    live = Live(tmp_path, 3, secured=secured)
+    tasks = await live.start()
+    await live.work()
 
-        def connected() -> list[str]:
-            return [one.process for one in live.told if isinstance(one, PeerConnected)]
+    def connected() -> list[str]:
+        return [one.process for one in live.told if isinstance(one, PeerConnected)]
 
-        def is_all_there() -> bool:
-            if len(connected()) > 2 * 3:  # a machine stood still; what was under way is lost
-                return True
-            traffic = [port.exchange.traffic for port in live.ports]
-            sent = sum((one.sent_bytes for one in traffic), Counter())
-            received = sum((one.received_bytes for one in traffic), Counter())
-            return sent == received and min(sent.values()) > 0
+    def is_all_there() -> bool:
+        if len(connected()) > 2 * 3:  # a machine stood still; what was under way is lost
+            return True
+        traffic = [port.exchange.traffic for port in live.ports]
+        sent = sum((one.sent_bytes for one in traffic), Counter())
+        received = sum((one.received_bytes for one in traffic), Counter())
+        return sent == received and min(sent.values()) > 0
 
-        await ended(tasks, is_all_there)
-        assert set(connected()) == {"p0", "p1", "p2"}
-        assert len(connected()) >= 2 * 3
-        assert not [one for one in live.told if isinstance(one, PeerLost) and "error" in one.reason]
-
-    asyncio.run(main())
+    await ended(tasks, is_all_there)
+    assert set(connected()) == {"p0", "p1", "p2"}
+    assert len(connected()) >= 2 * 3
+    assert not [one for one in live.told if isinstance(one, PeerLost) and "error" in one.reason]
 
 
-def test_a_really_slow_receiver_gets_each_row_less_often_and_takes_no_memory(
+async def test_a_really_slow_receiver_gets_each_row_less_often_and_takes_no_memory(
     tmp_path: Path,
 ) -> None:
     """It looks once in two hundred commits; who sends holds no more than a window for it."""
 
-    async def main() -> None:
-        limits = ExchangeLimits(credit_rows=8, window_bytes=2000, bundle_rows=8, bundle_bytes=500)
-        live = Live(tmp_path, name="by-venue", events=800, limits=limits)
-        tasks = await live.start()
-        arrived = 0
-        for part in live.parts[1]:
-            applied = part.following.applied  # type: ignore[union-attr]
+    limits = ExchangeLimits(credit_rows=8, window_bytes=2000, bundle_rows=8, bundle_bytes=500)
+    live = Live(tmp_path, name="by-venue", events=800, limits=limits)
+    tasks = await live.start()
+    arrived = 0
+    for part in live.parts[1]:
+        applied = part.following.applied  # type: ignore[union-attr]
 
-            def note(arrival: Any, applied: Any = applied) -> None:
-                nonlocal arrived
-                arrived += arrival.changes.rows.num_rows
-                applied(arrival)
+        def note(arrival: Any, applied: Any = applied) -> None:
+            nonlocal arrived
+            arrived += arrival.changes.rows.num_rows
+            applied(arrival)
 
-            part.following.applied = note  # type: ignore[method-assign, union-attr]
-        held = commits = 0
-        while any(len(part.node.events) > part.node.next for part in live.parts[0]):
-            for part in live.parts[0]:
-                part.node.read(1)
+        part.following.applied = note  # type: ignore[method-assign, union-attr]
+    held = commits = 0
+    while any(len(part.node.events) > part.node.next for part in live.parts[0]):
+        for part in live.parts[0]:
+            part.node.read(1)
+            part.settle()
+            commits += 1
+        await asyncio.sleep(0)
+        held = max(held, *(port.exchange.waiting_bytes for port in live.ports))
+        if commits % 400 == 0:
+            await asyncio.sleep(0.01)
+            for part in live.parts[1]:
+                part.take()
                 part.settle()
-                commits += 1
-            await asyncio.sleep(0)
-            held = max(held, *(port.exchange.waiting_bytes for port in live.ports))
-            if commits % 400 == 0:
-                await asyncio.sleep(0.01)
-                for part in live.parts[1]:
-                    part.take()
-                    part.settle()
-        assert held <= limits.window_bytes + limits.bundle_bytes
-        await live.work()
-        assert arrived < commits / 5, f"{arrived} rows for {commits} commits"
-        for part in live.parts[1]:
-            fresh = Follower(live.spread.plan, 1, ["0", "1"], part.number)
-            for sender in live.parts[0]:
-                fresh.follow(str(sender.number), 1, sender.engine.table_for(part.number))
-            fresh.stabilize()
-            assert fresh.digests == part.engine.digests
-        await ended(tasks, lambda: True)
-
-    asyncio.run(main())
+    assert held <= limits.window_bytes + limits.bundle_bytes
+    await live.work()
+    assert arrived < commits / 5, f"{arrived} rows for {commits} commits"
+    for part in live.parts[1]:
+        fresh = Follower(live.spread.plan, 1, ["0", "1"], part.number)
+        for sender in live.parts[0]:
+            fresh.follow(str(sender.number), 1, sender.engine.table_for(part.number))
+        fresh.stabilize()
+        assert fresh.digests == part.engine.digests
+    await ended(tasks, lambda: True)
 
 
-def test_a_process_that_does_not_listen_yet_is_told_of_once_it_has_had_time_to_load(
+async def test_a_process_that_does_not_listen_yet_is_told_of_once_it_has_had_time_to_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "UNTOLD_S", 0.5)
 
-    async def main() -> None:
-        live = Live(tmp_path)
-        await live.ports[0].open()
-        for part in live.all:
-            part.start(part.process)
-        began_s = asyncio.get_running_loop().time()
-        task = asyncio.create_task(live.ports[0].run())
-        await ended([task], lambda: bool(live.told))
-        assert asyncio.get_running_loop().time() - began_s >= 0.5
-        assert isinstance(live.told[0], PeerLost)
-        assert "Errno 111" in live.told[0].reason
-
-    asyncio.run(main())
+    live = Live(tmp_path)
+    await live.ports[0].open()
+    for part in live.all:
+        part.start(part.process)
+    began_s = asyncio.get_running_loop().time()
+    task = asyncio.create_task(live.ports[0].run())
+    await ended([task], lambda: bool(live.told))
+    assert asyncio.get_running_loop().time() - began_s >= 0.5
+    assert isinstance(live.told[0], PeerLost)
+    assert "Errno 111" in live.told[0].reason
 
 
 class Lasting:
@@ -281,47 +272,41 @@ def test_strangers_are_told_of_once_in_a_while_with_their_number() -> None:
     assert last.reason == f"{first.reason} (4 others before)"
 
 
-def test_a_process_that_is_another_one_is_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        live = Live(tmp_path)
-        live.ports[1].exchange.process = "somebody"
-        live.route = lambda stage, number: Route(f"p{(stage + number) % 2}", live.places["p1"])  # type: ignore[method-assign]
-        live.places["p1"] = live.places["somebody"] = ""
-        tasks = await live.start()
-        live.places["p1"] = live.ports[1].address
-        await ended(tasks, lambda: PeerLost("p1", "it is somebody, not p1") in live.told)
-
-    asyncio.run(main())
+async def test_a_process_that_is_another_one_is_refused(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    live.ports[1].exchange.process = "somebody"
+    live.route = lambda stage, number: Route(f"p{(stage + number) % 2}", live.places["p1"])  # type: ignore[method-assign]
+    live.places["p1"] = live.places["somebody"] = ""
+    tasks = await live.start()
+    live.places["p1"] = live.ports[1].address
+    await ended(tasks, lambda: PeerLost("p1", "it is somebody, not p1") in live.told)
 
 
-def test_a_process_with_another_plan_is_refused_and_told_why(tmp_path: Path) -> None:
-    async def main() -> None:
-        told: list[Event] = []
-        places = {"p0": "localhost:1", "p1": "localhost:1"}
-        ports = [
-            ExchangePort(
-                live_world(tmp_path), f"p{n}", PLANS[name],
-                lambda stage, _: Route(f"p{stage}", places[f"p{stage}"]), lambda _: 1,
-                address="localhost:0", key=key, tell=told.append,
-            )
-            for n, name in enumerate(("one-total", "by-venue"))
-        ]  # fmt: skip
-        for n, port in enumerate(ports):
-            await port.open()
-            places[f"p{n}"] = port.address
-        ports[0].exchange.send(0, 0, 1, lambda: None)
-        ports[1].exchange.follow(1, 0, lambda: None)
-        tasks = [asyncio.create_task(port.run()) for port in ports]
+async def test_a_process_with_another_plan_is_refused_and_told_why(tmp_path: Path) -> None:
+    told: list[Event] = []
+    places = {"p0": "localhost:1", "p1": "localhost:1"}
+    ports = [
+        ExchangePort(
+            live_world(tmp_path), f"p{n}", PLANS[name],
+            lambda stage, _: Route(f"p{stage}", places[f"p{stage}"]), lambda _: 1,
+            address="localhost:0", key=key, tell=told.append,
+        )
+        for n, name in enumerate(("one-total", "by-venue"))
+    ]  # fmt: skip
+    for n, port in enumerate(ports):
+        await port.open()
+        places[f"p{n}"] = port.address
+    ports[0].exchange.send(0, 0, 1, lambda: None)
+    ports[1].exchange.follow(1, 0, lambda: None)
+    tasks = [asyncio.create_task(port.run()) for port in ports]
 
-        def both_know() -> bool:
-            lost = [one for one in told if isinstance(one, PeerLost)]
-            refused = {one.process for one in lost if "p/1 of topology" in one.reason}
-            return "p1" in refused and len(refused) > 1
+    def both_know() -> bool:
+        lost = [one for one in told if isinstance(one, PeerLost)]
+        refused = {one.process for one in lost if "p/1 of topology" in one.reason}
+        return "p1" in refused and len(refused) > 1
 
-        await ended(tasks, both_know)
-        assert not any(isinstance(one, PeerConnected) for one in told)
-
-    asyncio.run(main())
+    await ended(tasks, both_know)
+    assert not any(isinstance(one, PeerConnected) for one in told)
 
 
 def test_plain_bytes_do_not_leave_the_machine_unasked(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -18,23 +17,20 @@ from tests.engine.migration.test_staying import plan_of, states
 from worker.engine.identity import check_code, ends_of
 
 
-def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> None:
-    async def run() -> None:
-        world, store = sim_world(), MemoryStore()
-        before = plan_of()
-        await check_code(before, store, divides=False)
-        owner = await Checkpoints(store, before.name).claim(world.clock, world.random)
-        await owner.write(states(before)[0].snapshot())
-        for fits in (before, plan_of(step="renamed"), plan_of(shown=("minutes",))):
-            await check_code(fits, store, divides=False)
-        with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
-            await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
-        for name in await store.list(f"{before.name}/00000/manifest/"):
-            await store.delete(name)
-            await store.put_if_absent(name, b"damaged")
-        await check_code(before, store, divides=False)  # its own partition is stopped, and no other
-
-    asyncio.run(run())
+async def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> None:
+    world, store = sim_world(), MemoryStore()
+    before = plan_of()
+    await check_code(before, store, divides=False)
+    owner = await Checkpoints(store, before.name).claim(world.clock, world.random)
+    await owner.write(states(before)[0].snapshot())
+    for fits in (before, plan_of(step="renamed"), plan_of(shown=("minutes",))):
+        await check_code(fits, store, divides=False)
+    with pytest.raises(ChangedPlanError, match="fold 'sums': its key, window or aggregates"):
+        await check_code(plan_of(aggregate=ra.max("volume")), store, divides=False)
+    for name in await store.list(f"{before.name}/00000/manifest/"):
+        await store.delete(name)
+        await store.put_if_absent(name, b"damaged")
+    await check_code(before, store, divides=False)  # its own partition is stopped, and no other
 
 
 def test_places_are_the_same_however_they_are_said_and_others_are_not(

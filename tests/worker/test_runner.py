@@ -44,25 +44,22 @@ class Flaky(runner.Runner):
         self._is_awake.set()
 
 
-def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> None:
-    async def main() -> None:
-        partition = Flaky()
-        partition.own(7)
-        while not partition.told:
-            await asyncio.sleep(0)
-        assert partition.standing.failure == "OSError: the disk is full"
-        await partition.is_live.wait()
-        now = partition.standing
-        assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
-        failed, _ = partition.told
-        assert isinstance(failed, PartitionFailed)
-        assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
-        partition.leave()
-        await partition.ended()
-        then = partition.standing
-        assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
-
-    asyncio.run(main())
+async def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> None:
+    partition = Flaky()
+    partition.own(7)
+    while not partition.told:
+        await asyncio.sleep(0)
+    assert partition.standing.failure == "OSError: the disk is full"
+    await partition.is_live.wait()
+    now = partition.standing
+    assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
+    failed, _ = partition.told
+    assert isinstance(failed, PartitionFailed)
+    assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
+    partition.leave()
+    await partition.ended()
+    then = partition.standing
+    assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
 
 
 class Restless(Flaky):
@@ -102,18 +99,15 @@ def test_pauses_grow_only_where_lives_are_short(lives_s: float, pauses_s: list[f
     assert found == pytest.approx(pauses_s, abs=1e-3)
 
 
-def test_failure_of_another_time_is_no_failure_of_a_move() -> None:
-    async def main() -> None:
-        partition = Flaky()
-        partition._failed(OSError("a follower's"), 0)
-        assert partition.standing.failure is not None
-        partition.own(8)
-        assert partition.standing.failure is None
-        await partition.is_live.wait()
-        partition.leave()
-        await partition.ended()
-
-    asyncio.run(main())
+async def test_failure_of_another_time_is_no_failure_of_a_move() -> None:
+    partition = Flaky()
+    partition._failed(OSError("a follower's"), 0)
+    assert partition.standing.failure is not None
+    partition.own(8)
+    assert partition.standing.failure is None
+    await partition.is_live.wait()
+    partition.leave()
+    await partition.ended()
 
 
 class Hopeless(Flaky):
@@ -126,21 +120,18 @@ class Hopeless(Flaky):
         raise OSError("the disk is full")
 
 
-def test_who_has_no_epoch_left_says_so_and_has_new_ones_by_a_later_version(
+async def test_who_has_no_epoch_left_says_so_and_has_new_ones_by_a_later_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runner, "PAUSE_MIN_S", 0)
 
-    async def main() -> None:
-        partition = Hopeless()
-        for since in (7, 8):
-            partition.own(since)
-            await partition.ended()
-            assert partition.standing.is_spent
-            assert partition.standing.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
-        assert partition.tries == 2 * ATTEMPTS_MAX
-
-    asyncio.run(main())
+    partition = Hopeless()
+    for since in (7, 8):
+        partition.own(since)
+        await partition.ended()
+        assert partition.standing.is_spent
+        assert partition.standing.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
+    assert partition.tries == 2 * ATTEMPTS_MAX
 
 
 class Overtaken(Flaky):
@@ -153,13 +144,10 @@ class Overtaken(Flaky):
         await self._is_awake.wait()
 
 
-def test_next_try_is_above_an_owner_that_nobody_has_assigned() -> None:
-    async def main() -> None:
-        partition = Overtaken()
-        partition.own(7)
-        await partition.is_live.wait()
-        assert partition.standing.epoch == epoch_of(7, 41)
-        partition.drop()
-        await partition.ended()
-
-    asyncio.run(main())
+async def test_next_try_is_above_an_owner_that_nobody_has_assigned() -> None:
+    partition = Overtaken()
+    partition.own(7)
+    await partition.is_live.wait()
+    assert partition.standing.epoch == epoch_of(7, 41)
+    partition.drop()
+    await partition.ended()

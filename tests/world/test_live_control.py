@@ -35,52 +35,41 @@ from tests.world.control_contract import echo, offered, upper
 from tests.world.test_networks import LiveCertificates
 
 
-def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:
+async def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:
     async def fail(request: bytes) -> bytes:
         raise KeyError("secret of the service")
 
-    async def main() -> None:
-        told: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        async with offered(LiveControl(), Service({"bad": fail, "good": upper})) as channel:
-            with pytest.raises(RefusedError, match=FAILED) as caught:
-                await channel.call("bad", b"", deadline_s=PATIENCE_S)
-            assert "secret" not in str(caught.value)
-            assert await channel.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
-        assert [type(context["exception"]) for context in told] == [KeyError]
-
-    asyncio.run(main())
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    async with offered(LiveControl(), Service({"bad": fail, "good": upper})) as channel:
+        with pytest.raises(RefusedError, match=FAILED) as caught:
+            await channel.call("bad", b"", deadline_s=PATIENCE_S)
+        assert "secret" not in str(caught.value)
+        assert await channel.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
+    assert [type(context["exception"]) for context in told] == [KeyError]
 
 
-def test_whoever_asks_without_tls_where_it_is_wanted_is_told_of_it(tmp_path: Path) -> None:
+async def test_whoever_asks_without_tls_where_it_is_wanted_is_told_of_it(tmp_path: Path) -> None:
     tls = LiveCertificates(tmp_path).issue("worker")
 
-    async def main() -> None:
-        control = LiveControl()
-        server = await control.serve("127.0.0.1:0", Service({"good": upper}), tls=tls)
-        channel = control.channel(server.address)
-        try:
-            with pytest.raises(UnreachableError, match=r"does it ask for TLS \(--tls-certificate"):
-                await channel.call("good", b"", deadline_s=PATIENCE_S)
-        finally:
-            await channel.close()
-            await server.close(0)
-
-    asyncio.run(main())
+    control = LiveControl()
+    server = await control.serve("127.0.0.1:0", Service({"good": upper}), tls=tls)
+    channel = control.channel(server.address)
+    try:
+        with pytest.raises(UnreachableError, match=r"does it ask for TLS \(--tls-certificate"):
+            await channel.call("good", b"", deadline_s=PATIENCE_S)
+    finally:
+        await channel.close()
+        await server.close(0)
 
 
-def test_health_is_answered_as_every_grpc_service_does() -> None:
-    async def main() -> None:
-        server = await LiveControl().serve("localhost:0", Service())
-        async with grpc.aio.insecure_channel(server.address) as channel:
-            health = health_pb2_grpc.HealthStub(channel)
-            reply = await health.Check(
-                health_pb2.HealthCheckRequest(service=""), timeout=PATIENCE_S
-            )
-            assert reply.status == health_pb2.HealthCheckResponse.SERVING
-        await server.close()
-
-    asyncio.run(main())
+async def test_health_is_answered_as_every_grpc_service_does() -> None:
+    server = await LiveControl().serve("localhost:0", Service())
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        reply = await health.Check(health_pb2.HealthCheckRequest(service=""), timeout=PATIENCE_S)
+        assert reply.status == health_pb2.HealthCheckResponse.SERVING
+    await server.close()
 
 
 def test_grpc_is_imported_by_those_who_ask_for_it() -> None:
@@ -90,47 +79,44 @@ def test_grpc_is_imported_by_those_who_ask_for_it() -> None:
 
 
 @pytest.mark.services  # it takes as long as a peer may be silent
-def test_conversation_with_a_peer_that_no_longer_answers_breaks() -> None:
-    async def main() -> None:
-        frozen = asyncio.Event()
-        network = LiveNetwork()
+async def test_conversation_with_a_peer_that_no_longer_answers_breaks() -> None:
+    frozen = asyncio.Event()
+    network = LiveNetwork()
 
-        async def converse(conversation: Conversation) -> None:
-            await conversation.send(b"here")
-            await asyncio.sleep(3600)
+    async def converse(conversation: Conversation) -> None:
+        await conversation.send(b"here")
+        await asyncio.sleep(3600)
 
-        server = await LiveControl().serve("localhost:0", Service(conversations={"c": converse}))
+    server = await LiveControl().serve("localhost:0", Service(conversations={"c": converse}))
 
-        between_them: list[Stream] = []
+    between_them: list[Stream] = []
 
-        async def pass_on(source: Stream, target: Stream) -> None:
-            while data := await source.read(1 << 16):
-                if not frozen.is_set():
-                    await target.write(data)
+    async def pass_on(source: Stream, target: Stream) -> None:
+        while data := await source.read(1 << 16):
+            if not frozen.is_set():
+                await target.write(data)
 
-        async def between(stream: Stream) -> None:
-            other = await network.connect(server.address)
-            between_them.extend((stream, other))
-            await asyncio.gather(pass_on(stream, other), pass_on(other, stream))
+    async def between(stream: Stream) -> None:
+        other = await network.connect(server.address)
+        between_them.extend((stream, other))
+        await asyncio.gather(pass_on(stream, other), pass_on(other, stream))
 
-        proxy = await network.listen("127.0.0.1:0", between)
-        channel = LiveControl().channel(proxy.address)
-        conversation = await channel.open("c", deadline_s=PATIENCE_S)
-        assert await conversation.receive() == b"here"
-        frozen.set()
-        started = asyncio.get_running_loop().time()
-        with pytest.raises(UnreachableError):
-            await asyncio.wait_for(conversation.receive(), 60)
-        silence_s = asyncio.get_running_loop().time() - started
-        assert silence_s < 2 * (KEEPALIVE_S + KEEPALIVE_TIMEOUT_S)
-        await channel.close()
-        await server.close()
-        proxy.close()
-        for stream in between_them:
-            stream.close()
-        await asyncio.sleep(0.1)
-
-    asyncio.run(main())
+    proxy = await network.listen("127.0.0.1:0", between)
+    channel = LiveControl().channel(proxy.address)
+    conversation = await channel.open("c", deadline_s=PATIENCE_S)
+    assert await conversation.receive() == b"here"
+    frozen.set()
+    started = asyncio.get_running_loop().time()
+    with pytest.raises(UnreachableError):
+        await asyncio.wait_for(conversation.receive(), 60)
+    silence_s = asyncio.get_running_loop().time() - started
+    assert silence_s < 2 * (KEEPALIVE_S + KEEPALIVE_TIMEOUT_S)
+    await channel.close()
+    await server.close()
+    proxy.close()
+    for stream in between_them:
+        stream.close()
+    await asyncio.sleep(0.1)
 
 
 def test_grpc_says_nothing_of_its_own_about_connections(tmp_path: Path) -> None:

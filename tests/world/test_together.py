@@ -68,7 +68,7 @@ def test_who_waits_no_longer_leaves_nothing_under_way() -> None:
     sim_world().loop.run_until_complete(story())
 
 
-def test_who_is_cancelled_again_and_again_waits_for_work_that_was_begun() -> None:
+async def test_who_is_cancelled_again_and_again_waits_for_work_that_was_begun() -> None:
     begun, go_on = threading.Event(), threading.Event()
     ended: list[str] = []
 
@@ -77,16 +77,13 @@ def test_who_is_cancelled_again_and_again_waits_for_work_that_was_begun() -> Non
         assert go_on.wait(PATIENCE_S)
         ended.append("the work")
 
-    async def story() -> None:
-        doing = asyncio.ensure_future(LiveExecutor(1).run(work))
-        await asyncio.to_thread(begun.wait)
-        for _ in range(3):
-            doing.cancel()
-            await asyncio.sleep(0)
-        assert not doing.done()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await doing
-        assert ended == ["the work"]
-
-    asyncio.run(story())
+    doing = asyncio.ensure_future(LiveExecutor(1).run(work))
+    await asyncio.to_thread(begun.wait)
+    for _ in range(3):
+        doing.cancel()
+        await asyncio.sleep(0)
+    assert not doing.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await doing
+    assert ended == ["the work"]

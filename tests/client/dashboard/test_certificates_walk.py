@@ -78,21 +78,18 @@ def _service() -> Service:
     return Service(calls, conversations, allows=ours.allows)
 
 
-def test_each_method_lets_in_whom_the_certificate_names(issued: dict[str, Tls]) -> None:
-    async def walk() -> None:
-        service = _service()
-        server = await LiveControl().serve("localhost:0", service, tls=issued["coordinator"])
-        for name, token, role in SHOWN:
-            channel = LiveControl(token).channel(server.address, tls=issued[name])
-            for method, request, allowed in METHODS:
-                converses = method in service.conversations
-                why = await _let_in(channel, method, request, converses=converses)
-                assert (why == "") == (role in allowed), (name, token, method, request, why)
-                assert (why == UNKNOWN_CALLER) == (role is Role.NOBODY), (name, method, why)
-            await channel.close()
-        await server.close()
-
-    asyncio.run(walk())
+async def test_each_method_lets_in_whom_the_certificate_names(issued: dict[str, Tls]) -> None:
+    service = _service()
+    server = await LiveControl().serve("localhost:0", service, tls=issued["coordinator"])
+    for name, token, role in SHOWN:
+        channel = LiveControl(token).channel(server.address, tls=issued[name])
+        for method, request, allowed in METHODS:
+            converses = method in service.conversations
+            why = await _let_in(channel, method, request, converses=converses)
+            assert (why == "") == (role in allowed), (name, token, method, request, why)
+            assert (why == UNKNOWN_CALLER) == (role is Role.NOBODY), (name, method, why)
+        await channel.close()
+    await server.close()
 
 
 @pytest.mark.parametrize("shown", ["stranger", "none"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import aiohttp
@@ -30,31 +29,28 @@ def fetched(vendor: Path, last: int | None = None) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:It is recommended to use web.RequestKey")
-def test_the_page_is_there_as_soon_as_all_its_files_are(vendor: Path) -> None:
-    async def look() -> None:
-        dashboard = Dashboard(Counted(), Gate(None, lambda: ""), LiveClock())
-        await dashboard.start("127.0.0.1:0")
-        try:
-            async with aiohttp.ClientSession(dashboard.address) as session:
+async def test_the_page_is_there_as_soon_as_all_its_files_are(vendor: Path) -> None:
+    dashboard = Dashboard(Counted(), Gate(None, lambda: ""), LiveClock())
+    await dashboard.start("127.0.0.1:0")
+    try:
+        async with aiohttp.ClientSession(dashboard.address) as session:
 
-                async def got(path: str) -> tuple[int, str]:
-                    async with session.get(path) as answer:
-                        return answer.status, await answer.text()
+            async def got(path: str) -> tuple[int, str]:
+                async with session.get(path) as answer:
+                    return answer.status, await answer.text()
 
-                for last in (0, -1):
-                    fetched(vendor, last)
-                    status, said = await got("/")
-                    assert status == 503
-                    assert assets.HOW in said
-                fetched(vendor)
-                assert (await got("/"))[0] == 200
-                for name in assets.TAKEN.values():
-                    if not name.endswith(".wasm"):
-                        assert await got(f"/page/vendor/{name}") == (200, name)
-        finally:
-            await dashboard.close()
-
-    asyncio.run(look())
+            for last in (0, -1):
+                fetched(vendor, last)
+                status, said = await got("/")
+                assert status == 503
+                assert assets.HOW in said
+            fetched(vendor)
+            assert (await got("/"))[0] == 200
+            for name in assets.TAKEN.values():
+                if not name.endswith(".wasm"):
+                    assert await got(f"/page/vendor/{name}") == (200, name)
+    finally:
+        await dashboard.close()
 
 
 def test_who_starts_one_is_told_what_fetches_them(vendor: Path) -> None:

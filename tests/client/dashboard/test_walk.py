@@ -155,35 +155,29 @@ async def _called(channel: grpc.aio.Channel, method: str, request: bytes, token:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_each_method_lets_in_whom_it_should(coordinator: Shown, role: Role) -> None:
-    async def walk() -> None:
-        async with grpc.aio.insecure_channel(coordinator.rpc) as channel:
-            for method, request, allowed in METHODS:
-                why = await _called(channel, method, request, TOKENS.get(role, WRONG))
-                assert (why == "") == (role in allowed), (method, request, why)
-                if role is Role.NOBODY:
-                    assert why == UNKNOWN_CALLER
-                    assert await _called(channel, method, request, None) == UNKNOWN_CALLER
-
-    asyncio.run(walk())
+async def test_each_method_lets_in_whom_it_should(coordinator: Shown, role: Role) -> None:
+    async with grpc.aio.insecure_channel(coordinator.rpc) as channel:
+        for method, request, allowed in METHODS:
+            why = await _called(channel, method, request, TOKENS.get(role, WRONG))
+            assert (why == "") == (role in allowed), (method, request, why)
+            if role is Role.NOBODY:
+                assert why == UNKNOWN_CALLER
+                assert await _called(channel, method, request, None) == UNKNOWN_CALLER
 
 
-def test_health_is_for_everybody_and_reflection_for_nobody(coordinator: Shown) -> None:
-    async def ask() -> None:
-        async with grpc.aio.insecure_channel(coordinator.rpc) as channel:
-            health = health_pb2_grpc.HealthStub(channel)
-            found = await health.Check(health_pb2.HealthCheckRequest(service=methods.SERVICE))
-            assert found.status == health_pb2.HealthCheckResponse.SERVING
-            reflection = channel.stream_stream(
-                "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-            )
-            # Who writes while the refusal comes may see an internal error of gRPC instead.
-            assert await reflection(timeout=PATIENCE_S).code() is grpc.StatusCode.UNIMPLEMENTED
-
-    asyncio.run(ask())
+async def test_health_is_for_everybody_and_reflection_for_nobody(coordinator: Shown) -> None:
+    async with grpc.aio.insecure_channel(coordinator.rpc) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        found = await health.Check(health_pb2.HealthCheckRequest(service=methods.SERVICE))
+        assert found.status == health_pb2.HealthCheckResponse.SERVING
+        reflection = channel.stream_stream(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        )
+        # Who writes while the refusal comes may see an internal error of gRPC instead.
+        assert await reflection(timeout=PATIENCE_S).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_each_page_lets_in_whom_it_should(coordinator: Shown) -> None:
+async def test_each_page_lets_in_whom_it_should(coordinator: Shown) -> None:
     # At once: some pages look for a while whether anybody shows an output.
     async def walk(role: Role, how: str) -> None:
         base = f"http://{coordinator.web}"
@@ -208,47 +202,38 @@ def test_each_page_lets_in_whom_it_should(coordinator: Shown) -> None:
             async with session.get("/api/snapshot") as response:
                 assert response.status == 401  # the session is over
 
-    async def walk_all() -> None:
-        await asyncio.gather(*(walk(role, how) for role in Role for how in ("token", "session")))
-
-    asyncio.run(walk_all())
+    await asyncio.gather(*(walk(role, how) for role in Role for how in ("token", "session")))
 
 
-def test_every_answer_has_the_headers(coordinator: Shown) -> None:
-    async def ask() -> None:
-        async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
-            for path in (
-                "/",
-                "/page/app.js",
-                "/api/me",
-                "/api/snapshot",
-                "/nothing",
-                "/page/../web.py",
-            ):
-                async with session.get(path) as response:
-                    for name, value in HEADERS.items():
-                        kept = "no-cache" if path == "/page/app.js" else "no-store"
-                        wanted = kept if name == "Cache-Control" else value
-                        assert response.headers[name] == wanted, (path, name)
-                    assert response.headers["Server"] == "ripple"
-            assert "script-src 'self';" in HEADERS["Content-Security-Policy"]
-            assert "unsafe" not in HEADERS["Content-Security-Policy"]
-
-    asyncio.run(ask())
+async def test_every_answer_has_the_headers(coordinator: Shown) -> None:
+    async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
+        for path in (
+            "/",
+            "/page/app.js",
+            "/api/me",
+            "/api/snapshot",
+            "/nothing",
+            "/page/../web.py",
+        ):
+            async with session.get(path) as response:
+                for name, value in HEADERS.items():
+                    kept = "no-cache" if path == "/page/app.js" else "no-store"
+                    wanted = kept if name == "Cache-Control" else value
+                    assert response.headers[name] == wanted, (path, name)
+                assert response.headers["Server"] == "ripple"
+        assert "script-src 'self';" in HEADERS["Content-Security-Policy"]
+        assert "unsafe" not in HEADERS["Content-Security-Policy"]
 
 
-def test_a_cookie_is_for_our_pages_alone(coordinator: Shown) -> None:
-    async def ask() -> None:
-        async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
-            given = {"token": TOKENS[Role.ADMIN]}
-            async with session.post("/api/session", json=given) as response:
-                said = response.headers["Set-Cookie"]
-            assert COOKIE in said
-            assert "HttpOnly" in said
-            assert "SameSite=Strict" in said
-            assert TOKENS[Role.ADMIN] not in said
-
-    asyncio.run(ask())
+async def test_a_cookie_is_for_our_pages_alone(coordinator: Shown) -> None:
+    async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
+        given = {"token": TOKENS[Role.ADMIN]}
+        async with session.post("/api/session", json=given) as response:
+            said = response.headers["Set-Cookie"]
+        assert COOKIE in said
+        assert "HttpOnly" in said
+        assert "SameSite=Strict" in said
+        assert TOKENS[Role.ADMIN] not in said
 
 
 def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
@@ -301,53 +286,45 @@ def test_a_session_ends_with_the_token_that_began_it(tmp_path: Path) -> None:
     assert roles.known(Caller("s" * 32)) == rita
 
 
-def test_other_pages_cannot_ask_in_somebodys_name(coordinator: Shown) -> None:
-    async def ask() -> None:
-        headers = {"Authorization": f"Bearer {TOKENS[Role.ADMIN]}", "Origin": "http://evil.example"}
-        own = headers | {"Origin": f"http://{coordinator.web}"}
-        freeze = {"command": "freeze", "reason": "x"}
-        async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
-            async with session.post("/api/command", json=freeze, headers=headers) as response:
-                assert response.status == 403
-            with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-                await session.ws_connect("/live", headers=headers)
-            assert caught.value.status == 403
-            async with session.ws_connect("/live", headers=own) as live:
-                assert "history" in json.loads((await live.receive()).data)
-            form = own | {"Content-Type": "text/plain"}
-            async with session.post("/api/command", data="{}", headers=form) as response:
-                assert response.status == 415
-
-    asyncio.run(ask())
+async def test_other_pages_cannot_ask_in_somebodys_name(coordinator: Shown) -> None:
+    headers = {"Authorization": f"Bearer {TOKENS[Role.ADMIN]}", "Origin": "http://evil.example"}
+    own = headers | {"Origin": f"http://{coordinator.web}"}
+    freeze = {"command": "freeze", "reason": "x"}
+    async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
+        async with session.post("/api/command", json=freeze, headers=headers) as response:
+            assert response.status == 403
+        with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+            await session.ws_connect("/live", headers=headers)
+        assert caught.value.status == 403
+        async with session.ws_connect("/live", headers=own) as live:
+            assert "history" in json.loads((await live.receive()).data)
+        form = own | {"Content-Type": "text/plain"}
+        async with session.post("/api/command", data="{}", headers=form) as response:
+            assert response.status == 415
 
 
-def test_what_is_too_much_is_refused(coordinator: Shown) -> None:
-    async def ask() -> None:
-        headers = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
-        async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
-            body = {"token": "x" * BODY_BYTES_MAX}
-            async with session.post("/api/session", json=body) as response:
-                assert response.status == 413
-            async with session.get("/api/me", headers={"X-Much": "x" * 9000}) as response:
-                assert response.status == 400
-                assert HEADERS.items() <= response.headers.items()
-                assert "over 8192 bytes" in (await response.json())["problem"]
-            async with session.get("/api/me", params={"q": "x" * 9000}) as response:
-                assert response.status in (400, 414)
-            opened = [
-                await session.ws_connect("/live", headers=headers) for _ in range(VIEWERS_MAX)
-            ]
-            with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-                await session.ws_connect("/live", headers=headers)
-            assert caught.value.status == 503
-            await opened[0].send_str("hello")
-            while (said := await opened[0].receive()).type is aiohttp.WSMsgType.TEXT:
-                pass
-            assert said.type is aiohttp.WSMsgType.CLOSE
-            for one in opened:
-                await one.close()
-
-    asyncio.run(ask())
+async def test_what_is_too_much_is_refused(coordinator: Shown) -> None:
+    headers = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
+    async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
+        body = {"token": "x" * BODY_BYTES_MAX}
+        async with session.post("/api/session", json=body) as response:
+            assert response.status == 413
+        async with session.get("/api/me", headers={"X-Much": "x" * 9000}) as response:
+            assert response.status == 400
+            assert HEADERS.items() <= response.headers.items()
+            assert "over 8192 bytes" in (await response.json())["problem"]
+        async with session.get("/api/me", params={"q": "x" * 9000}) as response:
+            assert response.status in (400, 414)
+        opened = [await session.ws_connect("/live", headers=headers) for _ in range(VIEWERS_MAX)]
+        with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+            await session.ws_connect("/live", headers=headers)
+        assert caught.value.status == 503
+        await opened[0].send_str("hello")
+        while (said := await opened[0].receive()).type is aiohttp.WSMsgType.TEXT:
+            pass
+        assert said.type is aiohttp.WSMsgType.CLOSE
+        for one in opened:
+            await one.close()
 
 
 def test_who_guesses_or_asks_too_often_has_to_wait(coordinator: Shown) -> None:

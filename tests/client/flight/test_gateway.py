@@ -106,34 +106,33 @@ async def asked(
     return answers
 
 
-def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(tmp_path: Path) -> None:
+async def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(
+    tmp_path: Path,
+) -> None:
     job = job_of("totals", tmp_path, PARTITIONS)
     append(job.source, PARTITIONS, step=0, batches=3)
     records = 3000 * PARTITIONS
 
-    async def run() -> None:
-        async with (
-            cluster(job, tmp_path / "state", workers=2) as up,
-            gateway(up.coordinators, tmp_path) as address,
-            client_of(address) as client,
-        ):
-            assert await asked(client, up, job, records, Random(1)) > KILLS
-            await up.caught_up(PATIENCE_S)
-            for output, expected in zip(job.outputs, job.tables_made(), strict=True):
-                table = await asyncio.to_thread(got_at_last, client, output)
-                assert rows_of(table) == sorted(
-                    json.dumps(json.loads(row)) for row in expected.rows
-                ), output
-            infos = await asyncio.to_thread(at_last, lambda: list(client.list_flights()))
-            assert {one.descriptor.path[0].decode() for one in infos} == {*job.outputs}
-            frame = pl.from_arrow(await asyncio.to_thread(got_at_last, client, "out"))
-            assert isinstance(frame, pl.DataFrame)
-            table = await asyncio.to_thread(got_at_last, client, "out")
-            assert len(table.to_pandas()) == len(frame) > 0
-            trades = sum(frame["trades"].to_list())
-            await asyncio.to_thread(at_last, lambda: in_sql(address, trades))
-
-    asyncio.run(run())
+    async with (
+        cluster(job, tmp_path / "state", workers=2) as up,
+        gateway(up.coordinators, tmp_path) as address,
+        client_of(address) as client,
+    ):
+        assert await asked(client, up, job, records, Random(1)) > KILLS
+        await up.caught_up(PATIENCE_S)
+        for output, expected in zip(job.outputs, job.tables_made(), strict=True):
+            table = await asyncio.to_thread(got_at_last, client, output)
+            assert rows_of(table) == sorted(json.dumps(json.loads(row)) for row in expected.rows), (
+                output
+            )
+        infos = await asyncio.to_thread(at_last, lambda: list(client.list_flights()))
+        assert {one.descriptor.path[0].decode() for one in infos} == {*job.outputs}
+        frame = pl.from_arrow(await asyncio.to_thread(got_at_last, client, "out"))
+        assert isinstance(frame, pl.DataFrame)
+        table = await asyncio.to_thread(got_at_last, client, "out")
+        assert len(table.to_pandas()) == len(frame) > 0
+        trades = sum(frame["trades"].to_list())
+        await asyncio.to_thread(at_last, lambda: in_sql(address, trades))
 
 
 def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:

@@ -152,23 +152,20 @@ def flights(**logs: Written) -> Flights:
     return Flights(FixedTables(vwap=VWAPS), logs)
 
 
-def test_what_is_said_of_an_output_fits_what_is_got() -> None:
-    async def ask() -> None:
-        service = flights()
-        path = FlightDescriptor(type=FlightDescriptor.PATH, path=["vwap"]).SerializeToString()
-        info = FlightInfo.FromString(await service.get_flight_info(path))
-        listed = [FlightInfo.FromString(one) async for one in service.list_flights(b"")]
-        assert listed == [info]
-        assert (info.total_records, info.app_metadata) == (2, b"{}")
-        assert (await got(service, info.endpoint[0].ticket.ticket)).equals(VWAPS)
-        schema = SchemaResult.FromString(await service.get_schema(path)).schema
-        assert schema == info.schema
-        command = b'{"output": "vwap", "columns": ["vwap"]}'
-        wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
-        one = FlightInfo.FromString(await service.get_flight_info(wanted))
-        assert (await got(service, one.endpoint[0].ticket.ticket)).equals(VWAPS.select(["vwap"]))
-
-    asyncio.run(ask())
+async def test_what_is_said_of_an_output_fits_what_is_got() -> None:
+    service = flights()
+    path = FlightDescriptor(type=FlightDescriptor.PATH, path=["vwap"]).SerializeToString()
+    info = FlightInfo.FromString(await service.get_flight_info(path))
+    listed = [FlightInfo.FromString(one) async for one in service.list_flights(b"")]
+    assert listed == [info]
+    assert (info.total_records, info.app_metadata) == (2, b"{}")
+    assert (await got(service, info.endpoint[0].ticket.ticket)).equals(VWAPS)
+    schema = SchemaResult.FromString(await service.get_schema(path)).schema
+    assert schema == info.schema
+    command = b'{"output": "vwap", "columns": ["vwap"]}'
+    wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
+    one = FlightInfo.FromString(await service.get_flight_info(wanted))
+    assert (await got(service, one.endpoint[0].ticket.ticket)).equals(VWAPS.select(["vwap"]))
 
 
 @pytest.mark.parametrize(

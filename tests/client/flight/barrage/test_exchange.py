@@ -342,20 +342,17 @@ def test_there_are_so_many_sessions_and_tables_of_one() -> None:
         session.export(b"h\0", "live")
 
 
-def test_less_is_held_when_some_is_taken() -> None:
-    async def main() -> None:
-        held = Held(10)
+async def test_less_is_held_when_some_is_taken() -> None:
+    held = Held(10)
+    async with held.turn():
+        held.add(11)
+
+    async def next_one() -> str:
         async with held.turn():
-            held.add(11)
+            return "next"
 
-        async def next_one() -> str:
-            async with held.turn():
-                return "next"
-
-        waiting = asyncio.create_task(next_one())
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
-        held.add(-11)
-        assert await waiting == "next"
-
-    asyncio.run(main())
+    waiting = asyncio.create_task(next_one())
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    held.add(-11)
+    assert await waiting == "next"
