@@ -1,6 +1,6 @@
-"""Client: what people and programs outside of a cluster use to see it.
+"""Client: access to a cluster for people and programs outside of it.
 
-outputs, sql   live outputs at stated cuts; SQL over them
+outputs, sql   live outputs at consistent cuts; SQL over them
 flight         Arrow Flight, Flight SQL and Barrage
-dashboard      the page, for a run and for a cluster
+dashboard      the web page of a cluster or a run
 """

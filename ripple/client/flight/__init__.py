@@ -1,13 +1,14 @@
-"""Outputs and logs over Arrow Flight, for whoever has pandas, Polars, DuckDB or pyarrow open.
+"""Arrow Flight, Flight SQL and Barrage: outputs and logs for pandas, Polars, DuckDB and pyarrow.
 
-framing     Arrow's messages as those of Flight, and back, with care
-tables      the outputs of a running cluster, followed while somebody asks
-writing     logs that take what is put
-sql         what is asked in Flight SQL; sql_catalogue, sql_info: what it says there is to ask
-            about, and that it can do
-service     what can be asked, without a network
-server      the service over gRPC
-process     a gateway: ``ripple-gateway``
-barrage     tables that tick, for clients of Deephaven
-messages    those of Flight, as modules that are generated
+framing        Arrow IPC messages as FlightData, and back, validated
+tables         snapshots of a running cluster's outputs
+writing        logs that accept DoPut
+sql            Flight SQL; sql_catalogue, sql_info: its metadata
+service        the requests, without a network
+server         the service over gRPC
+settings       the settings of a gateway
+process        the gateway process: ``ripple-gateway``
+errors         errors as gRPC status codes
+barrage        ticking tables, for clients of Deephaven
+messages       the generated protobuf messages
 """

@@ -26,7 +26,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
-    # gRPC is loaded here: what went wrong before was said sooner.
+    # gRPC is imported here: earlier errors are reported sooner.
     with needed("cluster", "Arrow Flight"):
         from ripple.client.flight.process import serve  # noqa: PLC0415
     from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Why a request is not answered, in the words of gRPC's codes."""
+"""Errors of requests, as gRPC status codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ripple.core.errors import RippleError
 
 
 class Why(Enum):
-    """What is the matter; the names are those of gRPC's status codes."""
+    """The cause; names are those of gRPC's status codes."""
 
     WRONG = "INVALID_ARGUMENT"
     UNKNOWN = "NOT_FOUND"
@@ -18,13 +18,13 @@ class Why(Enum):
     STRANGER = "UNAUTHENTICATED"
     FORBIDDEN = "PERMISSION_DENIED"
     TOO_SLOW = "DEADLINE_EXCEEDED"
-    INTERNAL = "INTERNAL"  # where a protocol asks for that word
+    INTERNAL = "INTERNAL"  # where a protocol requires it
 
 
 class FlightError(RippleError):
-    """A request that is not answered; ``why`` tells clients whether to ask again."""
+    """A failed request; ``why`` tells clients whether to retry."""
 
     def __init__(self, why: Why, message: str) -> None:
         self.why = why
-        # Parts of it may come from a client, and half a character does not travel.
+        # Parts of it may come from a client, and a lone surrogate cannot be sent.
         super().__init__(message.encode(errors="backslashreplace").decode())

@@ -1,4 +1,4 @@
-"""Arrow's messages as those of Flight: a header and a body apart; and back, checked."""
+"""Arrow IPC messages as FlightData (header and body apart), and back, validated."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ripple.core.codec.errors import EncodingError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What clients take in one message, whatever their limits.
+# The message size that clients accept by default.
 DATA_BYTES = 1 << 20
 _MARK = b"\xff\xff\xff\xff"
 _PREFIX_BYTES = 8
 
 
 def schema_bytes(schema: pa.Schema) -> bytes:
-    """Return a schema as GetSchema and FlightInfo have it: a whole message of Arrow's format."""
+    """Return a schema as in GetSchema and FlightInfo: a whole IPC message."""
     return bytes(schema.serialize())
 
 
 def frames(table: pa.Table, about: bytes = b"") -> Iterator[FlightData]:
     """Yield a table: its schema, then batches of about ``DATA_BYTES``.
 
-    about: metadata of the application, with the schema.
+    about: application metadata, sent with the schema.
     """
     header, _ = _split(table.schema.serialize())
     yield FlightData(data_header=header, app_metadata=about)
@@ -41,9 +41,9 @@ def frames(table: pa.Table, about: bytes = b"") -> Iterator[FlightData]:
 
 
 class Batches:
-    """Takes the messages of one stream, whose client may be hostile; keeps the schema's alone.
+    """Decodes the messages of one stream of an untrusted client; holds only the schema.
 
-    has_nulls: columns may be of the type null.
+    has_nulls: columns may have the type null.
     """
 
     def __init__(self, *, has_nulls: bool = False) -> None:
@@ -51,7 +51,7 @@ class Batches:
         self._has_nulls = has_nulls
 
     def take(self, data: FlightData) -> pa.RecordBatch | None:
-        """Return the batch in a message; None of one that brings the schema, or nothing.
+        """Return a message's batch; None for a schema or an empty message.
 
         Raises FlightError.
         """
@@ -68,7 +68,7 @@ class Batches:
 
 
 def _split(message: pa.Buffer) -> tuple[bytes, bytes]:
-    """Return what stands in a message of Arrow's format: metadata, and body."""
+    """Return the parts of an IPC message: metadata and body."""
     view = memoryview(message)
     length = int.from_bytes(view[4:_PREFIX_BYTES], "little")
     end = _PREFIX_BYTES + length

@@ -1,4 +1,4 @@
-"""A gateway as a process: it follows a cluster, and works until somebody tells it to end."""
+"""The gateway process: serves a cluster's outputs until it is told to end."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ ASK_S = 1.0
 async def serve(
     world: World, settings: Settings, say: Callable[[str], None], ending: asyncio.Event
 ) -> None:
-    """Be a gateway until ``ending`` is set.
+    """Run a gateway until ``ending`` is set.
 
-    Pages are shown before a coordinator answers. Raises SettingsError for a port that cannot be
-    had, and what is wrong with a log.
+    Pages are served before a coordinator answers. Raises SettingsError for a port that is taken,
+    and for a log that cannot be written.
     """
     assert world.control is not None
     assert world.network is not None
@@ -91,13 +91,13 @@ async def _barrage(
     settings: Settings,
     say: Callable[[str], None],
 ) -> Barrage | None:
-    """Speak Barrage, too, where its packages are installed."""
+    """Serve Barrage, too, if its packages are installed."""
     try:
         from ripple.client.flight.barrage.gateway import barrage  # noqa: PLC0415 - an extra's
     except ModuleNotFoundError as error:
         say(f"no ticking tables: {error}")
         return None
-    # One of its own, since who follows an output takes what changes of it.
+    # An observer of its own, since a subscription consumes the changes.
     observer = await stack.enter_async_context(Observer(world, find, tls=settings.tls))
     return barrage(stack, world, observer, flights, settings.roles)
 
@@ -109,7 +109,7 @@ async def _entered(
     world: World,
     say: Callable[[str], None],
 ) -> bool:
-    """Let the observer begin once a coordinator answers; return False where the end comes first."""
+    """Start the observer once a coordinator answers; return False if the end comes first."""
     said = ""
     while not ending.is_set():
         try:
@@ -125,10 +125,10 @@ async def _entered(
 
 
 class _State:
-    """What the pages tell. observer: None until a coordinator has answered.
+    """The state behind the pages. observer: None until a coordinator has answered.
 
-    Who was ready stays so when a worker dies: its rows stand at their last cut, and no gateway has
-    better ones. Nobody is ready who hears no process at all.
+    A ready gateway stays ready when a worker dies: its rows stay at their last cut, and no gateway
+    has newer ones. A gateway without any connection is not ready.
     """
 
     def __init__(self, validity: Validity | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The service over gRPC: methods, limits, certificates."""
+"""The Flight service over gRPC: methods, limits, certificates."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 SERVICE = "/arrow.flight.protocol.FlightService/"
-# What a client may put in one message; Arrow's clients do not divide batches.
+# The largest message of a client; Arrow's clients do not split batches.
 PUT_BYTES_MAX = 64 << 20
 CALLS_MAX = 64
-# Of one connection. Those beyond wait without a word: more than calls, since some only listen.
+# Streams of one connection; more wait. Larger than the limit of calls, since some only listen.
 CONNECTION_CALLS_MAX = 256
 OPTIONS = (
     ("grpc.max_receive_message_length", PUT_BYTES_MAX),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX),
-    # Who is there no more, and did not say so, is found out: some only listen.
+    # Dead peers are detected, since some only listen.
     ("grpc.keepalive_time_ms", round(KEEPALIVE_S * 1000)),
     ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
     ("grpc.http2.max_pings_without_data", 0),
-    # A client that asks more often than this would be thrown out.
+    # A client that pings more often is disconnected.
     ("grpc.http2.min_ping_interval_without_data_ms", round(KEEPALIVE_S * 500)),
     *BOUNDS,
 )
 
-# gRPC reads the request of a unary call before anybody is asked who sends it, up to the limit of
-# all messages. On the wire a stream of one is the same, and is read once the caller is known.
+# gRPC reads the request of a unary call before access is checked, up to the message limit. A
+# stream of one request is the same on the wire, and is read after the check.
 answers_one = grpc.stream_unary_rpc_method_handler
 answers_stream = grpc.stream_stream_rpc_method_handler
 
 
 async def the_one(requests: AsyncIterator[bytes]) -> bytes:
-    """Read the request of a call that has one. Raises FlightError."""
+    """Read the request of a unary call. Raises FlightError."""
     async for request in requests:
         return request
     raise FlightError(Why.WRONG, "the call has no request")
 
 
 class FlightServer:
-    """Flights at an address, which it owns."""
+    """A Flight server at an address."""
 
     def __init__(
         self,
@@ -67,10 +67,9 @@ class FlightServer:
         before: Sequence[Any] = (),
         door: Door | None = None,
     ) -> None:
-        """Answer whoever ``access`` lets, or everybody: readers get, operators put.
+        """Serve callers that ``access`` permits, or all: readers get, operators put.
 
-        before: gRPC's handlers of other calls, and of those that they take over. door: what they
-        let settle.
+        before: further gRPC handlers, which take precedence. door: their connections.
         """
         self.address = ""
         self._door = Door() if door is None else door
@@ -78,11 +77,11 @@ class FlightServer:
         self._server.add_generic_rpc_handlers((*before, _Methods(flights, access, self._door)))
 
     async def start(self, address: str, tls: Tls | None) -> None:
-        """Bind the address and begin. Raises OSError, of which TlsError names a file."""
+        """Bind the address and start. Raises OSError; TlsError names a file."""
         self.address = await opened(self._server, self._door, address, tls)
 
     async def close(self, grace_s: float) -> None:
-        """Take no more calls; after ``grace_s`` end those that are under way."""
+        """Accept no more calls; after ``grace_s`` cancel those in progress."""
         self._door.refuse()
         await self._server.stop(grace_s)
         self._door.close()
@@ -131,7 +130,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
 
     @asynccontextmanager
     async def _guarded(self, context: Any) -> AsyncIterator[None]:
-        """Let readers in, and the client hear of what goes wrong."""
+        """Check read access, and report errors to the client."""
         await self._check(context)
         self._door.settle(context)
         if self._calls >= CALLS_MAX:
@@ -161,7 +160,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, refused)
 
     def _refused(self, context: Any, right: Right = Right.OPERATE) -> str:
-        """Return why the client may not do this, empty if they may."""
+        """Return why the client lacks a right, "" if it has it."""
         if self._access is None:
             return ""
         known = self._access.known(caller_of(context))

@@ -1,4 +1,4 @@
-"""What can be asked over Flight, in bytes: who asks, and how they got here, is another matter."""
+"""The requests of Flight, in bytes; access control and transport are elsewhere."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIELDS = ("output", "key", "columns")
 
 
 class Wanted(NamedTuple):
-    """What a ticket asks for. key: rows with these fields of the key. columns: none for all."""
+    """The content of a ticket. key: only rows with these key fields. columns: () for all."""
 
     output: str
     key: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes) -> Wanted:
-        """Read a ticket or a command: the name of an output, or JSON that names one.
+        """Parse a ticket or command: an output's name, or JSON.
 
         ``{"output": "vwap", "key": {"symbol": "AAPL"}, "columns": ["symbol", "vwap"]}``. Raises
         FlightError.
@@ -73,7 +73,7 @@ class Wanted(NamedTuple):
         return cls(output, key or {}, () if columns is None else _columns(columns))
 
     def ticket(self) -> bytes:
-        """Return the ticket that says this."""
+        """Return the ticket as bytes."""
         if not self.key and not self.columns:
             return self.output.encode()
         return json.dumps(dict(zip(_FIELDS, self, strict=True))).encode()
@@ -89,7 +89,7 @@ def _columns(given: list[Any]) -> tuple[str, ...]:
 
 
 class Flights:
-    """Outputs to get, and logs to put to, both by name; outputs to ask in SQL."""
+    """Outputs to get, logs to put to, by name; and SQL over the outputs."""
 
     def __init__(
         self,
@@ -97,19 +97,19 @@ class Flights:
         logs: Mapping[str, Written],
         sql: FlightSql | None = None,
     ) -> None:
-        """Serve nobody yet. sql: what answers questions; that with its own limits if None."""
+        """Serve tables and logs. sql: the SQL service; one with default limits if None."""
         self._tables = tables
         self._logs = logs
         self._sql = FlightSql(tables) if sql is None else sql
 
     async def list_flights(self, request: bytes) -> AsyncIterator[bytes]:
-        """Yield what GetFlightInfo says of each output."""
+        """Yield the FlightInfo of each output."""
         _read(Criteria, request)
         for name in await self._tables.names():
             yield (await self._info(Wanted(name, {}, ()))).SerializeToString()
 
     async def get_flight_info(self, request: bytes) -> bytes:
-        """Return the schema, the rows there are now, the cuts, and the ticket to get them."""
+        """Return the schema, row count, cuts and ticket of an output."""
         descriptor = _read(FlightDescriptor, request)
         command = message_of(descriptor.cmd)
         if command is None:
@@ -138,7 +138,7 @@ class Flights:
         return result
 
     async def do_get(self, request: bytes) -> AsyncIterator[bytes]:
-        """Yield the rows that are shown now."""
+        """Yield the current rows."""
         ticket = _read(Ticket, request).ticket
         command = message_of(ticket)
         if command is None:
@@ -151,10 +151,10 @@ class Flights:
     async def do_put(
         self, requests: AsyncIterator[bytes], refused: str = ""
     ) -> AsyncIterator[bytes]:
-        """Append what comes to a log; answer each batch once it is durable.
+        """Append a stream of batches to a log; acknowledge each once it is durable.
 
-        The answers' metadata is JSON: rows, and how far each partition that got some reaches.
-        Parameters of a question are put, too. refused: why the client may not write to logs.
+        Acknowledgements have JSON metadata: rows, and the end offset of each partition written to.
+        Parameters of a statement are put, too. refused: why the client may not write to logs.
         """
         log, batches = None, Batches()
         async for request in requests:
@@ -175,12 +175,12 @@ class Flights:
                 yield PutResult(app_metadata=json.dumps(said).encode()).SerializeToString()
 
     async def do_action(self, request: bytes) -> AsyncIterator[bytes]:
-        """Yield what comes of an action: of Flight SQL, there is no other."""
+        """Yield the results of an action; all are of Flight SQL."""
         async for result in self._sql.act(_read(Action, request)):
             yield result.SerializeToString()
 
     async def list_actions(self, _: bytes) -> AsyncIterator[bytes]:
-        """Yield what can be done."""
+        """Yield the available actions."""
         for name, says in ACTIONS.items():
             yield ActionType(type=name, description=says).SerializeToString()
 
@@ -209,7 +209,7 @@ class Flights:
         name = _path(descriptor)
         if name not in self._logs:
             known = ", ".join(self._logs) or "none: see --write"
-            raise FlightError(Why.UNKNOWN, f"no log {name!r} takes what is put: there are {known}")
+            raise FlightError(Why.UNKNOWN, f"no log {name!r} is writable: there are {known}")
         return self._logs[name]
 
 
@@ -241,5 +241,5 @@ def _read(kind: type[M], data: bytes) -> M:
     try:
         found: M = kind.FromString(data)
     except DecodeError as error:
-        raise FlightError(Why.WRONG, f"this is no {kind.__name__}: {error}") from error
+        raise FlightError(Why.WRONG, f"this is not a {kind.__name__}: {error}") from error
     return found

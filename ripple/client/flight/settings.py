@@ -29,26 +29,26 @@ from ripple.world.addresses import check_secured
 from ripple.world.tls import Tls
 
 SECTION = "gateway"
-# What other processes read of a file that they share with gateways.
+# Settings of other processes, in a file that they share with gateways.
 OTHERS = ("coordinator", "worker", "cluster")
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         name="coordinator",
-        help="whom to ask where partitions are: HOST:PORT, several separated by commas",
+        help="coordinator addresses, HOST:PORT, comma-separated",
         default="127.0.0.1:9200",
     ),
-    Setting(name="host", help="the address to listen at", default="127.0.0.1"),
-    Setting(name="port", help="Arrow Flight, for clients", default=9300),
-    Setting(name="health_port", help="/health and /ready", default=9301),
+    Setting(name="host", help="address to listen on", default="127.0.0.1"),
+    Setting(name="port", help="port for Arrow Flight", default=9300),
+    Setting(name="health_port", help="port for /health and /ready", default=9301),
     Setting(
         name="write",
-        help="logs that take what clients put: NAME=log:DIR/TOPIC, several separated by commas; "
-        "nobody else can write them meanwhile",
+        help="logs that accept records of clients: NAME=log:DIR/TOPIC, comma-separated; "
+        "they have no other writer meanwhile",
         default="",
     ),
-    Setting(name="sql_timeout_s", help="in which a question in SQL is answered", default=10),
-    Setting(name="sql_memory_mib", help="what one such question may take", default=256),
+    Setting(name="sql_timeout_s", help="time limit of a SQL query, in seconds", default=10),
+    Setting(name="sql_memory_mib", help="memory limit of a SQL query, in MiB", default=256),
     END_WITH_STDIN,
     TOKEN_FILE,
     *ROLES,
@@ -61,7 +61,7 @@ _MOST = {"sql_timeout_s": 86_400, "sql_memory_mib": 1 << 20}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a gateway runs with, and where each value came from. logs: places by name."""
+    """A gateway's settings, and the origin of each value. logs: URIs by name."""
 
     coordinators: tuple[str, ...]
     host: str
@@ -81,12 +81,12 @@ class Settings:
 
     @property
     def text(self) -> str:
-        """What ``--check-config`` prints: a file that says the same, with origins."""
+        """The output of ``--check-config``: a valid configuration file, with origins."""
         return as_text(SETTINGS, self.origins, SECTION)
 
 
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
-    """Return the settings in force. Raises SettingsError."""
+    """Load the settings. Raises SettingsError."""
     found = in_force(SETTINGS, given, environment, file, section=SECTION, others=OTHERS)
     check_log(found)
     check_ports(found, ("port", "health_port"))
@@ -108,7 +108,7 @@ def _coordinators(text: str, tls: Tls | None, found: Mapping[str, InForce]) -> t
     origin = found["coordinator"].origin
     addresses = listed(text)
     if not addresses:
-        raise SettingsError(f"coordinator names nobody (from {origin})")
+        raise SettingsError(f"coordinator is empty (from {origin})")
     for address in addresses:
         try:
             check_secured(address, tls)
@@ -123,7 +123,7 @@ def _logs(text: str, found: Mapping[str, InForce]) -> dict[str, str]:
     for given in listed(text):
         name, equals, place = given.partition("=")
         if not (name and equals and place) or name in logs:
-            wrong = "is there twice" if name in logs else "is no NAME=log:DIR/TOPIC"
+            wrong = "is there twice" if name in logs else "is not NAME=log:DIR/TOPIC"
             raise SettingsError(f"write: {given!r} {wrong} (from {found['write'].origin})")
         try:
             topic = LogUri.whole(place)

@@ -1,7 +1,7 @@
-"""Flight SQL: what its commands ask, answered from outputs at cuts that are stated.
+"""Flight SQL: statements over outputs, at consistent cuts.
 
-Nothing is kept between calls, so that any gateway answers what another one began: the handle of a
-statement is the statement itself, and its parameters.
+No state is kept between calls, so that any gateway can continue: the handle of a statement holds
+the statement and its parameters.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ TABLES_BYTES_MAX = 256 << 20
 ANSWER_BYTES_MAX = 64 << 20
 CREATE, CLOSE = "CreatePreparedStatement", "ClosePreparedStatement"
 ACTIONS = {
-    CREATE: "take a question, to be asked once or more often",
-    CLOSE: "forget it; there is nothing to forget",
+    CREATE: "prepare a statement, to be executed once or more often",
+    CLOSE: "close a prepared statement; it holds no state",
 }
 
 
 class Asked(NamedTuple):
-    """A question, and what stands for its question marks: one row as an Arrow stream, or nothing.
+    """A statement and its parameters: one row as an Arrow stream, or nothing.
 
-    It is what handles hold.
+    Handles hold it.
     """
 
     sql: str
@@ -59,12 +59,12 @@ class Asked(NamedTuple):
 
     @classmethod
     def parse(cls, handle: bytes) -> Asked:
-        """Read a handle. Raises FlightError."""
+        """Parse a handle. Raises FlightError."""
         try:
             sql, parameters = json.loads(handle)
             return cls.of(sql, base64.b64decode(parameters, validate=True))
         except (ValueError, TypeError, RecursionError) as error:
-            raise FlightError(Why.WRONG, "this is no handle of a statement") from error
+            raise FlightError(Why.WRONG, "this is not a handle of a statement") from error
 
     @classmethod
     def of(cls, sql: str, parameters: bytes = b"") -> Asked:
@@ -77,7 +77,7 @@ class Asked(NamedTuple):
 
     @property
     def handle(self) -> bytes:
-        """The text that says this."""
+        """The handle's text."""
         return json.dumps([self.sql, base64.b64encode(self.parameters).decode()]).encode()
 
     @property
@@ -90,17 +90,17 @@ class Asked(NamedTuple):
 
 
 class FlightSql:
-    """Questions in SQL, and what there is to ask about."""
+    """Statements over outputs, and their metadata."""
 
     def __init__(self, tables: Tables, timeout_s: float = 10.0, memory_mib: int = 256) -> None:
-        """timeout_s, memory_mib: what one question may take."""
+        """Create the service. timeout_s, memory_mib: limits of one statement."""
         self._tables = tables
         self._catalogue = Catalogue(tables)
         self._limits = Limits(timeout_s, memory_mib, TABLES_BYTES_MAX, ANSWER_BYTES_MAX)
         self._questions = 0
 
     async def info(self, command: Message) -> tuple[bytes, bytes]:
-        """Return a schema, empty where only the answer has it, and the ticket to get the answer.
+        """Return a schema, empty if only the answer has it, and the ticket to get the answer.
 
         Raises FlightError.
         """
@@ -119,7 +119,7 @@ class FlightSql:
         return schema_bytes((await self._answer(asked, is_empty=True)).schema)
 
     async def table(self, command: Message) -> pa.Table:
-        """Return what a ticket asks for; of a statement the schema states the cuts.
+        """Return the answer to a ticket; the schema of a statement's answer has the cuts.
 
         Raises FlightError.
         """
@@ -128,11 +128,11 @@ class FlightSql:
         return await self._catalogue.table(command)
 
     async def act(self, action: Action) -> AsyncIterator[Result]:
-        """Yield what comes of an action. Raises FlightError."""
+        """Yield the results of an action. Raises FlightError."""
         if action.type not in ACTIONS:
             offered = ", ".join(ACTIONS)
             raise FlightError(
-                Why.NOT_OFFERED, f"action {action.type!r}: outputs are only read: {offered}"
+                Why.NOT_OFFERED, f"action {action.type!r}: outputs are read-only: {offered}"
             )
         asked = message_of(action.body)
         if isinstance(asked, messages.ActionCreatePreparedStatementRequest):
@@ -149,7 +149,7 @@ class FlightSql:
     async def bind(
         self, command: Message, rows: AsyncIterator[FlightData]
     ) -> AsyncIterator[PutResult]:
-        """Take the parameters of a prepared statement; its handle holds them from now on.
+        """Bind the parameters of a prepared statement; its new handle holds them.
 
         Raises FlightError.
         """
@@ -161,14 +161,14 @@ class FlightSql:
             if batch is not None:
                 found.append(batch)
         if [batch.num_rows for batch in found] != [1]:
-            raise FlightError(Why.WRONG, "give one row of parameters: one question is asked")
+            raise FlightError(Why.WRONG, "give one row of parameters: statements run one at a time")
         sql = Asked.parse(command.prepared_statement_handle).sql
         asked = Asked.of(sql, arrow.dumps(found[0]))
         bound = messages.DoPutPreparedStatementResult(prepared_statement_handle=asked.handle)
         yield PutResult(app_metadata=bound.SerializeToString())
 
     async def _answer(self, asked: Asked, *, is_empty: bool = False) -> pa.Table:
-        """Return the answer; is_empty: the same without rows, whatever the parameters are."""
+        """Return the answer; is_empty: without rows, whatever the parameters are."""
         cuts: dict[str, Any] = {}
 
         async def fetch(names: list[str]) -> dict[str, pa.Table]:
@@ -177,7 +177,7 @@ class FlightSql:
             return {name: table.slice(0, 0 if is_empty else None) for name, table in tables.items()}
 
         if self._questions >= QUESTIONS_MAX:
-            raise FlightError(Why.TOO_MUCH, f"{QUESTIONS_MAX} questions are asked: ask again")
+            raise FlightError(Why.TOO_MUCH, f"{QUESTIONS_MAX} statements are running: try again")
         self._questions += 1
         try:
             answer = await query_apart(
@@ -202,9 +202,9 @@ class FlightSql:
 
 
 def message_of(text: bytes) -> Message | None:
-    """Return the message of Flight SQL in a command, a ticket or an action; None: it has none.
+    """Return the message of Flight SQL in a command, ticket or action; None if it has none.
 
-    Raises FlightError for one that is not answered.
+    Raises FlightError for one that is not offered.
     """
     if TYPES.encode() not in text[: len(TYPES) + 4]:
         return None
@@ -213,22 +213,22 @@ def message_of(text: bytes) -> Message | None:
         name = whole.type_url.removeprefix(TYPES)
         kind = getattr(messages, name, None)
         if kind is None:
-            raise FlightError(Why.NOT_OFFERED, f"{name} is not offered: outputs are only read")
+            raise FlightError(Why.NOT_OFFERED, f"{name} is not offered: outputs are read-only")
         found: Message = kind.FromString(whole.value)
     except (DecodeError, TypeError, AttributeError) as error:
-        raise FlightError(Why.WRONG, f"this is no message of Flight SQL: {error}") from error
+        raise FlightError(Why.WRONG, f"this is not a message of Flight SQL: {error}") from error
     return found
 
 
 def packed(message: Message) -> bytes:
-    """Return a message as it travels."""
+    """Return a message, packed as Any."""
     whole = AnyMessage(type_url=TYPES + message.DESCRIPTOR.name, value=message.SerializeToString())
     text: bytes = whole.SerializeToString()
     return text
 
 
 def _asked(command: Message) -> Asked | None:
-    """Return the question in a command that has one."""
+    """Return the statement in a command that has one."""
     if isinstance(command, messages.CommandStatementQuery):
         return Asked.of(command.query)
     if isinstance(command, messages.CommandPreparedStatementQuery):
@@ -242,4 +242,4 @@ def _cuts(table: pa.Table) -> Any:
 
 def _not_offered(command: Message) -> FlightError:
     name = command.DESCRIPTOR.name
-    return FlightError(Why.NOT_OFFERED, f"{name} is not offered: outputs are only read")
+    return FlightError(Why.NOT_OFFERED, f"{name} is not offered: outputs are read-only")

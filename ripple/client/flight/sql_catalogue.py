@@ -1,6 +1,6 @@
-"""What Flight SQL tells of itself: the outputs as tables, and what the server can do.
+"""Metadata of Flight SQL: the outputs as tables.
 
-Names are those by which DuckDB knows tables that it was handed: ``temp.main.NAME``.
+Tables have the names under which DuckDB has them: ``temp.main.NAME``.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ _SCHEMAS: dict[type[Message], pa.Schema] = {
 
 
 class Catalogue:
-    """Answers the commands that ask what there is."""
+    """Answers the metadata commands."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
     def schema(self, command: Message) -> pa.Schema:
-        """Return the columns of an answer. Raises FlightError."""
+        """Return the schema of an answer. Raises FlightError."""
         if type(command) not in _SCHEMAS:
             raise FlightError(Why.NOT_OFFERED, f"{command.DESCRIPTOR.name} is not offered")
         schema = _SCHEMAS[type(command)]
@@ -95,7 +95,7 @@ class Catalogue:
         if isinstance(command, messages.CommandGetXdbcTypeInfo):
             rows = sql_info.types(command.data_type if command.HasField("data_type") else None)
         elif schema is _FOREIGN:
-            rows = []  # no output refers to another
+            rows = []  # outputs have no foreign keys
         else:
             rows = [row async for row in self._rows(command)]
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)
@@ -145,7 +145,7 @@ def _is_here(command: Any) -> bool:
 
 
 def _is_like(text: str, pattern: str) -> bool:
-    """Return whether a text is like a pattern of SQL, whose % is any text and _ any character."""
-    # Whose matching takes no more than the product of both lengths, whoever the pattern is from.
+    """Return whether a text matches a LIKE pattern: % is any text, _ any character."""
+    # In time of at most the product of both lengths, for patterns of untrusted clients.
     glob = (f"[{c}]" if c in "*?[" else _LIKE.get(c, c) for c in pattern)
     return fnmatchcase(text, "".join(glob))

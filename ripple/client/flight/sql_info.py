@@ -1,6 +1,6 @@
-"""What Flight SQL says that this server can do: SqlInfo, by its numbers, and the types of values.
+"""Capabilities of the server: SqlInfo, by its numbers, and the types of values.
 
-Drivers ask for all of it before they ask for anything else, and some fail where a number is absent
+Drivers ask for all of them first, and some fail if a number is absent
 (https://arrow.apache.org/docs/format/FlightSql.html).
 """
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 STATEMENT_BYTES_MAX = 1 << 16
-STATEMENTS_MAX = 2  # questions at once: each is a process with a core of its own
+STATEMENTS_MAX = 2  # concurrent queries: each is a process that uses a core
 
 
 class Bits(int):
-    """An int32: a bit for each of some choices, or one choice of several."""
+    """An int32: a bit set, or one choice of several."""
 
 
 Value: TypeAlias = "str | bool | int | Bits | list[str]"
@@ -35,8 +35,8 @@ _ABOUT: dict[int, Value] = {
     6: "",  # from this version of it
     7: "",  # to this one
     8: Bits(0),  # begins no transactions
-    9: False,  # cancels nothing: who goes away is noticed
-    100: Bits(0),  # handles are good for ever
+    9: False,  # cancels nothing: a client that disconnects is noticed
+    100: Bits(0),  # handles do not expire
     101: Bits(0),
     **dict.fromkeys((500, 501, 502), False),  # creates no catalogues, schemas, tables
     503: _CASE_INSENSITIVE,
@@ -110,8 +110,8 @@ SCHEMA = pa.schema(
 
 
 def about(wanted: Sequence[int]) -> pa.Table:
-    """Return what is told of these numbers, of all if there are none."""
-    known: dict[int, Any] = {**_ABOUT, _CONVERTS: {}}  # a cast says what it can do
+    """Return these capabilities, all if there are no numbers."""
+    known: dict[int, Any] = {**_ABOUT, _CONVERTS: {}}  # see CAST
     told = {n: known[n] for n in sorted(known) if not wanted or n in wanted}
     places = [_PLACES[type(value)] for value in told.values()]
     children: list[pa.Array] = []
@@ -136,7 +136,7 @@ def _values(told: Iterable[Any], place: int) -> list[Any]:
 
 
 class _Type(NamedTuple):
-    """A type of values, as ODBC and JDBC describe it. size: digits, bits or characters."""
+    """A type of values, as in ODBC and JDBC. size: digits, bits or characters."""
 
     name: str
     number: int
@@ -189,7 +189,7 @@ TYPES_SCHEMA = pa.schema(
 
 
 def types(number: int | None) -> list[tuple[Any, ...]]:
-    """Return the rows of ``TYPES_SCHEMA``: of one type, or of all."""
+    """Return the rows of ``TYPES_SCHEMA``, of one type or of all."""
     return [
         (
             *(one.name, one.number, one.size, one.quote, one.quote, None, _NULLABLE),

@@ -1,4 +1,4 @@
-"""The outputs of a running cluster as tables, followed from the first question on."""
+"""Snapshots of a running cluster's outputs, subscribed to on the first request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CUTS, OUTPUT = "ripple.cuts", "ripple.output"
 
 @dataclass(slots=True, eq=False)
 class _Followed:
-    """An output that somebody has asked for. used_ns: when that was last."""
+    """An output with a subscription. used_ns: time of the last request."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     seen: OutputSubscription | None = None
@@ -34,10 +34,10 @@ class _Followed:
 
 
 class Tables:
-    """Snapshots of outputs, each at a stated cut of every partition.
+    """Snapshots of outputs, each partition at its own cut.
 
-    An output is followed from the first question until nobody has asked for ``idle_s``: so the next
-    answer costs what has changed, and a cluster that nobody asks pays nothing.
+    A subscription lasts until no request came for ``idle_s``: so the next answer costs only what
+    has changed, and a cluster without requests pays nothing.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class Tables:
         self._followed: dict[str, _Followed] = {}
 
     async def names(self) -> list[str]:
-        """Return the outputs there are. Raises FlightError where nobody shows any."""
+        """Return the outputs' names. Raises FlightError if none is available."""
         try:
             return list(await self._observer.known(self._heard_s))
         except ConnectionError as error:
             raise FlightError(Why.AWAY, str(error)) from error
 
     async def table(self, output: str, key: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the rows that are shown now; the schema's metadata says of which cuts.
+        """Return the current rows; the schema's metadata has the cuts.
 
-        key: only rows with these fields of the key. Where a partition's owner has died the rows are
-        of its last cut. Raises FlightError, also where a partition was never heard.
+        key: only rows with these key fields. The rows of a dead owner are of its last cut.
+        Raises FlightError, also for a partition without any rows so far.
         """
         async with self._following(output) as seen:
             shown = await seen.whole(self._heard_s)
@@ -68,7 +68,7 @@ class Tables:
                 raise FlightError(
                     Why.AWAY,
                     f"output {output!r}: {len(shown.missing)} of {seen.partitions} partitions "
-                    f"were not heard within {self._heard_s:g} s, {shown.missing[0]} first",
+                    f"did not answer within {self._heard_s:g} s, {shown.missing[0]} first",
                 )
             if key:
                 try:
@@ -84,7 +84,7 @@ class Tables:
             return () if seen.layout is None else seen.layout.keys
 
     async def rest(self) -> None:
-        """Leave, for ever, outputs that nobody asks for any more."""
+        """End idle subscriptions, for ever."""
         while True:
             await self._clock.sleep(self._idle_s / 4)
             before_ns = self._clock.monotonic_ns() - int(self._idle_s * 1e9)
@@ -99,7 +99,7 @@ class Tables:
             known = ", ".join(self._observer.outputs)
             raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known}")
         one = self._followed.setdefault(output, _Followed())
-        async with one.lock:  # of the output: who has it calls it one at a time
+        async with one.lock:  # a subscription has one caller at a time
             if one.seen is None:
                 one.seen = await self._observer.follow(output, self._heard_s)
             try:

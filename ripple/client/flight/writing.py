@@ -1,4 +1,4 @@
-"""Logs that take what clients put: each batch is answered once it is durable."""
+"""Logs that accept records of clients: a batch is acknowledged once it is durable."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class Written:
     """A topic of which this process is the only writer, for any number of clients.
 
-    Invariant: one call at a time has the writer. A batch that is put again after an error may be
-    there twice: nothing tells it from new records.
+    Invariant: one call at a time uses the writer. A batch that is retried after an error may be
+    duplicated: nothing tells it from new records.
     """
 
     def __init__(self, place: str, clock: Clock, holder: str, executor: Executor) -> None:
-        """Take all partitions; executor: where it is written, which takes as long as a disk does.
+        """Open all partitions; executor: for the blocking writes.
 
         Raises InputError, LogError and DiskLockedError.
         """
@@ -43,7 +43,7 @@ class Written:
         self._turn = asyncio.Lock()
         self.place = f"{PREFIX}{parsed.folder}/{parsed.topic}"
         self.columns = columns_of(self._topic.schema)
-        # Half of what a frame holds: its records are not all equally long.
+        # Half of a frame's limit: records differ in length.
         self._slice_bytes = self._topic.settings.batch_bytes_max // 2
         self._writer: TopicWriter | None = self._opened()
 
@@ -51,10 +51,9 @@ class Written:
         return TopicWriter(self._topic, self._clock, holder=self._holder)
 
     async def append(self, batch: pa.RecordBatch) -> dict[str, int]:
-        """Append a batch, durably; return by partition how far the log reaches now.
+        """Append a batch, durably; return the end offset of each partition.
 
-        Raises FlightError, which names the field that does not fit, or says that it may be put
-        again.
+        Raises FlightError, which names an invalid field, or says that the batch may be retried.
         """
         async with self._turn:
             return await self._executor.run(self._append, batch)
@@ -79,7 +78,7 @@ class Written:
         except (SchemaError, LimitError) as error:
             raise FlightError(Why.WRONG, f"{self.place}: {error}") from error
         except (LogError, OSError) as error:
-            self._let_go()  # the next one begins after what is durable
+            self._let_go()  # the next batch begins after the durable records
             raise FlightError(Why.AWAY, f"{self.place}: {error}") from error
         return reached
 
@@ -90,6 +89,6 @@ class Written:
                 writer.close()
 
     async def close(self) -> None:
-        """Let others write, once what is under way is done."""
+        """Release the topic, once pending writes are done."""
         async with self._turn:
             await self._executor.run(self._let_go)

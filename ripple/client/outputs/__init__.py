@@ -1,9 +1,9 @@
-"""Outputs of a running system, followed from outside: read-only, at stated cuts, while it runs.
+"""Read-only subscriptions to the outputs of a running system, at consistent cuts.
 
 async with Observer(world, found_by(coordinators, ...)) as observer:
     seen = await observer.follow("vwap")
     shown = await seen.whole()          # rows, and the cut of each partition
-    for change in await seen.changes(): # what came since, table by now
+    for change in await seen.changes(): # changes since then
         ...
 """
 

@@ -1,4 +1,4 @@
-"""Where the partitions of a cluster are, as a coordinator says."""
+"""Endpoints of a cluster's partitions, as a coordinator reports them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from ripple.world.tls import Tls
 
 STATUS_S = 5.0
-# The stage that divides records anew shows nothing, and is none of the plan's.
+# The repartitioning stage has no outputs, and is not in the plan.
 DIVIDING = "repartition"
 
 
 class AccessDeniedError(ConnectionError):
-    """Coordinators answer, and do not tell us."""
+    """Coordinators answer, and refuse access."""
 
 
 class Endpoint(NamedTuple):
-    """Who owns a partition: a process, its address, and the least epoch that it has."""
+    """The owner of a partition: its process, address, and lowest possible epoch."""
 
     process: str
     address: str
@@ -33,9 +33,9 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """The assignment as those outside need it. stages: for each of the plan its owners, in order.
+    """The assignment for external clients. stages: the owners of each stage of the plan, in order.
 
-    version: of the assignment. coordinator: who has said it.
+    version: of the assignment. coordinator: its source.
     """
 
     stages: tuple[tuple[Endpoint | None, ...], ...] = ()
@@ -44,7 +44,7 @@ class Endpoints:
     workers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By worker, its addresses by purpose."""
     credential: str = field(default="", repr=False)
-    """What lets who has it follow outputs."""
+    """The credential for subscribing to outputs."""
 
     @property
     def processes(self) -> dict[str, str]:
@@ -56,13 +56,13 @@ class Endpoints:
 def found_by(
     control: Control, coordinators: Sequence[str], tls: Tls | None = None
 ) -> Callable[[], Awaitable[Endpoints]]:
-    """Return what asks coordinators, the next one where one does not answer soon.
+    """Return a function that asks the coordinators, trying the next one if one is slow.
 
-    Raises ConnectionError where none answers; AccessDeniedError is one: they refuse.
+    It raises ConnectionError if none answers; AccessDeniedError, a subclass, if they refuse.
     """
 
     async def find() -> Endpoints:
-        # Here, since gRPC takes its time, and may be absent.
+        # Here, since gRPC is slow to import, and may be absent.
         from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
         from ripple.control.rpc.cluster_pb2 import StatusAnswer  # noqa: PLC0415
         from ripple.control.rpc.methods import STATUS  # noqa: PLC0415
@@ -75,7 +75,7 @@ def found_by(
             )
             return places_of(parsed(StatusAnswer, data), address)
         except RefusedError as error:
-            raise AccessDeniedError(f"no coordinator lets us in: {error}") from error
+            raise AccessDeniedError(f"coordinators refuse access: {error}") from error
         except RpcError as error:
             raise ConnectionError(f"no coordinator answers: {error}") from error
 
@@ -83,7 +83,7 @@ def found_by(
 
 
 def places_of(answer: StatusAnswer, coordinator: str) -> Endpoints:
-    """Return the places that a coordinator's answer names."""
+    """Parse a coordinator's answer."""
     workers = {one.id: {to.name: to.text for to in one.addresses} for one in answer.members}
     stages: dict[str, list[Endpoint | None]] = {}
     for one in answer.owners:

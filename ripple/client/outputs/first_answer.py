@@ -1,4 +1,4 @@
-"""Asking several coordinators, of whom any may be frozen: the first answer counts."""
+"""The first answer of several coordinators, any of which may be frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ripple.world.control import Channel, Control
     from ripple.world.tls import Tls
 
-# Who has not answered for so long may be frozen: the next one is asked, too.
+# After this time without an answer, the next coordinator is asked, too.
 PATIENCE_S = 0.5
 
 
@@ -26,10 +26,10 @@ async def first_answer(
     deadline_s: float,
     tls: Tls | None = None,
 ) -> tuple[str, bytes]:
-    """Return who has answered first, and what, of what may be asked of several.
+    """Send an idempotent request; return the address that answered first, and its answer.
 
-    One that refuses may know less than the next. Raises RefusedError, which names who has refused,
-    where nobody answers otherwise, and ConnectionError where nobody answers.
+    A refusal may come from a coordinator that lags. Raises RefusedError, which names its sender, if
+    no other coordinator answers, and ConnectionError if none does.
     """
     left, problems = list(coordinators), []
     refused: RefusedError | None = None

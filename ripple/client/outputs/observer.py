@@ -1,4 +1,4 @@
-"""Follows outputs of a running cluster, over one connection with each process that owns some."""
+"""Subscribes to outputs of a running cluster, over one connection to each owning process."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ CONNECT_S = 5.0
 PAUSE_S = 0.2
 LOOK_S = 1.0
 FOUND_S = 10.0
-REFUSED_S = 10  # one that begins refuses until it has read its store
+REFUSED_S = 10  # a coordinator that starts refuses until it has read its store
 
 
 class Observer:
-    """Somebody outside. Read-only: it can follow what is shown, and nothing else.
+    """A read-only external client of a cluster's outputs.
 
-    Where a worker dies, its partitions stand still until their next owner is where they were, and
-    go on from there: a cut never goes back. What is followed uncommitted begins again with the
-    next owner's table instead, at the cut where that is.
+    When a worker dies, its partitions stand still until the next owner reaches their cut, and
+    continue from there: a cut never goes back. An uncommitted subscription restarts instead with
+    the next owner's table, at its cut.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Observer:
         is_composed: bool = False,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Know nobody yet. find: asks where partitions are; see ``found_by``.
+        """Connect to nothing yet. find: returns the endpoints of partitions; see ``found_by``.
 
-        insecure: whether plain bytes may leave the machine. is_composed: whether those who send put
-        together what changes between two calls, each row once; overrides the credit of ``limits``.
-        say: takes what somebody may want to know: who is connected, who does not answer.
+        insecure: allow plaintext connections beyond this machine. is_composed: whether publishers
+        merge the changes between two calls, each row once; overrides the credit of ``limits``.
+        say: a listener for connections and failures.
         """
         assert world.network is not None
         self.places = Endpoints()
@@ -85,13 +85,13 @@ class Observer:
         self._refused: tuple[int, str] | None = None  # since when, and why
 
     async def __aenter__(self) -> Self:
-        """Ask where everybody is. Raises ConnectionError where no coordinator answers."""
+        """Find the endpoints. Raises ConnectionError if no coordinator answers."""
         self.places = await self._find()
         self._running = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Say goodbye to all."""
+        """Close all connections."""
         self._stopping.set()
         assert self._running is not None
         tasks = [self._running, *self._ways.values()]
@@ -102,7 +102,7 @@ class Observer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- what may be asked ---
+    # --- subscriptions ---
 
     @property
     def outputs(self) -> dict[str, Edge]:
@@ -111,32 +111,32 @@ class Observer:
         return dict(sorted((edge.output, edge) for edge in shown if edge.output is not None))
 
     async def known(self, timeout_s: float = FOUND_S) -> dict[str, Edge]:
-        """Return the outputs once a process has offered them.
+        """Return the outputs, once a process has offered them.
 
-        Raises ConnectionError where none has after ``timeout_s``.
+        Raises ConnectionError if none has after ``timeout_s``.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not self._edges:  # some who are connected may offer none
+                while not self._edges:  # connected processes may offer none
                     self._learned.clear()
                     await self._learned.wait()
         if not self._edges:
             who = ", ".join(f"{name} at {at}" for name, at in self.places.processes.items())
             raise ConnectionError(
-                f"nobody shows an output: none of {who} answers"
+                f"no outputs available: none of {who} answers"
                 if who
-                else "nobody shows an output: no process owns a partition"
+                else "no outputs available: no process owns a partition"
             )
         return self.outputs
 
     async def follow(
         self, output: str, timeout_s: float = FOUND_S, *, uncommitted: bool = False
     ) -> OutputSubscription:
-        """Follow an output from now on. Raises InputError for one that nobody shows.
+        """Subscribe to an output. Raises InputError for an unknown output.
 
-        uncommitted: get changes as they are computed, before a sink has committed them. Where a
-        partition gets another owner, what was not committed is taken back: rows are as that one
-        has them, and the cut may be an earlier one.
+        uncommitted: receive changes as they are computed, before a sink has committed them. When a
+        partition changes its owner, uncommitted changes are taken back: the rows are the new
+        owner's, and the cut may be earlier.
         """
         edges = await self.known(timeout_s)
         if output not in edges:
@@ -145,9 +145,9 @@ class Observer:
             raise InputError(f"no output {output!r}: {hint}")
         name = shown_name(output, uncommitted=uncommitted)
         if name not in self._edges:
-            raise InputError(f"output {output!r} cannot be followed uncommitted: workers are older")
+            raise InputError(f"output {output!r} has no uncommitted changes: workers are older")
         if name in self._followings:
-            raise InputError(f"output {output!r} is followed already")
+            raise InputError(f"output {output!r} has a subscription already")
         edge, arrived = self._edges[name], asyncio.Event()
         owners = self._owners(edge)
         following = Subscription(
@@ -169,21 +169,21 @@ class Observer:
         return OutputSubscription(output, following, len(owners), arrived, place_of)
 
     def leave(self, output: str, *, uncommitted: bool = False) -> None:
-        """Follow an output no more."""
+        """End a subscription."""
         found = self._followings.pop(shown_name(output, uncommitted=uncommitted), None)
         if found is not None:
             found[1].end()
 
     @property
     def refusal(self) -> str:
-        """Why coordinators have not let us in for a while, "" if they do: see to the token."""
+        """Why coordinators refuse access, "" if they do not: check the token."""
         since_ns, why = self._refused or (self._clock.monotonic_ns(), "")
         is_lasting = self._clock.monotonic_ns() - since_ns >= REFUSED_S * 1_000_000_000
         return why if is_lasting else ""
 
     @property
     def connected(self) -> frozenset[str]:
-        """The processes with which there is a connection."""
+        """The connected processes."""
         return frozenset(self._sessions)
 
     # --- connections ---
@@ -210,12 +210,12 @@ class Observer:
                 self._say(str(error))
             self._refused = since_ns, str(error)
         except ConnectionError:
-            pass  # who was there may be there still
+            pass  # the last endpoints may still be valid
         else:
             self._refused = None
 
     async def _keep(self, process: str) -> None:
-        """Connect, again and again, as long as the process owns something."""
+        """Connect, again and again, as long as the process owns a partition."""
         while (address := self.places.processes.get(process)) and not self._stopping.is_set():
             why = await self._connect(process, address)
             if not self._stopping.is_set():
@@ -226,13 +226,13 @@ class Observer:
                     await self._stopping.wait()
 
     async def _connect(self, process: str, address: str) -> str:
-        """Speak with a process until that ends; return why it did."""
+        """Run a connection until it ends; return the reason."""
         try:
             addresses.check_secured(address, self._tls, insecure=self._insecure)
             async with asyncio.timeout(CONNECT_S):
                 stream = await self._network.connect(address, tls=self._tls)
         except TimeoutError:
-            return f"it does not answer within {CONNECT_S:g} s"
+            return f"no answer within {CONNECT_S:g} s"
         except (OSError, ValueError) as error:
             return str(error)
         dirty = asyncio.Event()
@@ -260,7 +260,7 @@ class Observer:
             stream.close()
 
     def _refresh(self) -> None:
-        """Route each stream to where its partition is now."""
+        """Route each stream to the current owner of its partition."""
         for edge, following in self._followings.values():
             for number, place in enumerate(self._owners(edge)):
                 channel = None if place is None else self._sessions.get(place.process)
@@ -274,39 +274,39 @@ class Observer:
         self._turn += 1
         return self._turn
 
-    # --- as what a session serves ---
+    # --- callbacks of a session ---
 
     def opened(self, session: Session, peer: str) -> None:
-        """Take a connection into use."""
+        """Add a connection."""
         self._sessions[peer] = session
         self._edges |= session.edges
         self._learned.set()
         self._refresh()
 
     def closed(self, session: Session) -> None:
-        """Do without a connection."""
+        """Remove a connection."""
         if self._sessions.get(session.peer) is session:
             del self._sessions[session.peer]
         for _, following in self._followings.values():
             following.lost(session)
 
     def room(self) -> None:
-        """Do nothing: nothing but messages is sent."""
+        """Do nothing: only messages are sent."""
 
     def received(self, channel: PeerChannel, message: Follow | Unfollow | Release) -> None:
-        """Refuse: there is nothing here to follow."""
+        """Refuse: an observer publishes nothing."""
         del channel, message
-        raise RemoteProtocolError("an observer cannot be followed")
+        raise RemoteProtocolError("an observer publishes no outputs")
 
     def granted(self, channel: PeerChannel, stream: Stream, turn: int, rows: int) -> None:
-        """Do nothing, likewise."""
+        """Do nothing."""
 
     def arrived(
         self, channel: PeerChannel, stream: Stream, turn: int, epoch: int, changes: EdgeChanges, *,
         start: int,
         more: bool, receipt: CreditReceipt | None,
     ) -> None:  # fmt: skip
-        """Take what a partition has sent."""
+        """Handle a message of a partition."""
         for edge, following in self._followings.values():
             if edge.name == stream.edge and stream.sender < len(self._owners(edge)):
                 following.arrived(

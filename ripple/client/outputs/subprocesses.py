@@ -1,4 +1,4 @@
-"""Processes that do what would keep the server waiting."""
+"""Helper processes for work that would block the server."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ async def start(
     stderr: int = DEVNULL,
     limit: int = 1 << 16,
 ) -> Process:
-    """Start a module as a program, with the modules that we have found. Raises OSError.
+    """Start a module as a program, with this process's module path. Raises OSError.
 
-    limit: bytes that are read ahead of what it says.
+    limit: bytes of its output that are buffered.
     """
     return await asyncio.create_subprocess_exec(
-        # Not what lies in the folder that we were started in.
+        # Not modules of the current folder.
         *(sys.executable, "-P", "-m", module, *arguments),
         stdin=stdin,
         stdout=PIPE,
@@ -31,9 +31,9 @@ async def start(
 
 
 async def tell(stdin: asyncio.StreamWriter, data: bytes | memoryview) -> None:
-    """Write to a process once there is room. Raises ConnectionError where it has ended.
+    """Write to a process, once its pipe has room. Raises ConnectionError if it has ended.
 
-    Every event loop lets its own transports say so in another way, or not at all.
+    Event loops report a closed pipe in different ways, or not at all.
     """
     if stdin.is_closing():
         raise ConnectionResetError("the process has ended")
@@ -48,7 +48,7 @@ def ended(process: Process) -> str:
 
 
 async def end(process: Process) -> None:
-    """End one at once, unless it has ended."""
+    """Kill a process, unless it has ended."""
     if process.returncode is None:
         process.kill()
         await process.wait()

@@ -1,4 +1,4 @@
-"""One output, followed from outside: its rows by partition, and what changes."""
+"""A subscription to one output: its rows by partition, and its changes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ripple.exchange.subscription import Arrival, Subscription
 
 
-VALUE_CHARACTERS_MAX = 100  # of what somebody asks for, in a message
+VALUE_CHARACTERS_MAX = 100  # of a requested value, in a message
 
 
 class Position(NamedTuple):
-    """How far one partition was followed: its owner's epoch, its cut, and its watermark there."""
+    """The position of a partition: its owner's epoch, its cut, and its watermark there."""
 
     epoch: int
     cut: Cut
@@ -37,9 +37,9 @@ class Position(NamedTuple):
 
 @frozen
 class Change:
-    """What one partition has changed. since: None where it is all that is there.
+    """The changes of one partition. since: the cut before, None for a whole table.
 
-    rows: the key, ``op`` (int8 of ``ripple.core.row_ops``), the values; a key once.
+    rows: the key, ``op`` (int8 of ``ripple.core.row_ops``), the values; each key once.
     """
 
     partition: int
@@ -51,11 +51,10 @@ class Change:
 
 @frozen
 class OutputRows:
-    """An output's rows, of each partition at a cut of its own: what is shown now.
+    """An output's current rows, each partition at its own cut.
 
-    A cut is a committed one, or, of an output that is followed uncommitted, the computed one.
-    Rows that are final and were freed are not among them. missing: partitions that were not heard
-    yet.
+    A cut is committed, or, in an uncommitted subscription, computed. Final rows that were freed
+    are absent. missing: partitions without rows so far.
     """
 
     output: str
@@ -74,10 +73,10 @@ class _Part:
 
 
 class OutputSubscription:
-    """One output of a running system. Whoever has it calls it, one at a time.
+    """A subscription to an output; for one caller at a time.
 
-    What has arrived is taken in by ``changes`` and ``whole``; until then it costs the window of a
-    connection, and those who send keep one bit a row.
+    ``changes`` and ``whole`` consume the received messages; until then a partition costs its
+    connection's window, and its publisher one bit a row.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class OutputSubscription:
         arrived: asyncio.Event,
         place_of: Callable[[int], str],
     ) -> None:
-        """Take what arrives for ``following``. place_of: of a partition, whose it is."""
+        """Consume the messages of ``following``. place_of: the owner of a partition."""
         self.name = name
         self.partitions = partitions
         self.layout: Layout | None = None
@@ -97,15 +96,15 @@ class OutputSubscription:
         self._arrived = arrived
         self._place_of = place_of
         self._parts: dict[int, _Part] = {}
-        self._shown: OutputRows | None = None  # of what was taken in last
+        self._shown: OutputRows | None = None  # as of the last consumed message
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Partitions that were not heard yet."""
+        """Partitions without rows so far."""
         return tuple(n for n in range(self.partitions) if n not in self._parts)
 
     async def changes(self, timeout_s: float | None = None) -> list[Change]:
-        """Wait until something has changed, take it in and return it; [] after ``timeout_s``."""
+        """Wait for changes and return them; [] after ``timeout_s``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -115,7 +114,7 @@ class OutputSubscription:
         return []
 
     async def whole(self, timeout_s: float | None = None) -> OutputRows:
-        """Return the rows once each partition was heard, or what there is after ``timeout_s``."""
+        """Return the rows once all partitions have sent theirs, or after ``timeout_s``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while self.missing:
@@ -124,17 +123,17 @@ class OutputSubscription:
         return self.shown()
 
     async def arrived(self) -> None:
-        """Wait until there is something to take in."""
+        """Wait for a message."""
         await self._arrived.wait()
 
     def take(self) -> list[Change]:
-        """Take in what has arrived by now, and return it."""
+        """Consume the received messages, and return their changes."""
         self._arrived.clear()
         found = (self._taken(arrival) for arrival in self._following.take())
         return [change for change in found if change is not None]
 
     def shown(self, key: Mapping[str, Any] | None = None) -> OutputRows:
-        """Return the rows as of what was taken in last. key: only those with these key fields."""
+        """Return the rows as of the last consumed message. key: only rows with these key fields."""
         if self._shown is None:
             rows = [self._parts[number].table.rows() for number in sorted(self._parts)]
             table = pa.table({}) if self.layout is None else self.layout.table.empty_table()
@@ -166,7 +165,7 @@ class OutputSubscription:
             before = part
             part = self._parts[arrival.sender] = _Part(self.layout)
             part.table.apply(rows)
-            if before is not None:  # so that nobody sees as new what was there
+            if before is not None:  # present rows are not reported as new
                 rows = self._difference(before.table.rows(), part.table.rows())
         else:
             part.table.apply(rows)
@@ -177,9 +176,9 @@ class OutputSubscription:
         return Change(arrival.sender, process, since, part.position, rows)
 
     def _goes_on(self, position: Position, changes: EdgeChanges) -> bool:
-        """Return whether changes begin where a partition is, or a table is no older.
+        """Return whether changes begin at the partition's cut, or a table is not older.
 
-        An older table takes back what was not committed.
+        In an uncommitted subscription an older table takes back uncommitted changes.
         """
         if changes.since is not None:
             return dict(changes.since) == position.cut
@@ -187,7 +186,7 @@ class OutputSubscription:
         return may_go_back or cuts.is_within(position.cut, changes.cut)
 
     def _difference(self, before: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the changes that lead from one table to another, each row whole."""
+        """Return the changes from one table to another, as whole rows."""
         assert self.layout is not None
         assert self._schema is not None
         deltas = diff(self.layout, before, now, patch_threshold=len(self.layout.table))
@@ -196,14 +195,14 @@ class OutputSubscription:
 
 
 def of_key(layout: Layout | None, rows: Any, key: Mapping[str, Any]) -> Any:
-    """Return the rows of a table or batch whose key fields have these values.
+    """Return the rows of a table or batch with these values of key fields.
 
-    Raises InputError for a field that is none of the key.
+    Raises InputError for a field that is not part of the key.
     """
     for name, value in key.items():
         names = () if layout is None else layout.keys
         if name not in names:
-            raise InputError(f"{name!r} is no field of the key, which is {', '.join(names)}")
+            raise InputError(f"{name!r} is not part of the key, which is {', '.join(names)}")
         column = rows.column(name)
         try:
             wanted = pa.scalar(value, column.type)

@@ -1,1 +1,1 @@
-"""SQL over live outputs: DuckDB in a process of its own, with limits."""
+"""SQL over live outputs: DuckDB, in a process of its own, with limits."""

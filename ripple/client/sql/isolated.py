@@ -1,8 +1,8 @@
-"""SQL over tables, answered by a process of its own: whoever serves others never waits for it.
+"""SQL over tables, run by a subprocess, so that the server never waits for it.
 
-What it may take is limited twice: by DuckDB, and by the system and whoever waits, who end the
-process. It is told the question on standard input, and says on standard output which tables that
-is about, when it begins to answer, and one table.
+DuckDB limits the query, and so do the system and the parent, which end the process. The process
+reads the query from standard input, and writes to standard output the names of its tables, a
+line when it begins, and the result.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, pa.Table]
 
-START_S = 30.0  # a process begins late where others are busy, and so does what is sent to it
-# Past its time: what no interrupt ends is ended with its process.
+START_S = 30.0  # on a busy machine, a process starts late and its input arrives late
+# Beyond its time limit, a query that no interrupt ends is killed.
 GRACE_S = 1.0
-# Of data beside the tables and what DuckDB counts: what one works with.
+# Memory beyond the tables and DuckDB's own accounting.
 SLACK_BYTES = 32 << 20
 
 
 @frozen
 class Limits:
-    """What one question may take. timeout_s: to be answered, once the tables are there."""
+    """Limits of one query. timeout_s: from the arrival of its tables."""
 
     timeout_s: float = 10.0
     memory_mib: int = 256
@@ -54,12 +54,11 @@ async def query_apart(
     parameters: pa.RecordBatch | None = None,
     are_given: bool = True,
 ) -> pa.Table:
-    """Return what one statement says; at most ``rows_max`` rows and one.
+    """Return the result of one statement; at most ``rows_max`` + 1 rows.
 
-    known: the tables that there are. fetch: gets those that the statement reads, by name.
-    parameters: one row, for its question marks; without ``are_given`` they are null. Raises
-    InputError for what is wrong with it, LimitError for too much, TimeoutError; what ``fetch``
-    raises.
+    known: the names of all tables. fetch: gets the tables of the statement, by name.
+    parameters: one row, for the placeholders; nulls unless ``are_given``. Raises InputError for an
+    invalid statement, LimitError for too much data, TimeoutError; and the errors of ``fetch``.
     """
     limits = Limits() if limits is None else limits
     told = {
@@ -75,7 +74,7 @@ async def query_apart(
     try:
         process = await subprocesses.start(__name__, stdin=PIPE, limit=1 << 20)
     except OSError as error:
-        raise LimitError(f"no process can be started to answer it: {error}") from error
+        raise LimitError(f"cannot start a process for the query: {error}") from error
     talk = _Talk(process)
     try:
         async with asyncio.timeout(START_S):
@@ -94,7 +93,7 @@ async def query_apart(
             if parameters is not None:
                 await talk.tell(_stream(pa.Table.from_batches([parameters])))
             await talk.heard("begins")
-        with suppress(TimeoutError):  # told in our words
+        with suppress(TimeoutError):  # reported below
             async with asyncio.timeout(limits.timeout_s + GRACE_S):
                 size = int(await talk.heard("rows"))
             async with asyncio.timeout(START_S):
@@ -105,7 +104,7 @@ async def query_apart(
 
 
 class _Talk:
-    """What is said to the process, and what it says: a line with a word, and more of the kind."""
+    """The protocol with the process: lines with a keyword and its arguments."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdin is not None
@@ -113,11 +112,11 @@ class _Talk:
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
 
     async def tell(self, data: bytes | memoryview) -> None:
-        with suppress(ConnectionError):  # how it has ended is told by who listens
+        with suppress(ConnectionError):  # the reader reports how the process ended
             await subprocesses.tell(self._stdin, data)
 
     async def heard(self, wanted: str) -> str:
-        """Return what comes with a word. Raises what it says instead."""
+        """Return the arguments of the expected keyword. Raises the process's error."""
         kind, _, said = (await self._stdout.readline()).decode().strip().partition(" ")
         if kind == wanted:
             return said
@@ -134,7 +133,7 @@ class _Talk:
     async def _ended(self) -> LimitError:
         await self._process.wait()
         how = subprocesses.ended(self._process)
-        return LimitError(f"the question took more memory or time than it may: {how}")
+        return LimitError(f"the query took more memory or time than allowed: {how}")
 
 
 _ERRORS: dict[str, Any] = {"wrong": InputError, "much": LimitError, "late": TimeoutError}
@@ -148,7 +147,7 @@ def _stream(table: pa.Table) -> memoryview:
 
 
 def main() -> None:
-    """Answer one question."""
+    """Run one query."""
     told = json.loads(sys.stdin.buffer.readline())
     try:
         from ripple.client.sql.query import query  # noqa: PLC0415 - the same
@@ -178,7 +177,7 @@ def main() -> None:
     except (InputError, ModuleNotFoundError) as error:
         _say("wrong", json.dumps(str(error)))
     except (LimitError, MemoryError) as error:
-        _say("much", json.dumps(str(error) or "it takes more memory than it may: ask for less"))
+        _say("much", json.dumps(str(error) or "it needs more memory than allowed: select less"))
     except TimeoutError as error:
         _say("late", json.dumps(str(error)))
     else:
@@ -192,7 +191,7 @@ def _say(kind: str, said: str = "") -> None:
 
 
 def _limit(told: Mapping[str, Any]) -> None:
-    """Let the system end what takes more than it may."""
+    """Set the system's limits of memory and time."""
     cpu_s = int(told["timeout_s"] + START_S)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
     data = _data_bytes() + (told["memory_mib"] << 20) + told["answer_bytes_max"] + SLACK_BYTES
@@ -200,7 +199,7 @@ def _limit(told: Mapping[str, Any]) -> None:
 
 
 def _data_bytes() -> int:
-    """Return how much data this process has by now, as RLIMIT_DATA counts it."""
+    """Return the present data size of this process, as RLIMIT_DATA counts it."""
     with open("/proc/self/statm", encoding="ascii") as statm:
         return int(statm.read().split()[5]) * resource.getpagesize()
 

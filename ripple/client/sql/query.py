@@ -1,4 +1,4 @@
-"""SQL over tables in memory, by somebody who is not trusted with anything else."""
+"""Sandboxed SQL over tables in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MEMORY_MIB = 512
 TIMEOUT_S = 30.0
 MESSAGE_CHARACTERS_MAX = 400
-PIECE_ROWS = 8192  # of an answer
+PIECE_ROWS = 8192  # of a result
 _ABSENT = re.compile(r"Table with name (.+?) does not exist")
 _LISTS = re.compile(r"\s*show\s+(all\s+)?tables\b", re.IGNORECASE)
 _ASKS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -37,12 +37,12 @@ def query(
     threads: int | None = None,
     parameters: Sequence[object] | None = (),
 ) -> pa.Table:
-    """Return what one statement says of ``tables``, by name; the first ``rows_max`` rows of it.
+    """Return the result of one statement over ``tables``, by name; its first ``rows_max`` rows.
 
-    It reaches no file, no network, no Python, no setting. Enumerations come as their texts.
-    parameters: for its question marks; None for nulls, however many it wants. Raises InputError
-    for what is wrong with it, LimitError for more than ``bytes_max`` of an answer and what takes
-    too much memory, TimeoutError after ``timeout_s``.
+    It has no access to files, network, Python or settings. Enumerations are returned as text.
+    parameters: for the placeholders; None for nulls, as many as needed. Raises InputError for an
+    invalid statement, LimitError for a result above ``bytes_max`` or too much memory, TimeoutError
+    after ``timeout_s``.
     """
     limits: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_mib}MiB"}
     if threads is not None:
@@ -71,19 +71,19 @@ def query(
         timer.start()
         relation = connection.sql(sql, params=values or None)
         if relation is None:
-            raise InputError("it is no question: nothing comes of it")
+            raise InputError("the statement returns no rows")
         return _bounded(relation if rows_max is None else relation.limit(rows_max), bytes_max)
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise LimitError(
-            f"it takes more than the {memory_mib} MiB that it may: ask for less, or give it more "
+            f"it needs more than the {memory_mib} MiB allowed: select less, or raise the limit "
             "(ripple query --memory, sql_memory_mib of a gateway)"
         ) from error
     except duckdb.Error as error:
         if is_late.is_set():
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
         text = " ".join(str(error).split())
-        if absent := _ABSENT.search(text):  # what else there is, DuckDB would guess among its own
-            text = f"there is no output {absent[1]}: ripple query --list shows those that there are"
+        if absent := _ABSENT.search(text):  # DuckDB would suggest names of its own
+            text = f"no output {absent[1]}: ripple query --list shows the outputs"
         raise InputError(text[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()
@@ -91,20 +91,20 @@ def query(
 
 
 def _bounded(relation: duckdb.DuckDBPyRelation, bytes_max: int | None) -> pa.Table:
-    """Return the rows, which come one piece at a time: nobody holds more than may be had."""
+    """Return the rows, fetched in pieces, so that no more than the limit is held."""
     reader = relation.to_arrow_reader(PIECE_ROWS)
     schema = pa.schema([field.with_type(_plain(field.type)) for field in reader.schema])
     found, size = [], 0
     for batch in reader:
         size += batch.nbytes
         if bytes_max is not None and size > bytes_max:
-            raise LimitError(f"the answer has more than {bytes_max:,} bytes: ask for less")
+            raise LimitError(f"the result has more than {bytes_max:,} bytes: select less")
         found.append(batch)
     return pa.Table.from_batches(found, reader.schema).cast(schema)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return a type without dictionaries, which not all clients understand where they change."""
+    """Return a type without dictionaries, whose changes not all clients understand."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_struct(kind):
@@ -119,24 +119,24 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _check_apart(names: Iterable[str]) -> None:
-    """Raise InputError where SQL would take one output for another."""
+    """Raise InputError if SQL would confuse two outputs."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.lower(), name)
         if other != name:
             raise InputError(
-                f"the outputs {other} and {name} differ by case alone, which SQL does not mind: "
-                "ask for one of them at a time"
+                f"the outputs {other} and {name} differ only by case, which SQL ignores: "
+                "query one of them at a time"
             )
 
 
 def _question(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
-        raise InputError("one statement, please")
+        raise InputError("give one statement")
     if statements[0].type not in _ASKS:
         kind = statements[0].type.name
-        raise InputError(f"{kind} is not answered: outputs are only read, by SELECT")
-    if _LISTS.match(sql):  # here are only those that a statement names
-        raise InputError("outputs are not listed in SQL: ripple query --list shows them")
+        raise InputError(f"{kind} is not allowed: outputs are read-only; use SELECT")
+    if _LISTS.match(sql):  # only tables of the statement are loaded
+        raise InputError("SQL does not list outputs here: use ripple query --list")
     return statements[0]

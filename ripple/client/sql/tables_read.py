@@ -1,4 +1,4 @@
-"""Which outputs a statement asks for, before they are there: the parser says."""
+"""The outputs that a statement reads, found by the parser before they are fetched."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ with needed("query", "SQL over outputs"):
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_HOMES = {(), ("main",), ("temp", "main"), ("temp",)}  # where outputs are, in lower case
+_HOMES = {(), ("main",), ("temp", "main"), ("temp",)}  # schemas of the outputs, in lower case
 _EXPLAINS = re.compile(r"\s*explain(\s+analyze)?\b", re.IGNORECASE)
-# Functions that take what they read as a text.
+# Functions with a query or table name as text argument.
 _BY_TEXT = ("query", "query_table")
 
 
 def mentioned(sql: str, names: Iterable[str]) -> list[str]:
     """Return those of ``names`` that a statement reads.
 
-    SQL does not mind the case of names; of several that differ by it alone, those that stand there
-    letter by letter are meant, if any does. A statement that is none, or whose tables nobody can
-    tell before it is asked, reads all whose names stand in it: some too many do no harm. Raises
-    InputError for a name with a dot that is not quoted.
+    SQL ignores case; of names that differ only by case, the exact match counts, if there is one. A
+    statement that cannot be parsed, or whose tables are unknown before it runs, reads all names
+    that occur in it: too many do no harm. Raises InputError for an unquoted name with a dot.
     """
     names = list(names)
     read = _read(sql)
@@ -44,7 +43,7 @@ def mentioned(sql: str, names: Iterable[str]) -> list[str]:
 
 
 def _read(sql: str) -> list[list[str]] | None:
-    """Return the tables that a statement reads, as they are named there; None if none can tell."""
+    """Return the names of the tables that a statement reads; None if unknown."""
     with duckdb.connect(":memory:", config={"enable_external_access": "false"}) as connection:
         bare = _EXPLAINS.sub("", sql, count=1)
         try:
@@ -67,7 +66,7 @@ def _tables(told: object) -> list[list[str]] | None:
 
 
 def _nodes(told: object) -> Iterator[dict[str, Any]]:
-    """Yield all objects of a document, however deep it is."""
+    """Yield all objects of a document, at any depth."""
     left = [told]
     while left:
         one = left.pop()

@@ -1,7 +1,7 @@
-"""Predicates over rows, as people type them: ``price > 100 and symbol == 'AAPL'``.
+"""Row predicates: ``price > 100 and symbol == 'AAPL'``.
 
 Fields, numbers, texts, ``true`` and ``false``; ``+ - * /``; comparisons, ``in``; ``and or not``;
-parentheses. Nothing is called.
+parentheses. There are no function calls.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _WORDS = {"true": True, "false": False}
 
 
 def where_of(text: str) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Return what keeps the rows for which an expression holds: null is no.
+    """Return a filter that keeps the rows for which an expression is true, not null.
 
-    Raises InputError for what is no such expression; what it returns does for fields that are not
-    there, or are of another type.
+    Raises InputError for an invalid expression; the filter does for unknown fields and for wrong
+    types.
     """
     if len(text) > LENGTH_MAX:
         raise InputError(f"an expression of {len(text)} characters: {LENGTH_MAX} at most")
@@ -48,9 +48,9 @@ def where_of(text: str) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         tree = ast.parse(text.strip(), mode="eval")
         expression = _of(tree.body)
     except (SyntaxError, ValueError, RecursionError, TypeError) as error:
-        raise InputError(f"{text!r} is no expression: {error}") from error
+        raise InputError(f"{text!r} is not an expression: {error}") from error
     if not isinstance(expression, pc.Expression):
-        raise InputError(f"{text!r} says nothing of a row")
+        raise InputError(f"{text!r} refers to no field")
 
     def kept(rows: pa.RecordBatch) -> pa.RecordBatch:
         try:
@@ -86,7 +86,7 @@ def _of(node: ast.expr) -> Any:
         case ast.Compare(left=left, ops=ops, comparators=others):
             return _compared(left, ops, others)
         case _:
-            raise ValueError(f"{ast.unparse(node)!r} is not understood")
+            raise ValueError(f"{ast.unparse(node)!r} is not supported")
 
 
 def _compared(left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr]) -> Any:

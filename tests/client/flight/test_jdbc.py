@@ -61,4 +61,4 @@ def test_a_driver_of_jdbc_finds_tables_and_asks() -> None:
         "row 30",
     ]
     assert refused.startswith("refused ")
-    assert refused.endswith("DELETE is not answered: outputs are only read, by SELECT")
+    assert refused.endswith("DELETE is not allowed: outputs are read-only; use SELECT")

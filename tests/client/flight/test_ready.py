@@ -40,8 +40,8 @@ def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
     ):
         observer.connected = frozenset(connected)
         assert ready().status == status, connected
-    observer.refusal = "no coordinator lets us in"
-    assert (ready().status, ready().body) == (503, "NOT READY: no coordinator lets us in\n")
+    observer.refusal = "coordinators refuse access"
+    assert (ready().status, ready().body) == (503, "NOT READY: coordinators refuse access\n")
 
 
 def test_a_certificate_that_runs_out_is_no_secret_of_a_gateway() -> None:
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken_is_told_by_its_setting() -> None:
 @pytest.mark.parametrize(
     ("write", "told"),
     [
-        ("x", "'x' is no NAME=log:DIR/TOPIC"),
+        ("x", "'x' is not NAME=log:DIR/TOPIC"),
         ("x=kafka:b/t", "'kafka:b/t' is not of the form log:DIR/TOPIC"),
         ("x=log:d/t/0", "log:d/t/0 is one partition: name the topic, log:d/t"),
         ("x=log:d/t,x=log:d/u", "'x=log:d/u' is there twice"),

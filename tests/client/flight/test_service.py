@@ -320,7 +320,7 @@ def test_a_log_whose_disk_failed_is_written_again(
 
 def test_only_named_logs_are_written(tmp_path: Path) -> None:
     log = written(tmp_path)
-    with pytest.raises(FlightError, match="no log 'others' takes what is put: there are trades"):
+    with pytest.raises(FlightError, match="no log 'others' is writable: there are trades"):
         put(flights(trades=log), VWAPS, "others")
     asyncio.run(log.close())
 

@@ -23,7 +23,7 @@ def test_a_key_chooses_rows() -> None:
 @pytest.mark.parametrize(
     ("key", "problem"),
     [
-        ({"v": 1.0}, "'v' is no field of the key, which is k, n"),
+        ({"v": 1.0}, "'v' is not part of the key, which is k, n"),
         ({"k": ["a"]}, r"k=\['a'\]: the field is string"),
         ({"k": {"a": 1}}, "the field is string"),
         ({"k": 1}, "the field is string"),

@@ -44,7 +44,7 @@ TOO_MUCH: dict[str, Any] = {
     ),
     "SELECT list(range) FROM range(900000000)": (LimitError, "more than the 128 MiB"),
     "SELECT length(repeat('x', 1000000000))": (LimitError, "more than the 128 MiB"),
-    "SELECT * FROM range(100000000)": (LimitError, "the answer has more than 1,000,000 bytes"),
+    "SELECT * FROM range(100000000)": (LimitError, "the result has more than 1,000,000 bytes"),
 }
 
 
@@ -120,5 +120,5 @@ def test_that_no_process_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch)
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocesses, "start", none)
-    with pytest.raises(LimitError, match="no process can be started"):
+    with pytest.raises(LimitError, match="cannot start a process"):
         asyncio.run(ask_of({"t": TABLE}, "SELECT 1"))

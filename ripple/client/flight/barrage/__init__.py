@@ -1,20 +1,21 @@
 """Outputs as ticking tables, for unmodified clients of Deephaven: Barrage over Arrow Flight.
 
-rowset        sets of row numbers, and their bytes
-messages      the metadata of a message, as flatbuffers
-columns       columns as those clients know them: types, nulls, buffers
-batches       changes of a table as messages, none too large
-rows          a table whose rows keep their numbers
-subscription  what one subscriber has been told, and what is news to it
-feed          outputs, followed while somebody subscribes
-session       who has come in: tokens, tables by ticket
-exchange      one stream: what is asked for, what is sent and when
-service       the calls that clients make besides
-server        all of it over gRPC
+rowset        sets of row numbers, and their encoding
+messages      metadata of messages, as flatbuffers
+columns       types, nulls and buffers of columns, as clients expect them
+batches       changes of a table as messages of bounded size
+rows          a table with stable row numbers
+subscription  the rows that a subscriber has, and its updates
+feed          outputs with subscribers
+session       sessions: tokens, tables by ticket
+exchange      one DoExchange stream: subscriptions and updates
+service       all other calls of clients
+server        the service over gRPC
+gateway       Barrage as a part of the gateway
 
-A row keeps its number as long as its key lives, so nothing is ever shifted, and an update is what
-differs between two versions, row by row. A subscriber is one version: what it was told last. How
-often it takes news, and how fast, is nobody else's matter.
+A row keeps its number as long as its key lives, so rows never shift, and an update is the
+difference of two versions, row by row. A subscriber is at the version that it was sent last;
+subscribers do not affect each other.
 
 ``deephaven_pb2`` is generated from ``proto/`` by ``make protos``.
 """
@@ -24,4 +25,4 @@ from __future__ import annotations
 from ripple.core.extras import needed
 
 with needed("barrage", "Barrage"):
-    import flatbuffers  # noqa: F401 - what every message is made with
+    import flatbuffers  # noqa: F401 - needed for every message

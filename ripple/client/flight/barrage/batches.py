@@ -1,7 +1,7 @@
-"""Changes of a table as messages of Flight: new rows, then new values, none too large.
+"""Changes of a table as FlightData: new rows, then new values, in messages of bounded size.
 
-A record batch of Barrage has columns of different lengths, those in which nothing changed none at
-all, which Arrow's own writers cannot do: so its header is written here.
+A record batch of Barrage has columns of different lengths, empty if unchanged, which Arrow's
+writers do not support: so its header is built here.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 
     from ripple.client.flight.barrage.messages import Options
 
-# Less than the 100 MiB that clients in Java take.
+# Below the 100 MiB that clients in Java accept.
 MESSAGE_BYTES_MAX = 64 << 20
-# Of a message whose size is ours to choose.
+# The default message size.
 _AIM_BYTES = 1 << 20
 _ALIGNMENT = 8
 _VERSION_5, _RECORD_BATCH = 4, 3
-# An empty body, which a message in protobuf would leave out and clients in Java want.
+# An empty body, which protobuf would omit and clients in Java require.
 _NO_BODY = b"\xc2\x3e\x00"
 
 
 class Update:
-    """What is new to somebody: columns as clients know them, of the added rows and the modified.
+    """An update: columns in the clients' types, of added rows and modified values.
 
-    nbytes: about how much memory this holds. messages: by options, of an update that is told to
-    several.
+    nbytes: approximate memory. messages: by options, of a shared update.
     """
 
     def __init__(self, told: Told, added: Sequence[pa.Array], modified: Sequence[pa.Array]) -> None:
@@ -47,7 +46,7 @@ class Update:
 
 
 def schema_message(schema: pa.Schema, options: Options) -> bytes:
-    """Return what a stream begins with."""
+    """Return the schema message that begins a stream."""
     message = memoryview(wire_schema(schema, as_list=options.as_list).serialize())
     data: bytes = FlightData(data_header=bytes(message[8:])).SerializeToString()
     return data
@@ -56,7 +55,7 @@ def schema_message(schema: pa.Schema, options: Options) -> bytes:
 def messages_of(update: Update, options: Options) -> Iterator[bytes]:
     """Yield an update: metadata with the first message, added rows before modified values.
 
-    Raises FlightError for a row that is larger than what the client takes in a message.
+    Raises FlightError for a row above the client's message size.
     """
     about = update_metadata(update.told)
     for columns in (update.added, update.modified):
@@ -120,7 +119,7 @@ def _message(parts: list[Parts], about: bytes) -> bytes:
 def _header(
     rows: int, nodes: list[tuple[int, int]], places: list[tuple[int, int]], length: int
 ) -> bytes:
-    """Return Arrow's header of a record batch."""
+    """Return the header of a record batch."""
     builder = flatbuffers.Builder(256 + 16 * (len(nodes) + len(places)))
     vectors = []
     for pairs in (places, nodes):

@@ -1,4 +1,4 @@
-"""Columns as Deephaven's clients know them: their types, what stands for null, their buffers."""
+"""Columns for Deephaven's clients: types, nulls, buffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 _INSTANT, _DATE, _TIME = pa.timestamp("ns", "UTC"), pa.date64(), pa.time64("ns")
-# What clients know, how Deephaven calls it, and which value of it is null to them.
+# The clients' types: Deephaven's name, and the value that stands for null.
 _KNOWN: dict[pa.DataType, tuple[str, float | None]] = {
     pa.int8(): ("byte", -(1 << 7)),
     pa.int16(): ("short", -(1 << 15)),
@@ -29,7 +29,7 @@ _KNOWN: dict[pa.DataType, tuple[str, float | None]] = {
     _DATE: ("java.time.LocalDate", -(1 << 63)),
     _TIME: ("java.time.LocalTime", -(1 << 63)),
 }
-# Java's words, and those of Deephaven's formulas: no column can have such a name there.
+# Keywords of Java and of Deephaven's formulas, which cannot be names of columns.
 _WORDS = """
     abstract assert boolean break byte case catch char class const continue default do double
     else enum extends false final finally float for goto i if ii implements import in instanceof
@@ -37,7 +37,7 @@ _WORDS = """
     strictfp super switch synchronized this throw throws transient true try void volatile while _
 """
 _RESERVED = frozenset(_WORDS.split())
-# 16 bits without a sign are a character to them.
+# Clients take unsigned 16 bits for a character.
 _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
 
 
@@ -59,7 +59,7 @@ class Parts(NamedTuple):
 
 
 def wire_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that clients know for values of a type: text where they know none."""
+    """Return the client's type for a type: text if clients do not know it."""
     if kind in _KNOWN:
         return kind
     if kind in _WIDER:
@@ -76,7 +76,7 @@ def wire_type(kind: pa.DataType) -> pa.DataType:
 
 
 def check_known(schema: pa.Schema, columns: Collection[int] | None) -> None:
-    """Refuse columns that clients can be told as text alone. columns: by number, None for all.
+    """Refuse columns that clients can only have as text. columns: by number, None for all.
 
     Raises FlightError.
     """
@@ -87,13 +87,13 @@ def check_known(schema: pa.Schema, columns: Collection[int] | None) -> None:
         if (columns is None or place in columns) and pt.is_string(told) and not _is_text(its):
             raise FlightError(
                 Why.INTERNAL,
-                f"the column {field.name!r} ({field.type}) can be told as text alone, and "
-                "ThrowError is asked for: leave it out, or ask for Stringify",
+                f"the column {field.name!r} ({field.type}) can only be sent as text, which "
+                "ThrowError excludes: leave it out, or ask for Stringify",
             )
 
 
 def wire_schema(schema: pa.Schema, *, as_list: bool = False) -> pa.Schema:
-    """Return a table's columns as clients know them. as_list: as they are exchanged then."""
+    """Return a table's columns in the clients' types. as_list: each as one list."""
     fields: dict[str, pa.Field] = {}
     for field in schema:
         kind, name = wire_type(field.type), _legal(field.name)
@@ -105,7 +105,7 @@ def wire_schema(schema: pa.Schema, *, as_list: bool = False) -> pa.Schema:
 
 
 def wire_array(array: pa.Array) -> pa.Array:
-    """Return values as clients know them."""
+    """Return values in the clients' type."""
     kind = wire_type(array.type)
     if array.type == kind:
         return array
@@ -120,9 +120,9 @@ def wire_array(array: pa.Array) -> pa.Array:
 
 
 def parts_of(array: pa.Array, *, sentinels: bool, as_list: bool = False) -> Parts:
-    """Return a column of a type that clients know. sentinels: nulls of numbers are values.
+    """Return a column of a client's type. sentinels: nulls of numbers are values.
 
-    A column without rows has buffers without bytes: clients in Java do not skip what stands there.
+    A column without rows has empty buffers: clients in Java do not skip their contents.
     """
     inner = _parts(array, sentinels=sentinels)
     if not as_list:
@@ -176,7 +176,7 @@ def _bitmap(array: pa.Array) -> bytes:
 
 
 def _legal(name: str) -> str:
-    """Return a name that a column can have in Deephaven: ``class`` is ``class_`` there."""
+    """Return a valid name of a column in Deephaven: ``class`` becomes ``class_``."""
     legal = "".join(char if f"a{char}".isidentifier() else "_" for char in name)
     if not legal.isidentifier():
         legal = f"_{legal}"
@@ -184,7 +184,7 @@ def _legal(name: str) -> str:
 
 
 def _described(kind: pa.DataType) -> dict[str, str]:
-    """Return what a field says of itself to Deephaven."""
+    """Return a field's metadata for Deephaven."""
     if not pt.is_list(kind):
         return {"deephaven:type": _KNOWN[kind][0]}
     item = _KNOWN[kind.value_type][0]
@@ -208,5 +208,5 @@ def _as_text(value: Any) -> str | None:
 
 
 def nbytes_of(arrays: Sequence[pa.Array]) -> int:
-    """Return about how long the buffers of these columns are."""
+    """Return the approximate length of these columns' buffers."""
     return sum(array.nbytes for array in arrays)

@@ -1,4 +1,4 @@
-"""One stream: a client says what it wants to see, and is told what is new, as often as it wants."""
+"""DoExchange streams: a client's requests, and its updates at its own interval."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ripple.client.flight.barrage.session import Session, Sessions
     from ripple.world.ports import Clock
 
-# How often somebody is told who does not say how often, and at most.
+# The default interval of updates, and the shortest.
 INTERVAL_S = 0.2
 INTERVAL_S_MIN = 0.01
-# How long a stream may be open without a word, and a message untaken.
+# Time limits for the first request, and for taking a message.
 ASKED_S = 30.0
 SEND_S = 60.0
-# What is held, all in all, for those who take it slowly.
+# Memory held for slow clients, in total.
 HELD_BYTES_MAX = 1 << 30
 _LOOK_S = 5.0
 
@@ -46,7 +46,7 @@ class Stream(Protocol):
 
 
 class Held:
-    """What is held for all subscribers: when it is too much, the next waits until less is."""
+    """The memory held for all subscribers; above the limit, the next update waits."""
 
     def __init__(self, bytes_max: int = HELD_BYTES_MAX) -> None:
         self.nbytes = 0
@@ -56,7 +56,7 @@ class Held:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until there is room; who has the turn makes something to hold."""
+        """Wait for room; the holder of the turn may allocate an update."""
         async with self._turn:
             while self.nbytes >= self._bytes_max:
                 self._less.clear()
@@ -64,7 +64,7 @@ class Held:
             yield
 
     def add(self, nbytes: int) -> None:
-        """Hold more, or less."""
+        """Add to the memory held, or subtract."""
         self.nbytes += nbytes
         if nbytes < 0:
             self._less.set()
@@ -84,7 +84,7 @@ class Exchanges:
         send_s: float = SEND_S,
         held: Held | None = None,
     ) -> None:
-        """interval_s: of clients that name none. asked_s, send_s: what a client may take."""
+        """Create the service. interval_s: the default. asked_s, send_s: a client's time limits."""
         self._feeds = feeds
         self._sessions = sessions
         self._clock = clock
@@ -94,7 +94,7 @@ class Exchanges:
         self._held = held or Held()
 
     async def serve(self, session: Session, stream: Stream) -> None:
-        """Tell a client what it asks for, until it hangs up. Raises FlightError."""
+        """Send a client its updates until it disconnects. Raises FlightError."""
         wishes = _Wishes(stream)
         try:
             first = await self._first(wishes)
@@ -114,9 +114,7 @@ class Exchanges:
                     await wishes.wait(None)
                 return asked
         except TimeoutError:
-            raise FlightError(
-                Why.TOO_SLOW, f"nothing was asked for within {self._asked_s:g} s"
-            ) from None
+            raise FlightError(Why.TOO_SLOW, f"no request within {self._asked_s:g} s") from None
 
     async def _tell(
         self, session: Session, stream: Stream, wishes: _Wishes, asked: Asked | None, feed: Feed
@@ -133,7 +131,7 @@ class Exchanges:
             is_news = feed.rows.stamp != known.stamp
             if known.is_anew or (is_news and now_ns >= due_ns):
                 interval_ns = self._interval_ns(known.asked)
-                due_ns = (now_ns // interval_ns + 1) * interval_ns  # so that many are told the same
+                due_ns = (now_ns // interval_ns + 1) * interval_ns  # so that updates are shared
                 await self._news(stream, known, feed)
                 if known.asked.once:
                     return
@@ -145,7 +143,7 @@ class Exchanges:
             if asked is None and wishes.is_over:
                 return
             if self._sessions.is_over(session):
-                raise FlightError(Why.STRANGER, "the session has ended: nothing was heard of it")
+                raise FlightError(Why.STRANGER, "the session has expired")
 
     async def _news(self, stream: Stream, known: Subscription, feed: Feed) -> None:
         options = known.asked.options._replace(interval_ms=0)
@@ -176,7 +174,7 @@ class Exchanges:
 
 
 class _Wishes:
-    """What a client asks for: the newest counts, and one that was replaced is not answered."""
+    """The requests of a client: only the newest counts."""
 
     def __init__(self, stream: Stream) -> None:
         self.wake = asyncio.Event()
@@ -187,36 +185,36 @@ class _Wishes:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the client has sent its last message."""
         return self._reading.done()
 
     def take(self) -> Asked | None:
-        """Return what was asked for since. Raises FlightError for what cannot be read."""
+        """Return the newest request. Raises FlightError for an invalid one."""
         if self._failed is not None:
             raise self._failed
         asked, self._newest = self._newest, None
         return asked
 
     async def wait(self, timeout_s: float | None) -> None:
-        """Wait until something has happened, here or to the table."""
+        """Wait for a request, or a change of the table."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self.wake.wait()
         self.wake.clear()
 
     def end(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._reading.cancel()
 
     async def _read(self) -> None:
         try:
             while (message := await self._stream.read()) is not None:
                 about = FlightData.FromString(message).app_metadata
-                if about:  # some begin with a message that says nothing but whom it is for
+                if about:  # some clients begin with an empty message that has only a descriptor
                     self._newest = request_in(about)
                     self.wake.set()
         except DecodeError as error:
-            self._failed = FlightError(Why.WRONG, f"this is no FlightData: {error}")
+            self._failed = FlightError(Why.WRONG, f"this is not a FlightData: {error}")
         except Exception as error:
             self._failed = error
         finally:
@@ -224,7 +222,7 @@ class _Wishes:
 
 
 def _messages(update: Update, options: Options, feed: Feed) -> Iterable[bytes]:
-    """Return an update's messages: of one that several are told they are made once."""
+    """Return an update's messages; those of a shared update are built once."""
     if not any(update is one for one in feed.shared.values()):
         return messages_of(update, options)
     if options not in update.messages:

@@ -1,4 +1,4 @@
-"""Outputs as tables that tick: followed while somebody subscribes, shared by all who do."""
+"""Ticking tables: an output has one subscription, shared by all its subscribers."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ IDLE_S = 60.0
 
 
 class Feed:
-    """One output: its table, and everybody who wants to hear when it changes."""
+    """One output: its table, and the listeners for changes."""
 
     def __init__(self, seen: OutputSubscription) -> None:
         self.output = seen.name
         self._wakes: dict[asyncio.Event, None] = {}
         self.users = 0
         self.used_ns = 0
-        self.shared: dict[Any, Update] = {}  # what is news to several, of the stamp that is now
+        self.shared: dict[Any, Update] = {}  # updates shared by subscribers, at the present stamp
         self._rows: Rows | None = None
         self._seen = seen
         self._taking = asyncio.create_task(self._take())
 
     @property
     def rows(self) -> Rows:
-        """The table, of which each partition was heard."""
+        """The table, once all partitions have sent their rows."""
         assert self._rows is not None
         return self._rows
 
@@ -47,7 +47,7 @@ class Feed:
         return self.rows.schema
 
     async def heard(self, timeout_s: float) -> None:
-        """Wait until each partition was heard. Raises FlightError."""
+        """Wait for the rows of all partitions. Raises FlightError."""
         wake = asyncio.Event()
         try:
             async with self.waking(wake), asyncio.timeout(timeout_s):
@@ -60,12 +60,12 @@ class Feed:
             raise FlightError(
                 Why.AWAY,
                 f"output {self.output!r}: {len(missing)} of {self._seen.partitions} partitions "
-                f"were not heard within {timeout_s:g} s, {missing[0] if missing else 0} first",
+                f"did not answer within {timeout_s:g} s, {missing[0] if missing else 0} first",
             ) from None
 
     @asynccontextmanager
     async def waking(self, wake: asyncio.Event) -> AsyncIterator[None]:
-        """Set ``wake`` meanwhile whenever something has changed."""
+        """Set ``wake`` on every change, inside this context."""
         self._wakes[wake] = None
         try:
             yield
@@ -74,16 +74,16 @@ class Feed:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Whether the subscription has ended."""
         return self._taking.done()
 
     def check(self) -> None:
-        """Raise what has ended the taking, if it has ended."""
+        """Raise the error that ended the subscription, if any."""
         if self._taking.done():
             self._taking.result()
 
     async def end(self) -> None:
-        """Take no more."""
+        """End the subscription."""
         self._taking.cancel()
         await asyncio.wait([self._taking])
 
@@ -107,12 +107,12 @@ class Feed:
 
 
 class Feeds:
-    """The outputs of a running cluster. One that nobody uses is left after ``idle_s``."""
+    """The outputs of a running cluster. A subscription ends after ``idle_s`` without use."""
 
     def __init__(
         self, observer: Observer, clock: Clock, *, heard_s: float = HEARD_S, idle_s: float = IDLE_S
     ) -> None:
-        """Follow through an observer that nobody else has: it follows an output once."""
+        """Use an observer of its own: an observer has one subscription to an output."""
         self._observer = observer
         self._clock = clock
         self._heard_s = heard_s
@@ -121,7 +121,7 @@ class Feeds:
         self._following = asyncio.Lock()
 
     async def names(self) -> list[str]:
-        """Return the outputs there are. Raises FlightError where nobody shows any."""
+        """Return the outputs' names. Raises FlightError if none is available."""
         try:
             return list(await self._observer.known(self._heard_s))
         except ConnectionError as error:
@@ -129,13 +129,13 @@ class Feeds:
 
     @asynccontextmanager
     async def using(self, output: str) -> AsyncIterator[Feed]:
-        """Follow an output, all of it. Raises FlightError."""
+        """Subscribe to an output. Raises FlightError."""
         names = await self.names()
         if output not in names:
             raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {', '.join(names)}")
         async with self._following:
             feed = self._feeds.get(output)
-            if feed is not None and feed.is_over:  # its end was told to those who used it
+            if feed is not None and feed.is_over:  # its users were told of the end
                 self._forget(output)
                 feed = None
             if feed is None:
@@ -150,7 +150,7 @@ class Feeds:
             feed.used_ns = self._clock.monotonic_ns()
 
     async def rest(self) -> None:
-        """Leave, for ever, outputs that nobody uses any more."""
+        """End idle subscriptions, for ever."""
         while True:
             await self._clock.sleep(self._idle_s / 4)
             before_ns = self._clock.monotonic_ns() - int(self._idle_s * 1e9)
@@ -160,7 +160,7 @@ class Feeds:
                         await self._leave(output)
 
     async def close(self) -> None:
-        """Leave all of them."""
+        """End all subscriptions."""
         for output in list(self._feeds):
             await self._leave(output)
 

@@ -1,4 +1,4 @@
-"""Barrage as a part of a gateway: what it follows, who has come in, what it answers."""
+"""Barrage as a part of the gateway: feeds, sessions, handlers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Barrage(NamedTuple):
-    """What a server of Arrow Flight needs to speak Barrage, too."""
+    """The parts that a Flight server needs to serve Barrage, too."""
 
     sessions: Sessions
     methods: Methods
@@ -32,7 +32,7 @@ class Barrage(NamedTuple):
 def barrage(
     stack: AsyncExitStack, world: World, observer: Observer, flights: Flights, access: Access | None
 ) -> Barrage:
-    """Begin; the stack ends it. observer: one that nobody else has."""
+    """Start; the stack ends it. observer: one for Barrage alone."""
     feeds = Feeds(observer, world.clock)
     stack.push_async_callback(feeds.close)
     resting = asyncio.create_task(feeds.rest())

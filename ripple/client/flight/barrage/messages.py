@@ -1,7 +1,7 @@
-"""The metadata of Barrage's messages, as flatbuffers: requests are read, updates are written.
+"""Metadata of Barrage's messages, as flatbuffers: requests are parsed, updates are built.
 
-Each is a table of ``Barrage.fbs`` (https://github.com/deephaven/barrage), here by the numbers of
-its fields, within a wrapper that says which table it is.
+Each is a table of ``Barrage.fbs`` (https://github.com/deephaven/barrage), here by field numbers,
+in a wrapper that names its type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAGIC = 0x6E687064
 REQUEST_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 1 << 16
 _SUBSCRIPTION, _UPDATE, _SNAPSHOT, _PUBLICATION = 5, 6, 7, 8
-_FIRST_FIELD = 4  # of a vtable: before it stand its own size and the table's
+_FIRST_FIELD = 4  # of a vtable: first come its own size and the table's
 
 
 class _Wrapper(IntEnum):
@@ -36,12 +36,12 @@ class _Request(IntEnum):
 
 
 class _Conversion(IntEnum):
-    """What becomes of values of a type that clients do not know."""
+    """The conversion of values of types that clients do not know."""
 
     STRINGIFY, JAVA_SERIALIZATION, THROW_ERROR = range(1, 4)
 
 
-_CONVERSION = 0  # among the options of both
+_CONVERSION = 0  # in the options of both
 
 
 class _SubscriptionOptions(IntEnum):
@@ -58,12 +58,12 @@ class _Update(IntEnum):
 
 
 class Options(NamedTuple):
-    """How a client wants what it is sent.
+    """A client's options.
 
-    sentinels: nulls of numbers as Deephaven has them, a value of each type. as_list: each column as
-    one list, for clients whose batches have columns of one length. batch_rows, message_bytes: 0
-    where the server may choose. interval_ms: 0 likewise. as_text: values of types that the client
-    does not know, which else are refused.
+    sentinels: nulls of numbers are Deephaven's, a value of each type. as_list: each column as one
+    list, for clients whose batches have columns of one length. batch_rows, message_bytes,
+    interval_ms: 0 leaves the choice to the server. as_text: convert values of unknown types, which
+    are an error otherwise.
     """
 
     sentinels: bool = False
@@ -77,7 +77,7 @@ class Options(NamedTuple):
 class Asked(NamedTuple):
     """A request for a table. columns: by number, None for all. viewport: positions, None for all.
 
-    once: for a snapshot and nothing after it. reverse: positions count from the last row.
+    once: a snapshot without updates. reverse: positions count from the last row.
     """
 
     ticket: bytes
@@ -89,9 +89,9 @@ class Asked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the first message of an update says.
+    """The metadata of an update's first message.
 
-    modified: a set for each column; None of a snapshot that was asked for once.
+    modified: a set for each column; None in a snapshot without updates.
     """
 
     seqs: tuple[int, int]
@@ -106,16 +106,16 @@ class Told(NamedTuple):
 
 
 def request_in(data: bytes) -> Asked:
-    """Read a request. Raises FlightError, whatever is wrong with the bytes."""
+    """Parse a request. Raises FlightError for any invalid bytes."""
     if len(data) > REQUEST_BYTES_MAX:
         raise _wrong(f"it has {len(data)} bytes, not at most {REQUEST_BYTES_MAX}")
     try:
         wrapper = _Read.root(data)
         if wrapper.scalar(_Wrapper.MAGIC, number.Uint32Flags) != MAGIC:
-            raise _wrong("its magic number is another")
+            raise _wrong("its magic number is wrong")
         kind = wrapper.scalar(_Wrapper.KIND, number.Int8Flags)
         if kind == _PUBLICATION:
-            raise FlightError(Why.NOT_OFFERED, "nothing takes what is published: DoPut does")
+            raise FlightError(Why.NOT_OFFERED, "publishing is not supported: use DoPut")
         if kind not in (_SUBSCRIPTION, _SNAPSHOT):
             raise _wrong(f"its type is {kind}")
         return _asked(_Read.root(wrapper.bytes(_Wrapper.PAYLOAD) or b""), once=kind == _SNAPSHOT)
@@ -178,7 +178,7 @@ def update_metadata(told: Told) -> bytes:
             builder.PrependUOffsetTRelative(node)
         modified = builder.EndVector()
     vectors: dict[int, Any] = {
-        # Clients in C++ follow these without looking whether they are there.
+        # Clients in C++ dereference these without a check.
         _Update.ADDED: builder.CreateByteVector(told.added.encode()),
         _Update.REMOVED: builder.CreateByteVector(told.removed.encode()),
         _Update.SHIFT: builder.CreateByteVector(NO_SHIFT),
@@ -202,7 +202,7 @@ def update_metadata(told: Told) -> bytes:
 
 
 def wrapped(kind: int, payload: bytes) -> bytes:
-    """Return a message's metadata: a table within the wrapper that says which it is."""
+    """Return a message's metadata: a table in the wrapper that names its type."""
     builder = flatbuffers.Builder(len(payload) + 64)
     vector = builder.CreateByteVector(payload)
     builder.StartObject(len(_Wrapper))
@@ -214,7 +214,7 @@ def wrapped(kind: int, payload: bytes) -> bytes:
 
 
 class _Read:
-    """A table of a flatbuffer that comes from outside: what it points at must be there."""
+    """A table of an untrusted flatbuffer: all offsets are checked."""
 
     def __init__(self, data: bytes, place: int) -> None:
         self._data = data
@@ -225,12 +225,12 @@ class _Read:
         return cls(data, struct.unpack_from("<I", data)[0])
 
     def scalar(self, field: int, flags: Any) -> int:
-        """Return a number; 0 where there is none."""
+        """Return a number; 0 if absent."""
         place = self._place(field)
         return 0 if place is None else int(self._table.Get(flags, self._checked(place, 1)))
 
     def bytes(self, field: int) -> bytes | None:
-        """Return a vector of bytes; None where there is none."""
+        """Return a vector of bytes; None if absent."""
         offset = self._table.Offset(_FIRST_FIELD + 2 * field)
         if not offset:
             return None
@@ -238,7 +238,7 @@ class _Read:
         return self._data[place : self._checked(place + self._table.VectorLen(offset), 0)]
 
     def table(self, field: int) -> _Read | None:
-        """Return a table within this one; None where there is none."""
+        """Return a nested table; None if absent."""
         place = self._place(field)
         return None if place is None else _Read(self._data, self._table.Indirect(place))
 
@@ -253,7 +253,7 @@ class _Read:
 
 
 def _numbers(bits: bytes) -> frozenset[int]:
-    """Return which bits are set."""
+    """Return the numbers of the bits that are set."""
     bits = bits.rstrip(b"\0")
     if 8 * len(bits) > COLUMNS_MAX:
         raise _wrong(f"it names columns beyond {COLUMNS_MAX}")
@@ -266,4 +266,4 @@ def _bits(numbers: frozenset[int]) -> bytes:
 
 
 def _wrong(why: str) -> FlightError:
-    return FlightError(Why.WRONG, f"this is no request of Barrage: {why}")
+    return FlightError(Why.WRONG, f"this is not a request of Barrage: {why}")

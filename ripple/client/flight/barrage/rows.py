@@ -1,4 +1,4 @@
-"""A table whose rows keep their numbers, and which says since when each value is as it is."""
+"""A table with stable row numbers, which records when each value last changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPARE_ROWS = 4096  # a column may hold as many dead values as live ones, and so 
 
 
 class Version(NamedTuple):
-    """Which rows there were at some time: ascending numbers, and the same as a mask."""
+    """The rows at some time: ascending numbers, and the same as a mask."""
 
     stamp: int
     rows: Numbers
@@ -35,11 +35,11 @@ class Version(NamedTuple):
 
 
 class Rows:
-    """The rows of all partitions of an output. A row's number is its own while its key lives.
+    """The rows of all partitions of an output. A row keeps its number while its key lives.
 
-    Time is a stamp that each change counts up. Of the past nothing is kept but when: of each row
-    its birth, of each value its last change. So whoever knows which rows somebody had at a stamp
-    can tell what is news to them, however long ago that was.
+    Time is a stamp, incremented by each change. Of the past only stamps are kept: each row's birth
+    and each value's last change. So the update of a subscriber is computed from the rows that it
+    had at its stamp, however old that is.
     """
 
     # Invariants: born[n] <= changed[c][n] <= touched[n] <= stamp where a value of n has changed
@@ -49,7 +49,7 @@ class Rows:
         self.schema = layout.table
         self.stamp = 0
         self._layout = layout
-        # Partitions may show the same key: a total that each has, or a key that moves.
+        # Partitions may have the same key: a total that each has, or a key that moves.
         self._keys = key_space((Field("partition", Int64()), *layout.key_fields))
         self._columns = [held_column(field.type) for field in layout.values]
         self._live: Mask = np.zeros(0, bool)
@@ -60,11 +60,11 @@ class Rows:
 
     @property
     def keys(self) -> int:
-        """How many columns are the key: the first ones, whose values never change."""
+        """The number of key columns: the first ones, whose values never change."""
         return len(self._layout.keys)
 
     def apply(self, partition: int, deltas: pa.RecordBatch) -> None:
-        """Take what a partition has changed: deltas that its table has taken, each key once."""
+        """Apply the changes of a partition, which its table already has, each key once."""
         if not deltas.num_rows:
             return
         deltas = self._layout.conform(deltas)
@@ -93,14 +93,14 @@ class Rows:
                 column.compact(self._keys.index.live_slots())
 
     def version(self) -> Version:
-        """Return which rows there are."""
+        """Return the present rows."""
         if self._version is None:
             mask = self._live.copy()
             self._version = Version(self.stamp, np.flatnonzero(mask), mask)
         return self._version
 
     def values(self, column: int, rows: Numbers) -> pa.Array:
-        """Return what stands in a column now, as clients know it."""
+        """Return a column's present values, in the clients' type."""
         if column < self.keys:
             return wire_array(self._keys.arrays(rows)[column + 1])
         return wire_array(self._columns[column - self.keys].read(rows))
@@ -111,7 +111,7 @@ class Rows:
         return mask
 
     def touched(self, rows: Numbers, stamp: int) -> Mask:
-        """Return in which of these rows anything has changed since a stamp."""
+        """Return which of these rows have changed since a stamp."""
         mask: Mask = self._touched[rows] > stamp
         return mask
 

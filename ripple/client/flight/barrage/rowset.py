@@ -1,4 +1,4 @@
-"""Sets of row numbers as ranges, and the bytes in which Barrage carries them."""
+"""Sets of row numbers as ranges, and their encoding in Barrage."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-# Of one set that a client sends; a range takes two bytes at least.
+# Of one set of a client; a range takes at least two bytes.
 RANGES_MAX = 1 << 16
 _NUMBER_MAX = (1 << 63) - 1
 
 _OFFSET, _SHORTS, _BYTES, _END = 1, 2, 3, 4
 _FORMS = {1: "<h", 2: "<i", 3: "<q", 4: "<b"}
-_BYTES_WORTH_IT = 4  # fewer of them cost more as an array of their own
-_ALONE = 32_767  # a step this large stands by itself
+_BYTES_WORTH_IT = 4  # fewer cost more as a separate array
+_ALONE = 32_767  # a step this large is encoded separately
 
 
 class RowSet(NamedTuple):
-    """Row numbers as ranges: ascending, apart from each other, both ends included."""
+    """Row numbers as ranges: ascending, with gaps between them, both ends included."""
 
     firsts: Numbers
     lasts: Numbers
@@ -42,7 +42,7 @@ class RowSet(NamedTuple):
         return cls(firsts, numbers[np.concatenate((breaks, [len(numbers) - 1]))])
 
     def __len__(self) -> int:
-        """Return how many numbers there are; as many as 2^63."""
+        """Return the count of numbers; up to 2^63."""
         return int(sum(self.lasts.tolist()) - sum(self.firsts.tolist()) + len(self.firsts))
 
     def within(self, size: int) -> RowSet:
@@ -55,18 +55,18 @@ class RowSet(NamedTuple):
         return RowSet(size - 1 - self.lasts[::-1], size - 1 - self.firsts[::-1])
 
     def numbers(self) -> Numbers:
-        """Return all numbers: only of a set that is known to be small."""
+        """Return all numbers; for sets known to be small."""
         lengths = self.lasts - self.firsts + 1
         starts = np.repeat(self.firsts - np.cumsum(lengths) + lengths, lengths)
         return starts + np.arange(len(starts))
 
     def encode(self) -> bytes:
-        """Return the bytes that Deephaven's server writes for this set."""
+        """Return the encoding, identical to that of Deephaven's server."""
         return b"".join(_encoded(_steps(self)))
 
     @classmethod
     def decode(cls, data: bytes) -> RowSet:
-        """Read a set that comes from outside. Raises FlightError; costs what ``data`` is long."""
+        """Decode a set of an untrusted client, in time of its length. Raises FlightError."""
         firsts: list[int] = []
         lasts: list[int] = []
         at, single = 0, False
@@ -90,12 +90,12 @@ class RowSet(NamedTuple):
 
 
 NONE = RowSet(np.zeros(0, np.int64), np.zeros(0, np.int64))
-# Starts, ends and destinations of rows that move: of none.
+# Starts, ends and destinations of shifted rows: always empty.
 NO_SHIFT = bytes((_END << 3,)) * 3
 
 
 def _steps(rows: RowSet) -> Numbers:
-    """Return what is written: steps from number to number, those to the end of a range negative."""
+    """Return the encoded steps from number to number; a step to the end of a range is negative."""
     steps = np.empty(2 * len(rows.firsts), np.int64)
     steps[0::2] = rows.firsts
     steps[2::2] -= rows.lasts[:-1]
@@ -150,10 +150,10 @@ def _decoded(data: bytes) -> Iterator[int]:
         command, kind = data[at] >> 3, data[at] & 7
         if command == _END:
             if at + 1 != len(data):
-                raise _wrong("something follows its end")
+                raise _wrong("it has trailing bytes")
             return
         if kind not in _FORMS or command not in (_OFFSET, _SHORTS, _BYTES):
-            raise _wrong(f"there is no command {data[at]}")
+            raise _wrong(f"unknown command {data[at]}")
         size = struct.calcsize(_FORMS[kind])
         if at + 1 + size > len(data):
             break
@@ -171,4 +171,4 @@ def _decoded(data: bytes) -> Iterator[int]:
 
 
 def _wrong(why: str) -> FlightError:
-    return FlightError(Why.WRONG, f"this is no set of rows: {why}")
+    return FlightError(Why.WRONG, f"this is not a set of rows: {why}")

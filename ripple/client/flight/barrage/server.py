@@ -1,4 +1,4 @@
-"""Barrage over gRPC: its calls, beside those of plain Arrow Flight and before them."""
+"""Barrage over gRPC: its handlers, which precede those of plain Arrow Flight."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _HEADER = "authorization"
 
 
 class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
-    """The calls that clients of Deephaven make. Whoever makes one has a session from then on."""
+    """The calls of Deephaven's clients. A call opens a session."""
 
     def __init__(
         self, tables: Tables, exchanges: Exchanges, sessions: Sessions, door: Door
     ) -> None:
-        """door: where whoever has a session keeps the seat."""
+        """Create the handlers. door: the connections; a session keeps its connection's seat."""
         self._door = door
         self._exchanges = exchanges
         self._sessions = sessions
@@ -67,7 +67,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
         self._known = {f"/{name}": handler for name, handler in known.items()}
 
     def service(self, details: Any) -> Any:
-        """Return what answers a call; None of one that is not ours."""
+        """Return the handler of a call; None for calls of plain Flight."""
         return self._known.get(details.method)
 
     def _unary(self, answer: Callable[[Any, bytes], Any]) -> Any:
@@ -98,7 +98,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             await self._exchanges.serve(session, _Stream(context))
 
     async def _handshake(self, _: object, context: Any) -> None:
-        """Let somebody in by a name and a token; the answer is the header that all calls have."""
+        """Open a session by a name and a token; its header authenticates further calls."""
         async with self._guarded(context, self._calls):
             await context.read()
 
@@ -106,9 +106,9 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
     async def _guarded(
         self, context: Any, count: _Count, *, lasting: bool = True
     ) -> AsyncIterator[Session]:
-        """Let nobody in whom nobody knows, and the client hear of what goes wrong.
+        """Check access, and report errors to the client.
 
-        lasting: whether who has no session gets one.
+        lasting: whether a caller without a session gets one.
         """
         entered = False
         try:
@@ -122,7 +122,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
             yield session
         except FlightError as error:
             await context.abort(grpc.StatusCode[error.why.value], str(error))
-        except grpc.aio.BaseError:  # the client is gone
+        except grpc.aio.BaseError:  # the client has disconnected
             return
         except Exception as error:
             asyncio.get_running_loop().call_exception_handler(
@@ -147,7 +147,7 @@ class Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no types
 
 
 class _Count:
-    """How many there are, of as many as there may be."""
+    """A counter with a limit."""
 
     def __init__(self, count_max: int) -> None:
         self._count = 0
@@ -164,7 +164,7 @@ class _Count:
 
 
 class _Stream:
-    """A stream as its handler sees it."""
+    """A stream, for its handler."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""What clients of Deephaven call before they follow a table, and besides."""
+"""The calls of Deephaven's clients other than DoExchange."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ _SCOPE = "scope"
 
 
 class Tables:
-    """Outputs as tables of Deephaven, which clients open by name and then by a number of theirs."""
+    """Outputs as tables of Deephaven, opened by name, then named by the client's ticket."""
 
     def __init__(self, feeds: Feeds, sessions: Sessions, flights: Flights) -> None:
-        """flights: what answers for tables as they are now."""
+        """Create the service. flights: the tables' snapshots."""
         self._feeds = feeds
         self._sessions = sessions
         self._flights = flights
 
     async def constants(self, session: Session, request: bytes) -> bytes:
-        """Return what clients must know: how long they may be silent."""
+        """Return the configuration: the session's timeout."""
         del session, request
         silent_ms = str(int(self._sessions.session_s * 1000))
         return _bytes(
@@ -60,48 +60,48 @@ class Tables:
         )
 
     async def close_session(self, session: Session, request: bytes) -> bytes:
-        """Let a client out; its streams end."""
+        """Close a session; its streams end."""
         del request
         self._sessions.close(session)
         return b""
 
     async def release(self, session: Session, request: bytes) -> bytes:
-        """Let a ticket stand for nothing."""
+        """Release a ticket."""
         session.release(_read(ReleaseRequest, request).id.ticket)
         return b""
 
     async def export(self, session: Session, request: bytes) -> bytes:
-        """Let another ticket stand for the same table."""
+        """Make another ticket stand for the same table."""
         asked = _read(ExportRequest, request)
         session.export(asked.result_id.ticket, session.output(asked.source_id.ticket))
         return b""
 
     async def fetch(self, session: Session, request: bytes) -> bytes:
-        """Open a table; return its columns, and how many rows it has."""
+        """Open a table; return its columns and row count."""
         return _bytes(await self._fetched(session, _read(FetchTableRequest, request), []))
 
     async def described(self, session: Session, request: bytes) -> bytes:
-        """Return what there is to know of a table that is open, or has a name."""
+        """Return the description of a table, by ticket or name."""
         asked = FetchTableRequest(
             source_id=TableReference(ticket=_read(TableTicket, request)),
         )
         return _bytes(await self._fetched(session, asked, []))
 
     async def batch(self, session: Session, request: bytes) -> AsyncIterator[bytes]:
-        """Do operations one after another; tables are opened, and nothing is computed."""
+        """Run operations in order; only opening tables is supported."""
         operations = _read(BatchTableRequest, request).ops
         if len(operations) > OPERATIONS_MAX:
             raise FlightError(Why.TOO_MUCH, f"there are {len(operations)} operations in one batch")
         opened: list[TableTicket] = []
         for operation in operations:
             if not operation.HasField("fetch_table"):
-                raise FlightError(Why.NOT_OFFERED, "tables are opened here, and nothing else is")
+                raise FlightError(Why.NOT_OFFERED, "only opening tables is supported")
             answer = await self._fetched(session, operation.fetch_table, opened)
             opened.append(operation.fetch_table.result_id)
             yield _bytes(answer)
 
     async def fields(self, session: Session, request: bytes) -> AsyncIterator[bytes]:
-        """Yield the names of all tables, then those that come to be and that cease."""
+        """Yield the names of all tables, then of added and removed ones."""
         del request
         told: set[str] = set()
         first = True
@@ -118,7 +118,7 @@ class Tables:
             await asyncio.sleep(_LISTED_S)
 
     async def get(self, session: Session, request: bytes) -> AsyncIterator[bytes]:
-        """Yield a table's rows as they are now, by a ticket of Deephaven or of ours."""
+        """Yield a table's current rows, by a ticket of Deephaven or of Ripple."""
         ticket = _read(Ticket, request).ticket
         if session.exported(ticket) or ticket.startswith(b"s/"):
             request = _bytes(Ticket(ticket=session.output(ticket).encode()))
@@ -166,5 +166,5 @@ def _read(kind: type[M], data: bytes) -> M:
     try:
         found: M = kind.FromString(data)
     except DecodeError as error:
-        raise FlightError(Why.WRONG, f"this is no {kind.__name__}: {error}") from error
+        raise FlightError(Why.WRONG, f"this is not a {kind.__name__}: {error}") from error
     return found

@@ -1,4 +1,4 @@
-"""Who has come in: a token that stands for them until they are silent for too long."""
+"""Sessions: a token stands for a client until it is silent for too long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXPORT_BYTES = 5
 
 
 class Session:
-    """Somebody who has come in, and the tables that they have numbers for."""
+    """A client's session, and its tables by ticket."""
 
     def __init__(self, token: str, known: Known) -> None:
         self.token = token
@@ -31,24 +31,24 @@ class Session:
         self.is_closed = False
 
     def export(self, ticket: bytes, output: str) -> None:
-        """Let a ticket of the client's own stand for a table. Raises FlightError."""
+        """Make a client's ticket stand for a table. Raises FlightError."""
         number = _number(ticket)
         if number is None or number <= 0:
-            raise FlightError(Why.WRONG, f"{ticket[:64]!r} is no ticket that a client may give")
+            raise FlightError(Why.WRONG, f"{ticket[:64]!r} is not a client's ticket")
         if number not in self.exports and len(self.exports) >= EXPORTS_MAX:
             raise FlightError(Why.TOO_MUCH, f"{EXPORTS_MAX} tables are open: release some")
         self.exports[number] = output
 
     def release(self, ticket: bytes) -> None:
-        """Let a ticket stand for nothing."""
+        """Release a ticket."""
         self.exports.pop(_number(ticket) or 0, None)
 
     def exported(self, ticket: bytes) -> str | None:
-        """Return the output that a ticket stands for, if it is one that was given here."""
+        """Return the output of a client's ticket, if there is one."""
         return self.exports.get(_number(ticket) or 0)
 
     def output(self, ticket: bytes) -> str:
-        """Return the output that a ticket stands for. Raises FlightError."""
+        """Return the output of a ticket. Raises FlightError."""
         if ticket.startswith(b"s/"):
             return ticket[2:].decode(errors="replace")
         found = self.exported(ticket)
@@ -60,12 +60,12 @@ class Session:
 
 
 class Sessions:
-    """Everybody who has come in; a session's token is as good as one of the roles'."""
+    """All sessions; a session's token is as good as a role's."""
 
     def __init__(
         self, access: Access | None, clock: Clock, random: Random, *, session_s: float = SESSION_S
     ) -> None:
-        """Let in whom ``access`` knows, or everybody; out who is silent for ``session_s``."""
+        """Admit clients that ``access`` knows, or all; expire sessions after ``session_s``."""
         self.session_s = session_s
         self._access = access
         self._clock = clock
@@ -73,14 +73,14 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def known(self, caller: Caller) -> Known:
-        """Return who somebody is."""
+        """Return the caller's identity."""
         session = self.of(caller.token)
         if session is not None:
             return session.known
         return EVERYBODY if self._access is None else self._access.known(caller)
 
     def of(self, token: str | None) -> Session | None:
-        """Return the session of a token, if it has not ended; it goes on from now."""
+        """Return the session of a token, if it is valid, and renew it."""
         session = self._sessions.get(token) if token else None
         if session is None or self.is_over(session):
             return None
@@ -88,26 +88,26 @@ class Sessions:
         return session
 
     def enter(self, caller: Caller, authorization: str, *, lasting: bool = True) -> Session:
-        """Return the session of somebody who calls: theirs, or a new one. Raises FlightError.
+        """Return the caller's session, or a new one. Raises FlightError.
 
-        lasting: whether a new one is for more than this call.
+        lasting: whether a new one outlives this call.
         """
         session = self.of(caller.token)
         if session is None:
             known = self.known(self._shown(caller, authorization))
             if known.role is Role.NOBODY:
-                raise FlightError(Why.STRANGER, "who is this? no token or certificate says")
+                raise FlightError(Why.STRANGER, "no token or certificate identifies the caller")
             session = self._new(known) if lasting else Session("", known)
         session.used_ns = self._clock.monotonic_ns()
         return session
 
     def close(self, session: Session) -> None:
-        """Let somebody out."""
+        """Close a session."""
         session.is_closed = True
         self._sessions.pop(session.token, None)
 
     def is_over(self, session: Session) -> bool:
-        """Return whether a session was closed, or was silent for too long."""
+        """Return whether a session was closed, or has expired."""
         silent_ns = self._clock.monotonic_ns() - session.used_ns
         return session.is_closed or silent_ns > self.session_s * 1e9
 
@@ -122,11 +122,11 @@ class Sessions:
         return session
 
     def _shown(self, caller: Caller, authorization: str) -> Caller:
-        """Return the caller with the token that a header has, whichever way it is shown."""
+        """Return the caller of a token in a header, in any of its forms."""
         scheme, _, given = authorization.partition(" ")
         if scheme.lower() == "basic":
             return Caller(self._password(given.strip()), caller.certificates)
-        # Clients name the handler that they want their key to be taken by.
+        # Clients prefix the token with the name of a handler.
         token = caller.token if scheme.lower() == "bearer" else given.strip() or None
         return Caller(token, caller.certificates)
 
@@ -141,7 +141,7 @@ class Sessions:
 
 
 def _number(ticket: bytes) -> int | None:
-    """Return the number in a ticket that a client has given."""
+    """Return the number in a client's ticket."""
     if len(ticket) != _EXPORT_BYTES or not ticket.startswith(b"e"):
         return None
     return int.from_bytes(ticket[1:], "little", signed=True)

@@ -1,4 +1,4 @@
-"""One subscriber: what was asked for, what was told last, and what is news since."""
+"""One subscriber: its request, the version it has, and its next update."""
 
 from __future__ import annotations
 
@@ -20,62 +20,62 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
-# Of what several are told at once, until the next change.
+# Updates shared by several subscribers, until the next change.
 SHARED_MAX = 16
 SHARED_BYTES_MAX = 4 << 20
 _NOBODY: Numbers = np.zeros(0, np.int64)
 
 
 class Subscription:
-    """What somebody knows of a table: the rows they were told of, as of a stamp.
+    """The rows that a subscriber has, as of a stamp.
 
-    Who has asked for all rows counts them as we do. Who has asked for some positions counts 0, 1, 2
-    among what they see: a row that comes into view is added, and one that leaves is removed.
+    A subscriber of all rows has our row numbers. A subscriber of a viewport counts 0, 1, 2 within
+    it: a row that enters the viewport is added, and a row that leaves it is removed.
     """
 
     def __init__(self) -> None:
         self._asked: Asked | None = None
         self._stamp = 0
-        # Which rows: of somebody who sees all a mask, which is the version's own.
+        # Its rows; for a subscriber of all rows a mask, the version's own.
         self._mask: Mask = np.zeros(0, bool)
         self._seen: Numbers = _NOBODY
         self._anew = False
 
     @property
     def asked(self) -> Asked:
-        """What was asked for last."""
+        """The current request."""
         assert self._asked is not None
         return self._asked
 
     @property
     def stamp(self) -> int:
-        """Of what was told last."""
+        """The request of the last update."""
         return self._stamp
 
     @property
     def is_anew(self) -> bool:
-        """Whether something was asked that nothing was told of yet."""
+        """Whether the current request has had no update yet."""
         return self._anew
 
     def ask(self, asked: Asked, columns: int) -> None:
-        """Ask for something else from now on. columns: how many there are. Raises FlightError."""
+        """Change the request. columns: of the table. Raises FlightError."""
         beyond = [column for column in sorted(asked.columns or ()) if column >= columns]
         if beyond:
             raise FlightError(Why.WRONG, f"there is no column {beyond[0]}: the table has {columns}")
         before = self._asked
         if before is not None and (asked.viewport is None) != (before.viewport is None):
             raise FlightError(
-                Why.WRONG, "all rows, or a viewport: on one stream neither becomes the other"
+                Why.WRONG, "a stream has all rows or a viewport, and cannot change between them"
             )
         if before is not None and asked.options.as_list != before.options.as_list:
-            raise FlightError(Why.WRONG, "the form of the columns cannot change on a stream")
+            raise FlightError(Why.WRONG, "the column options of a stream cannot change")
         self._asked, self._anew = asked, True
 
     def news(self, rows: Rows, shared: dict[Any, Update]) -> Update | None:
-        """Return what is new, which is told by that; None where nothing is.
+        """Return the next update, which counts as sent; None if nothing changed.
 
-        What was asked anew is told whole: whatever was known before is removed by it. shared: what
-        was news to others, as of the rows as they are; takes what may be news to more.
+        After a new request the update replaces all rows. shared: updates of others at the
+        present rows; takes those that may be shared.
         """
         now = rows.version()
         if not self._anew and now.stamp == self._stamp:
@@ -92,7 +92,7 @@ class Subscription:
         return update
 
     def _of_all(self, rows: Rows, now: Version, shared: dict[Any, Update]) -> Update:
-        # Whoever sees all rows, and was told so at the same stamp, knows the same.
+        # Subscribers of all rows at the same stamp have the same rows.
         key = (self._stamp, self._anew, self.asked.columns, self.asked.once)
         if key in shared:
             self._mask = now.mask
@@ -127,7 +127,7 @@ class Subscription:
         return self._update(rows, now, seen[~new], before[~old], kept=kept, views=views)
 
     def _positions(self, size: int) -> Numbers:
-        """Return the positions in view of a table of so many rows."""
+        """Return the positions in view, for a table of so many rows."""
         assert self.asked.viewport is not None
         view = self.asked.viewport.within(size)
         return (view.mirrored(size) if self.asked.reverse else view).numbers()

@@ -86,8 +86,8 @@ def test_whatever_comes_is_a_set_or_is_refused(data: bytes) -> None:
         (b"\x0c\xff\x20", "a range has no beginning"),
         (b"\x0c\x05\x0c\x00\x20", "do not ascend"),
         (b"\x0b" + (2**63 - 1).to_bytes(8, "little") + b"\x0c\x05\x20", "more than 63 bits"),
-        (b"\x38\x20", "there is no command 56"),
-        (b"\x20\x20", "something follows its end"),
+        (b"\x38\x20", "unknown command 56"),
+        (b"\x20\x20", "it has trailing bytes"),
         (
             b"\x12" + (RANGES_MAX + 1).to_bytes(4, "little") + b"\2\0" * (RANGES_MAX + 1) + b"\x20",
             f"more than {RANGES_MAX} ranges",

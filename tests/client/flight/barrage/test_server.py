@@ -110,7 +110,7 @@ def test_a_table_is_opened_by_name_and_then_goes_by_the_clients_number() -> None
 @pytest.mark.parametrize(
     ("method", "message", "problem"),
     [
-        ("TableService/FetchTable", b"\xff", "this is no FetchTableRequest"),
+        ("TableService/FetchTable", b"\xff", "this is not a FetchTableRequest"),
         ("TableService/FetchTable", fetch(b"s/other", 1), "no output 'other': there are live"),
         ("SessionService/ExportFromTicket", ExportRequest(), "stands for no table"),
     ],
@@ -133,7 +133,9 @@ def test_a_name_and_a_token_are_as_good_as_a_token() -> None:
                 header = client.authenticate_basic_token("alice", TOKEN)
                 assert header[0] == b"authorization"
                 assert served.sessions.of(header[1].decode().removeprefix("Bearer ")) is not None
-                with pytest.raises(fl.FlightUnauthenticatedError, match="who is this"):
+                with pytest.raises(
+                    fl.FlightUnauthenticatedError, match="no token or certificate identifies"
+                ):
                     client.authenticate_basic_token("bob", TOKEN)
 
         await asyncio.to_thread(come_in)
