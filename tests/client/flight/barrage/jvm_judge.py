@@ -31,7 +31,7 @@ from deephaven.barrage import barrage_session  # noqa: E402
 from deephaven.table import Table  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tests.client.flight.barrage.rows import digest_in_order, plain  # noqa: E402 - what the test compares with
+from rows import digest_in_order, plain  # noqa: E402 - what the test compares with
 
 SPEC = jpy.get_type("io.deephaven.qst.table.TableSpec")
 ROWS = jpy.get_type("io.deephaven.engine.rowset.RowSetFactory")

@@ -16,7 +16,7 @@ from pydeephaven import Session
 from pydeephaven_ticking.table_listener import TableListener, listen
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tests.client.flight.barrage.rows import digest, plain  # what the test compares with
+from rows import digest, plain  # what the test compares with
 
 OVER = threading.Event()
 
