@@ -49,18 +49,8 @@ def compare(before: pa.Table | None, after: pa.Table | None) -> Difference:
 
 def _key_parts(tables: list[pa.Table]) -> int:
     """Return the number of key columns, which come first."""
-    # Accumulators and Ripple's own columns have a dot in their names, except the number of
-    # members in formats 1 and 2, which comes after the key.
-    names = [*takewhile(lambda name: "." not in name, tables[0].column_names)]
-    if names[-1:] == ["members"] and all(_tells_apart(table, names[:-1]) for table in tables):
-        return len(names) - 1
-    return len(names)
-
-
-def _tells_apart(table: pa.Table, names: list[str]) -> bool:
-    """Return whether no two rows have the same values in these columns."""
-    distinct: int = table.group_by(names).aggregate([]).num_rows if names else 1
-    return distinct >= int(table.num_rows)
+    # Accumulators and Ripple's own columns have a dot in their names.
+    return len([*takewhile(lambda name: "." not in name, tables[0].column_names)])
 
 
 def _rows(table: pa.Table | None, parts: int) -> dict[str, tuple[object, ...]]:

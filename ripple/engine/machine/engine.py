@@ -19,7 +19,7 @@ from ripple.engine.operators.admission import Admission
 from ripple.engine.operators.arrow_types import arrow_fields, conformed
 from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.rows import RejectedRow, Rows
-from ripple.engine.snapshots.fitting import digests_to_make, in_present_keys
+from ripple.engine.snapshots.fitting import digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
@@ -146,7 +146,6 @@ class Engine(Partition):
             raise SnapshotError(
                 f"the snapshot is of stage {snapshot.stage}: a Follower restores it"
             )
-        snapshot = in_present_keys(plan, snapshot)
         engine = cls(
             plan,
             snapshot.partition,

@@ -14,7 +14,7 @@ from ripple.engine.edges.remote_rows import RemoteRows
 from ripple.engine.edges.senders import Sender
 from ripple.engine.graph.node import Graph
 from ripple.engine.machine.partition import Partition, Position
-from ripple.engine.snapshots.fitting import digests_to_make, in_present_keys
+from ripple.engine.snapshots.fitting import digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.pipeline.topology import EdgeKind, stage_folds, stages_of
 
@@ -90,7 +90,6 @@ class Follower(Partition):
         The plan may have other sinks than the one that made the snapshot. Raises SnapshotError as
         ``Engine.restore`` does.
         """
-        snapshot = in_present_keys(plan, snapshot)
         if not snapshot.stage:
             raise SnapshotError(f"the snapshot is of stage {snapshot.stage}: an Engine restores it")
         afresh = digests_to_make(plan, snapshot)

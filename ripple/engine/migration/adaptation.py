@@ -13,7 +13,6 @@ from ripple.engine.migration.evolution import Comparison, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.engine.migration.migration import check_accepted, migrated, wrong
 from ripple.engine.migration.staying import staying
-from ripple.engine.snapshots.fitting import in_present_keys
 from ripple.engine.snapshots.snapshot import uncomputable_counter
 from ripple.model.pipeline.topology import stages_of
 
@@ -126,7 +125,6 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
     """
     if comparison.problems or comparison.rebuilds:
         return None
-    snapshot = in_present_keys(plan, snapshot)
     if snapshot.topology_hash == plan.topology_hash:
         return snapshot
     taken = _taken(snapshot, plan, comparison)

@@ -8,7 +8,6 @@ the log's first record; the last only on request, since it may take long.
 from __future__ import annotations
 
 from collections.abc import Collection
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ from ripple.engine.migration.lineage import (
     source_change,
     written_lineage,
 )
-from ripple.engine.snapshots.fitting import in_present_keys
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
@@ -108,8 +106,6 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
     rebuild: the folds, by name or key, that may be computed from the log's first record, with those
     above them.
     """
-    found = snapshot
-    snapshot = in_present_keys(plan, found)
     known = {text for fold in plan.folds for text in (fold.name, fold.node_key)}
     folds = ", ".join(fold.name for fold in plan.folds)
     problems = [
@@ -126,8 +122,7 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
             f"checkpoints and outputs stand under that name: call it {was!r} again, or begin anew "
             "with another checkpoint folder and other outputs"
         )
-    former = {*snapshot.nodes, *snapshot.tables} - {*found.nodes, *found.tables}
-    judge = _Judge(plan, snapshot, written, frozenset(rebuild), former)
+    judge = _Judge(plan, snapshot, written, frozenset(rebuild))
     return Comparison(judge.nodes(), tuple(problems), changed_libraries(plan, snapshot))
 
 
@@ -140,10 +135,8 @@ class _Judge:
         snapshot: Snapshot,
         written: Lineage | None,
         rebuild: frozenset[str],
-        former: AbstractSet[str],
     ) -> None:
         self.plan = plan
-        self.former = former
         self.snapshot = snapshot
         self.rebuild = rebuild
         self.now = lineage_of(plan)
@@ -211,7 +204,7 @@ class _Judge:
             if asked:
                 cause = "asked for"
                 return replace(judged, verdict=Verdict.REBUILD, cause=cause, same_rows=same_rows)
-            cause = self._kept(node, self.old[node])
+            cause = _named_before(node, self.old[node])
             if not same_rows:
                 cause = "its state is as it was; the steps on its results have changed"
             return replace(judged, cause=cause, same_rows=same_rows)
@@ -273,15 +266,6 @@ class _Judge:
         shown = ", ".join(places[:_PLACES_MAX])
         return f", at {shown}{f' and {more} more' if more > 0 else ''}" if places else ""
 
-    def _kept(self, node: Node, old: Node) -> str:
-        """Return the note on an unchanged node."""
-        if old.key in self.former and has_function(self.plan, node):
-            return (
-                "as far as is known: the checkpoint was written by a version of Ripple that did "
-                "not note what functions read"
-            )
-        return "" if old.key == node.key else f"it was {old.key}"
-
     def _is_shown(self, fold: Fold) -> bool:
         return any(output.of == fold.name for output in self.plan.outputs)
 
@@ -326,7 +310,7 @@ class _Judge:
             return Judged(Verdict.CHANGED, node.kind, node.key, old.key, self._change(node, old))
         if node.kind == "source" and self.source_change is not None:
             return Judged(Verdict.CHANGED, node.kind, node.key, old.key, self.source_change)
-        return Judged(Verdict.KEEP, node.kind, node.key, old.key, self._kept(node, old))
+        return Judged(Verdict.KEEP, node.kind, node.key, old.key, _named_before(node, old))
 
     def _sink(self, node: Node, folds: dict[str, Judged]) -> Judged:
         of = next(output.of for output in self.plan.outputs if output.name == node.name)
@@ -341,3 +325,8 @@ class _Judge:
         else:
             return Judged(Verdict.KEEP, node.kind, node.key, old.key)
         return Judged(Verdict.CHANGED, node.kind, node.key, old.key, cause)
+
+
+def _named_before(node: Node, old: Node) -> str:
+    """Return under which key a node stood that is what it was, "" for its own."""
+    return "" if old.key == node.key else f"it was {old.key}"

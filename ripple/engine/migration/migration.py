@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ripple.core.errors import RippleError
 from ripple.engine.operators.windowed_fold import FAILED
-from ripple.engine.snapshots.internal import as_now, internal
+from ripple.engine.snapshots.internal import internal
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Fold, Migration
@@ -30,7 +30,6 @@ def migrated(fold: Fold, migration: Migration, old: pa.Table, layout: pa.Schema)
         raise wrong(fold, f"the function raised {type(error).__name__}: {error}") from error
     if not isinstance(made, pa.Table):
         raise wrong(fold, f"the function must return a pyarrow.Table, not {type(made).__name__}")
-    made = as_now(made, layout.names, absent=FAILED)  # written for a table of an older release
     missing = [name for name in layout.names if name not in made.column_names]
     unknown = [name for name in made.column_names if name not in layout.names]
     twice = [name for name in layout.names if made.column_names.count(name) > 1]

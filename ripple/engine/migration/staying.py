@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.engine.migration.lineage import Lineage, Node, first_change, lineage_of, source_change
-from ripple.engine.snapshots.fitting import in_present_keys
 from ripple.engine.snapshots.snapshot import uncomputable_counter
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.topology import EdgeKind, stages_of
@@ -26,7 +25,6 @@ def staying(plan: Plan, snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
 
     Without reasons the engine of that stage takes it.
     """
-    snapshot = in_present_keys(plan, snapshot)
     if snapshot.topology_hash == plan.topology_hash:
         return snapshot, tuple(_edge_changed(plan, snapshot))
     if not snapshot.nodes:

@@ -12,7 +12,6 @@ from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.kernels.states import States
 from ripple.engine.operators.result_rows import ResultRows
 from ripple.engine.operators.uncomputable import UncomputableRows
-from ripple.engine.snapshots.internal import as_now
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.model.keys.slots import SlotSet
 from ripple.model.keys.space import KeySpace, key_space
@@ -135,7 +134,6 @@ class EventFold:
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Load dumped state, and show the rows that were shown at that watermark."""
-        table = as_now(table, self.columns)
         slots = self._load_slots(table)
         self.states.reserve(self.space.capacity)
         self.states.load(slots, table)

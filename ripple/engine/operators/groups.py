@@ -12,7 +12,7 @@ from ripple.engine.kernels.feed import Feed, take_touched
 from ripple.engine.kernels.states import States
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRows
-from ripple.engine.snapshots.internal import as_now, internal
+from ripple.engine.snapshots.internal import internal
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.aggregate.parts import Tally
@@ -168,7 +168,6 @@ class Groups(DerivedColumn):
 
     def load(self, table: pa.Table) -> None:
         """Load dumped state; the parent's rows were put in place before."""
-        table = as_now(table, self.columns)
         columns = [table.column(field.name).combine_chunks() for field in self.keys.fields]
         groups = self.keys.slots(columns or [np.empty(table.num_rows)])
         self.keys.adopt(groups)

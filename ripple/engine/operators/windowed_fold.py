@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.engine.kernels.keyed import Keyed
 from ripple.engine.operators.event_fold import EventFold
-from ripple.engine.snapshots.internal import as_now, internal
+from ripple.engine.snapshots.internal import internal
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.keys.slots import SlotSet
 from ripple.model.keys.space import PairKeys, key_space
@@ -283,7 +283,6 @@ class WindowedFold(EventFold):
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
         """Load dumped state, and show the rows that were shown at that watermark."""
-        table = as_now(table, self.columns, absent=FAILED)
         slots = self._load_slots(table)
         ends = table.column("window_end_ns").to_numpy()
         if isinstance(self.windows, SessionWindows):

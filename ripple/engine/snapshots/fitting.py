@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
-from ripple.model.canonical import digest_of
+from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.pipeline.topology import stage_folds
 
 if TYPE_CHECKING:
+    from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Fold, Plan
-
-
-def in_present_keys(plan: Plan, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with the keys that the nodes of ``plan`` have now.
-
-    One that was written before code was followed has others where there is code. Where they are
-    those that the nodes of ``plan`` would have had, the state is theirs: more is not known.
-    """
-    digests = {digest_of(was): digest_of(now) for was, now in plan.former_keys.items()}
-    if all(was == now for was, now in digests.items()):
-        return snapshot
-
-    def now(key: str) -> str:
-        path, mark, digest = key.rpartition("#")
-        return f"{path}{mark}{digests.get(digest, digest)}"
-
-    is_whole = snapshot.topology_hash == plan.former_topology_hash
-    return replace(
-        snapshot,
-        topology_hash=plan.topology_hash if is_whole else snapshot.topology_hash,
-        tables={now(key): table for key, table in snapshot.tables.items()},
-        nodes=tuple(map(now, snapshot.nodes)),
-    )
 
 
 def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:

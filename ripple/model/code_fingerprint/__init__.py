@@ -8,5 +8,4 @@ data        plain values, arrays, Arrow's by their content
 attributes  the plain attributes of an object
 place       an object's path, as code would write it
 owner       the owner of a module: the user, whose code is read, or a library, known by name
-former      the form that checkpoints of earlier versions know
 """

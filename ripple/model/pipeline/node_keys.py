@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ripple.core.errors import PlanError
 from ripple.model.canonical import canonical, digest_of, node_key
-from ripple.model.code_fingerprint.former import former
 from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.plan import Derive, Filter, Fold, Map, Output, SourceSpec, type_of
@@ -35,12 +35,8 @@ def keyed(plan: Plan) -> Plan:
 
     Raises PlanError, naming the step, for parameters that cannot be compared between processes.
     """
-    present = _Present()
-    keys = dict(_keys(plan, present))
-    try:
-        former_keys = dict(_keys(plan, _Former()))
-    except Exception:  # such code was refused, or not known, so that no checkpoint is of it
-        former_keys = {}
+    forms = _Forms()
+    keys = dict(_keys(plan, forms))
 
     def key(node: _N) -> _N:
         return replace(node, node_key=keys[node.node_key])
@@ -53,23 +49,12 @@ def keyed(plan: Plan) -> Plan:
             replace(key(fold), steps=tuple(key(step) for step in fold.steps)) for fold in plan.folds
         ),
         outputs=tuple(key(output) for output in plan.outputs),
-        former_keys={former_keys[path]: keys[path] for path in former_keys},
-        code=present.forms,
+        code=forms.forms,
     )
 
 
-class _Forms(Protocol):
-    """How the code in a plan is looked at."""
-
-    def of_map(self, step: Map) -> Sexp:
-        """Return the form of what a map calls."""
-
-    def of_aggregate(self, fold: Fold, member: FoldAggregate) -> tuple[OfCode, list[Sexp]]:
-        """Return how to see the functions of an aggregate, and what else is code of the user's."""
-
-
-class _Present:
-    """With what it reads. forms: per step or fold that has code."""
+class _Forms:
+    """The forms of the code in a plan, with what it reads. forms: per step or fold with code."""
 
     def __init__(self) -> None:
         self.forms: dict[str, CodeForm] = {}
@@ -92,20 +77,6 @@ class _Present:
         form = code_form(roots)
         self.forms[name] = joined(self.forms.get(name), form)
         return ["code", form.digest]
-
-
-class _Former:
-    """As checkpoints of earlier versions know it."""
-
-    def of_map(self, step: Map) -> Sexp:
-        return canonical(step.function, former)
-
-    def of_aggregate(
-        self,
-        fold: Fold,  # noqa: ARG002 - as the protocol has it
-        member: FoldAggregate,  # noqa: ARG002 - as just said
-    ) -> tuple[OfCode, list[Sexp]]:
-        return former, []
 
 
 def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
@@ -142,7 +113,7 @@ def _meaning(node: SourceSpec | Step | Fold, forms: _Forms) -> Sexp:
             with blaming("fold", node.name):
                 window = None if node.window is None else replace(node.window, name="")
                 members = [_member(node, member, forms) for member in node.aggregates]
-                return ["fold", _shape(node.key), canonical(window, former), *members]
+                return ["fold", _shape(node.key), canonical(window, _no_code), *members]
 
 
 def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:
@@ -160,3 +131,7 @@ def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:
 
 def _shape(members: Fields) -> Sexp:
     return [[member.name, type_to_sexp(type_of(member))] for member in members]
+
+
+def _no_code(value: Any) -> Sexp:
+    raise PlanError(f"{value!r} cannot be part of a window: windows and triggers hold plain values")

@@ -222,8 +222,7 @@ class Plan:
     """A complete pipeline. ``steps`` are those on events, before the first fold.
 
     migrations: functions applied once to older state; they are no part of the plan's results.
-    former_keys: per key that a node had before code was followed, the one that it has; of all
-    nodes, or none if there was no such key. code: per step or fold with a user's code, its form.
+    code: per step or fold with a user's code, its form.
     """
 
     name: str
@@ -232,7 +231,6 @@ class Plan:
     folds: tuple[Fold, ...]
     outputs: tuple[Output, ...]
     migrations: tuple[Migration, ...] = field(default=(), compare=False)
-    former_keys: Mapping[str, str] = field(default_factory=dict, compare=False)
     code: Mapping[str, CodeForm] = field(default_factory=dict, compare=False)
     topology_hash: str = field(init=False)
 
@@ -297,11 +295,6 @@ class Plan:
         """The libraries that the user's code takes by their names, and their versions."""
         found = {name: None for form in self.code.values() for name in form.libraries}
         return {name: version_of(name) for name in sorted(found)}
-
-    @property
-    def former_topology_hash(self) -> str | None:
-        """The topology hash before code was followed, None if there was none."""
-        return self._hash(tuple(self.former_keys)) if self.former_keys else None
 
     def _hash(self, keys: tuple[str, ...]) -> str:
         """Return the digest of everything that two workers must agree on."""

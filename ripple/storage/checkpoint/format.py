@@ -8,10 +8,10 @@ key.
 
 The file of an increment holds the rows that changed since the checkpoint ``base``, and the removed
 keys: between key and accumulators, ``ripple.op`` is 0 for a current row and 2 for a removed key,
-with null accumulators. In formats 1 (full) and 2 (increments), Ripple's own columns had no
-``ripple.`` before their names; the engine reads both.
+with null accumulators.
 
-Promise: a version of Ripple reads every format up to its own; tests/data has a file of each.
+Promise: from format 3 on, which is the first that a release writes, a version of Ripple reads every
+format up to its own; tests/data has a file of each.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ripple.storage.checkpoint.seal import UNSEALED, seal, sealed_digest
 from ripple.storage.fenced import DamagedError
 
 FORMAT = 3
+OLDEST_FORMAT = 3
 RETAINED = "ripple/retained#"  # instead of a node's key: final rows for the next stage
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -228,6 +229,11 @@ def decode_file(
     if version > FORMAT:
         raise CheckpointError(
             f"{name} has format {version}, this version of Ripple reads up to {FORMAT}: upgrade it"
+        )
+    if version < OLDEST_FORMAT:
+        raise CheckpointError(
+            f"{name} has format {version}, which no release wrote: begin with another "
+            "--checkpoint-dir and other outputs"
         )
     about: dict[str, Any] = json.loads(metadata[b"ripple.checkpoint"])
     return about, table.replace_schema_metadata(None)

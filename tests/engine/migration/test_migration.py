@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -86,31 +85,6 @@ def test_folds_above_a_migrated_one_are_computed_from_its_rows() -> None:
     assert restored.digests == fresh.digests
     verdicts = [node.verdict for node in decide(plan, old.snapshot()).comparison.folds]
     assert verdicts == [Verdict.MIGRATE, Verdict.CHANGED]
-
-
-def test_state_that_an_older_release_wrote_is_migrated_under_its_names() -> None:
-    def line(**counts: ra.Aggregate) -> Pipeline:
-        below = beginning().fold("f", v=ra.sum("size")).partition("q", key=())
-        return below.fold("total", total=ra.sum("v"), **counts).sink("o")
-
-    old = old_state(line(n=ra.count()))
-    seen: list[list[str]] = []
-
-    def change(table: pa.Table) -> pa.Table:
-        seen.append(table.column_names)
-        return renamed(table)
-
-    plan = line(trades=ra.count()).migrate("total", change, from_digest=digest(old, "total")).plan()
-    snapshot = old.snapshot()
-    tables = {
-        key: table.rename_columns([name.removeprefix("ripple.") for name in table.column_names])
-        for key, table in snapshot.tables.items()
-    }
-    restoration = decide(plan, replace(snapshot, tables=tables))
-    assert "members" in seen[0]
-    assert restoration.snapshot is not None
-    restored, fresh = Engine.restore(plan, restoration.snapshot), fed(Engine(plan), EVENTS)
-    assert shown(fed(restored, EVENTS)) == shown(fresh)
 
 
 def test_rows_that_ended_without_being_computed_stay_counted() -> None:

@@ -13,7 +13,6 @@ import ripple as rp
 import ripple.model.aggregate as rpa
 from ripple.core.errors import PlanError
 from ripple.model.canonical import canonical
-from ripple.model.code_fingerprint.former import former
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.plan import Plan
@@ -132,9 +131,13 @@ def test_node_keys_are_distinct_within_a_plan() -> None:
     assert len(set(keys)) == len(keys)
 
 
+def _no_code(value: object) -> str:
+    raise AssertionError(f"{value!r} is no code")
+
+
 def test_an_object_without_comparable_meaning_is_refused() -> None:
     with pytest.raises(PlanError, match="its meaning cannot be compared"):
-        canonical(object(), former)
+        canonical(object(), _no_code)
 
 
 def test_a_plan_does_not_change() -> None:

@@ -115,15 +115,12 @@ def test_wrong_arguments_are_explained(folder, capfd, arguments, said) -> None:
     assert said in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("members", ["ripple.members", "members"])  # since format 3, and before
 @pytest.mark.parametrize("key", [{}, {"symbol": ["A", "B"]}, {"members": ["A", "B"]}])
-def test_diff_knows_the_key_from_the_number_of_members(members: str, key: dict) -> None:
-    if members in key:
-        pytest.skip("a fold over results had no such key before format 3")
+def test_diff_knows_the_key_from_the_number_of_members(key: dict) -> None:
     rows = 2 if key else 1
 
     def table(count: int) -> pa.Table:
-        return pa.table({**key, members: [count] * rows, "n.count": [count] * rows})
+        return pa.table({**key, "ripple.members": [count] * rows, "n.count": [count] * rows})
 
     difference = compare(table(1), table(2))
     assert (difference.added, difference.removed) == ((), ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.engine.machine import Engine, Snapshot
-from ripple.engine.snapshots.increment import applied
 from ripple.model.window import OnCount, Tumbling
 from ripple.storage.checkpoint import (
     FORMAT,
@@ -27,7 +25,6 @@ from ripple.storage.checkpoint import (
 from ripple.storage.checkpoint.seal import MARK
 from ripple.storage.fenced import DamagedError
 from tests.engine.machine.test_prefix import IDS, SHAPES, Follower, _feed
-from tests.engine.machine.test_saving import sorted_rows
 from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
 from tests.examples import EXAMPLES
 from tests.storage.checkpoint.corruption import (
@@ -92,47 +89,6 @@ def test_equal_states_make_equal_files() -> None:
     assert _one_file(fed_engine(20, 100)) == _one_file(fed_engine(20, 100, batch=20))
 
 
-def test_stored_sample_of_the_first_format_is_read_and_restored() -> None:
-    about, tables = stored_sample("v1")
-    vwap, portfolio = tables.values()
-    assert about["cut"] == {"trades": 3}
-    assert next(iter(tables)).startswith("trades/by-symbol/w/vwap#")
-    assert vwap.column("symbol").to_pylist() == ["AAPL", "GOOG"]
-    assert vwap.column("count.count").to_pylist() == [2, 1]
-    assert portfolio.column("members").to_pylist() == [1, 1]
-    engine = Engine.restore(vwap_plan(Tumbling(50)), snapshot_of(about, tables))
-    engine.check_invariants()
-    volumes = {row["symbol"]: row["volume"] for row in engine.table("rows").to_pylist()}
-    assert volumes == {"AAPL": 4, "GOOG": 1}
-
-
-def test_stored_sample_of_an_increment_is_read_applied_and_restored() -> None:
-    (base_about, base), (about, changes) = stored_sample("v2_base"), stored_sample("v2_changes")
-    assert about["base"] == base_about["name"]
-    vwap, _ = changes.values()
-    assert vwap.column("symbol").to_pylist() == ["IBM", "AAPL", "GOOG"]
-    assert vwap.column("ripple.op").to_pylist() == [0, 2, 2]
-    made = applied(snapshot_of(base_about, base), snapshot_of(about, changes))
-    engine = Engine.restore(vwap_plan(Tumbling(50)), made)
-    engine.check_invariants()
-    assert engine.cut == {"trades": 5}
-
-
-def test_stored_sample_with_partial_results_of_the_first_format_is_restored() -> None:
-    about, tables = stored_sample("v1_partial")
-    vwap, _ = tables.values()
-    assert vwap.column("elements").to_pylist() == [3, 1]
-    assert vwap.column("shown.count").to_pylist() == [2, None]
-    engine = Engine.restore(vwap_plan(Tumbling(50), OnCount(2)), snapshot_of(about, tables))
-    engine.check_invariants()
-    (row,) = engine.table("rows").to_pylist()
-    assert (row["symbol"], row["volume"], row["count"]) == ("AAPL", 4, 2)
-    engine.apply("trades", batch_of([("AAPL", 1.0, 5, 30, "X"), ("GOOG", 1.0, 5, 31, "X")]), 6)
-    engine.stabilize()
-    counts = {row["symbol"]: row["count"] for row in engine.table("rows").to_pylist()}
-    assert counts == {"AAPL": 4, "GOOG": 2}
-
-
 def test_stored_sample_with_rows_that_cannot_be_computed_is_restored() -> None:
     about, tables = stored_sample("v3_failing")
     vwap, portfolio = tables.values()
@@ -147,29 +103,6 @@ def test_stored_sample_with_rows_that_cannot_be_computed_is_restored() -> None:
     assert [(row["symbol"], row["count"]) for row in engine.table("rows").to_pylist()] == [
         ("AAPL", 4)
     ]
-
-
-@pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
-@settings(max_examples=6 * EXAMPLES)
-@given(events=rows, cut=st.integers(0, 60))
-def test_state_of_every_shape_is_restored_from_tables_as_they_were_called_before(
-    assigner, trigger, events: list[Row], cut: int
-) -> None:
-    plan = vwap_plan(assigner, trigger)
-    engine, follower = Engine(plan), Follower(plan)
-    _feed(engine, follower, events[:cut], 7)
-    engine.stabilize()
-    snapshot = engine.snapshot()
-    tables = {key: _as_before(table) for key, table in snapshot.tables.items()}
-    restored = Engine.restore(plan, replace(snapshot, tables=tables))
-    assert sorted_rows(restored.snapshot()) == sorted_rows(snapshot)
-    assert restored.digests == engine.digests
-
-
-def _as_before(table: pa.Table) -> pa.Table:
-    """Return a table with the columns of formats 1 and 2."""
-    kept = [name for name in table.column_names if not name.startswith("ripple.failed")]
-    return table.select(kept).rename_columns([name.removeprefix("ripple.") for name in kept])
 
 
 def stored_sample(kind: str) -> tuple[dict[str, Any], dict[str, pa.Table]]:
@@ -192,6 +125,17 @@ def test_newer_format_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr("ripple.storage.checkpoint.format.FORMAT", FORMAT + 1)
         data = _one_file(engine)
     with pytest.raises(CheckpointError, match="upgrade"):
+        decode_file(data, "x.arrow")
+
+
+def test_format_that_no_release_wrote_is_refused_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = fed_engine(5, 9)
+    with monkeypatch.context() as patch:
+        patch.setattr("ripple.storage.checkpoint.format.FORMAT", 2)
+        data = _one_file(engine)
+    with pytest.raises(CheckpointError, match="format 2, which no release wrote: begin with"):
         decode_file(data, "x.arrow")
 
 
