@@ -181,48 +181,42 @@ def test_delayed_end_txn_cannot_tear(
     lived(broker, topic, story)
 
 
-def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
+async def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
     broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story() -> None:
-        owner = KafkaBroker(broker.bootstrap, Security())
-        try:
-            await owner.make(topic, 1)
-            producer = await owner.producer(topic)
-            producer.begin()
-            await producer.send_offsets("g", {TopicPartition(topic, 0): 1})
-            monkeypatch.setattr("ripple.connectors.kafka.broker.PATIENCE_S", 0.5)
-            with pytest.raises(NoTopicError, match=f"no topic gone-{topic}, of which group 'g'"):
-                await producer.send_offsets("g", {TopicPartition(f"gone-{topic}", 0): 1})
-        finally:
-            await owner.close()
-
-    asyncio.run(story())
+    owner = KafkaBroker(broker.bootstrap, Security())
+    try:
+        await owner.make(topic, 1)
+        producer = await owner.producer(topic)
+        producer.begin()
+        await producer.send_offsets("g", {TopicPartition(topic, 0): 1})
+        monkeypatch.setattr("ripple.connectors.kafka.broker.PATIENCE_S", 0.5)
+        with pytest.raises(NoTopicError, match=f"no topic gone-{topic}, of which group 'g'"):
+            await producer.send_offsets("g", {TopicPartition(f"gone-{topic}", 0): 1})
+    finally:
+        await owner.close()
 
 
-def test_a_connection_that_the_broker_has_ended_is_closed_before_another_is_made(
+async def test_a_connection_that_the_broker_has_ended_is_closed_before_another_is_made(
     broker: Broker,
 ) -> None:
     """Its end is read some time before anything acts on it."""
 
-    async def story() -> None:
-        client = KafkaClient(broker.bootstrap, Security())
-        await client.open()
-        try:
-            node = client.open_client.get_random_node()
-            held = await client.open_client._get_conn(node)
-            asked = asyncio.ensure_future(held.send(MetadataRequest([])))
-            socket = held._writer
-            held._reader.feed_eof()
-            del held  # nobody but the client knows it
-            await client.open_client._get_conn(node)
-            assert socket.is_closing()
-            with pytest.raises(errors.KafkaConnectionError):
-                await asked
-        finally:
-            await client.close()
-
-    asyncio.run(story())
+    client = KafkaClient(broker.bootstrap, Security())
+    await client.open()
+    try:
+        node = client.open_client.get_random_node()
+        held = await client.open_client._get_conn(node)
+        asked = asyncio.ensure_future(held.send(MetadataRequest([])))
+        socket = held._writer
+        held._reader.feed_eof()
+        del held  # nobody but the client knows it
+        await client.open_client._get_conn(node)
+        assert socket.is_closing()
+        with pytest.raises(errors.KafkaConnectionError):
+            await asked
+    finally:
+        await client.close()
 
 
 def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(

@@ -294,7 +294,7 @@ def test_long_values_that_did_not_change_are_told_with_the_whole_row(tmp_path: P
     assert refused[2].startswith("body is long, stored apart (TOAST) and did not change")
 
 
-def test_reading_goes_on_within_a_transaction(tmp_path: Path) -> None:
+async def test_reading_goes_on_within_a_transaction(tmp_path: Path) -> None:
     table = put(tmp_path, ticks(0, 20))  # seven at once
 
     async def numbers(inputs: PostgresInputs, offset: int) -> dict[int, list[int]]:
@@ -308,31 +308,26 @@ def test_reading_goes_on_within_a_transaction(tmp_path: Path) -> None:
             found[cut["rows"]] = said[1].records["number"].to_pylist()
         return found
 
-    async def story() -> None:
-        first = open_inputs(table, reading(Tick, 1))
-        await first.open({"rows": 0}, 1)
-        whole = await numbers(first, 0)
-        known = {offset: await first.identities({"rows": offset}) for offset in range(1, 21)}
-        await first.close()
-        assert sum(not one["rows"].endswith("+0") for one in known.values()) >= 17
-        for offset, identity in known.items():
-            again = open_inputs(table, reading(Tick, 1))
-            await again.check({"rows": offset}, identity)
-            await again.open({"rows": offset}, 1)
-            assert await numbers(again, offset) == {
-                end: rows for end, rows in whole.items() if end > offset
-            }
-            await again.close()
-        wrong = open_inputs(table, reading(Tick, 1))
-        position = Position.parse(known[10]["rows"].split(" ")[2])
-        moved = known[10]["rows"].replace(
-            str(position), str(position._replace(lsn=position.lsn - 8))
-        )
-        with pytest.raises(InputError, match="does not come again"):
-            await wrong.check({"rows": 10}, {"rows": moved})
-        await wrong.close()
-
-    asyncio.run(story())
+    first = open_inputs(table, reading(Tick, 1))
+    await first.open({"rows": 0}, 1)
+    whole = await numbers(first, 0)
+    known = {offset: await first.identities({"rows": offset}) for offset in range(1, 21)}
+    await first.close()
+    assert sum(not one["rows"].endswith("+0") for one in known.values()) >= 17
+    for offset, identity in known.items():
+        again = open_inputs(table, reading(Tick, 1))
+        await again.check({"rows": offset}, identity)
+        await again.open({"rows": offset}, 1)
+        assert await numbers(again, offset) == {
+            end: rows for end, rows in whole.items() if end > offset
+        }
+        await again.close()
+    wrong = open_inputs(table, reading(Tick, 1))
+    position = Position.parse(known[10]["rows"].split(" ")[2])
+    moved = known[10]["rows"].replace(str(position), str(position._replace(lsn=position.lsn - 8)))
+    with pytest.raises(InputError, match="does not come again"):
+        await wrong.check({"rows": 10}, {"rows": moved})
+    await wrong.close()
 
 
 def test_a_server_that_is_killed_interrupts_no_reader(server: Postgres, tmp_path: Path) -> None:
@@ -528,7 +523,7 @@ def test_a_slot_that_the_server_gave_up_is_told(tmp_path: Path) -> None:
         run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
 
 
-def test_one_slot_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_slot_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ripple.connectors.postgres.inputs.DELAYS_S", (0.1, 0.1))
     table = put(tmp_path, ticks(0, 10))
 
@@ -537,18 +532,15 @@ def test_one_slot_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         while inputs.next({"rows": 0}) is Signal.WAITING:
             await inputs.more()
 
-    async def story() -> None:
-        first = open_inputs(table, reading(Tick, follow=True))
-        second = open_inputs(table, reading(Tick, follow=True))
-        try:
-            await begun(first)
-            with pytest.raises(InputError, match="is active for PID"):
-                await begun(second)
-        finally:
-            await first.close()
-            await second.close()
-
-    asyncio.run(story())
+    first = open_inputs(table, reading(Tick, follow=True))
+    second = open_inputs(table, reading(Tick, follow=True))
+    try:
+        await begun(first)
+        with pytest.raises(InputError, match="is active for PID"):
+            await begun(second)
+    finally:
+        await first.close()
+        await second.close()
 
 
 def test_a_quiet_table_does_not_hold_the_log_of_others(
@@ -678,24 +670,23 @@ def test_a_server_that_has_lost_its_end_is_refused_whatever_came_since(
     asyncio.run(refused())
 
 
-def test_a_reader_that_follows_lets_a_server_shut_down(server: Postgres, tmp_path: Path) -> None:
+async def test_a_reader_that_follows_lets_a_server_shut_down(
+    server: Postgres, tmp_path: Path
+) -> None:
     table = put(tmp_path, list(ticks(0, 20)))
 
-    async def story() -> None:
-        inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
-        await inputs.open(cut, 10)
-        reader = asyncio.create_task(read_up_to(inputs, cut, 40))
-        await comes(lambda: cut["rows"] == 20)
-        stored = dict(cut)
-        inputs.stored([(stored, await inputs.identities(stored))])
-        await asyncio.to_thread(server.stop)  # which waits until it has ended
-        await asyncio.to_thread(server.start)
-        await asyncio.to_thread(insert, table, list(ticks(20, 40)))
-        async with asyncio.timeout(PATIENCE_S):
-            await reader
-        await inputs.close()
-
-    asyncio.run(story())
+    inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
+    await inputs.open(cut, 10)
+    reader = asyncio.create_task(read_up_to(inputs, cut, 40))
+    await comes(lambda: cut["rows"] == 20)
+    stored = dict(cut)
+    inputs.stored([(stored, await inputs.identities(stored))])
+    await asyncio.to_thread(server.stop)  # which waits until it has ended
+    await asyncio.to_thread(server.start)
+    await asyncio.to_thread(insert, table, list(ticks(20, 40)))
+    async with asyncio.timeout(PATIENCE_S):
+        await reader
+    await inputs.close()
 
 
 KICK = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
