@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
+from ripple.cli.lib import exits
+from ripple.cli.lib.exits import SignalledError
 from ripple.cli.lib.path_options import a_place, a_store
 from ripple.cli.main import SUBCOMMANDS, parser_of
 from ripple.cli.run import vwap_demo
 from ripple.connectors.identity import check_apart
-from ripple.core.errors import OutputError
+from ripple.core.errors import InputError, OutputError
 from tests.cli.processes import BOOK_TRADES, RIPPLE, ROOT, demo, ripple, shell
 from tests.patience import PATIENCE_S, until
 
@@ -187,3 +190,28 @@ def test_run_goes_on_though_nobody_reads_what_it_says(tmp_path):
         assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
+
+
+@pytest.mark.parametrize(
+    "error", [InputError("no file"), KeyboardInterrupt(), SignalledError(signal.SIGTERM)]
+)
+def test_signal_ends_a_command_whose_last_line_nobody_reads(error, monkeypatch) -> None:
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = [signal.getsignal(number) for number in numbers]
+    meanwhile = []
+
+    def say(_: str) -> None:
+        meanwhile.extend(signal.getsignal(number) for number in numbers)
+
+    def fail() -> int:
+        raise error
+
+    monkeypatch.setattr(exits, "say", say)
+    monkeypatch.setattr(exits, "_drop_output", lambda: None)
+    try:
+        exits.exit_code("ripple", fail)
+        assert meanwhile == [signal.SIG_DFL] * 3
+        assert signal.getsignal(signal.SIGINT) is before[0]
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

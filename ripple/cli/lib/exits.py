@@ -12,8 +12,8 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -134,13 +134,14 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
         _drop_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        say(f"{program}: interrupted")
+        _say_last(f"{program}: interrupted")
         return 128 + signal.SIGINT
     except SignalledError as ending:
-        say(f"{program}: ended by {signal.Signals(ending.number).name}")
+        signal.signal(ending.number, _end)
+        _say_last(f"{program}: ended by {signal.Signals(ending.number).name}")
         return 128 + ending.number
     except tuple(kind for kind, _ in _CODES) as error:
-        say(f"{program}: {' '.join(_text(error).split())}")
+        _say_last(f"{program}: {' '.join(_text(error).split())}")
         _drop_output()
         return _code_of(error)
 
@@ -191,6 +192,25 @@ def say_inline(text: str) -> None:
     """Write ``text`` to standard error as ``say`` does, without ending the line."""
     with suppress(OSError):
         os.write(2, _shown(text).encode(errors="backslashreplace"))
+
+
+def _say_last(text: str) -> None:
+    """Write the last line; a signal ends the process at once where nobody reads it."""
+    with _signals_end():
+        say(text)
+
+
+@contextmanager
+def _signals_end() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING_SIGNALS)}
+    handled = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handled:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)
 
 
 def _flushed(work: Callable[[], int]) -> int:
