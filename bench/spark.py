@@ -26,7 +26,7 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.keys.partitioner import partitioned
 from ripple.model.records import schema_of
 from ripple.spark import Replay
-from ripple.spark.draft import Desk
+from ripple.spark.draft import PartFolder
 from ripple.spark.fold import laid_out
 from ripple.spark.giving import Wanted
 from ripple.spark.parcel import Parcel
@@ -51,8 +51,8 @@ def measure() -> list[Row]:
         place = _written(folder)
         source, parcel = source_at(place, plan), Parcel.of(plan, pickled)
         replay, shown = Replay(spark, plan, place), plan.outputs[0]
-        desk = Desk(folder, pa.schema(arrow_fields(shown.fields)))
-        jobs, _ = laid_out(parcel, plan, source, Wanted((), desks={shown.name: desk}))
+        desk = PartFolder(folder, pa.schema(arrow_fields(shown.fields)))
+        jobs, _ = laid_out(parcel, plan, source, Wanted((), folders={shown.name: desk}))
 
         def in_process() -> None:
             for job in jobs:

@@ -1,16 +1,16 @@
-"""Ripple on Spark: tables, replays, and the proof that what runs live is right.
+"""Ripple on Spark: data sources, replay, backfill, validation of live runs, Structured Streaming.
 
-session, jvm    Spark itself; driver, sealed: what tasks tell it and each other
-log_table, checkpoint_table, options, sources   what tables are read
-shares, kafka_shares    what one task reads; parcel: a pipeline on its way; packets: what comes back
-fold, gather   an engine over a share, or over what such have sent: giving, sending, draft
-work, replaying, report   as jobs; progress
-crashes, against, written, exact, sampling   checks as jobs; validating
-    beginning, fresh, oracle; state, finding, verdict
-backfill    history as what live partitions begin from
-streaming   micro-batches as slices of lives
+session, jvm    the Spark session and its JVM; driver, sealed: messages between tasks and driver
+log_table, checkpoint_table, options, sources   data sources
+shares, kafka_shares    inputs of tasks; parcel: a pipeline for executors; packets: their results
+fold, gather    engines in tasks: of a share, of a later stage; giving, sending, draft: their output
+work, replaying, report   replay as jobs; progress: of tasks
+validating      checks as jobs: crashes, against, written, exact, sampling
+    beginning, fresh, oracle: the expected results; state, finding, verdict: the comparison
+backfill        history as the starting point of live partitions
+streaming       micro-batches that advance tasks of partitions
 
-What imports pyspark is imported when it is first used.
+Modules with pyspark are imported at first use.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share
     from ripple.storage.checkpoint.format import Checkpoint
 
@@ -43,9 +43,9 @@ CHECKPOINTS = "checkpoints:"
 
 
 def checkpoints_at(place: str, plan: Plan) -> tuple[str, list[int]]:
-    """Return which store ``checkpoints:...`` names, and the partitions that have begun in it.
+    """Return the store in ``checkpoints:...``, and the partitions with checkpoints in it.
 
-    Raises InputError where there are none, and StoreError.
+    Raises InputError if there are none, and StoreError.
     """
     store = absolute_store(place.removeprefix(CHECKPOINTS))
     there = asyncio.run(_partitions(store))
@@ -73,14 +73,14 @@ class AgainstCheckpoints:
     partition: int
     engine: str = OUR_ENGINE
     beginning: Beginning = NOTHING
-    teller: Teller | None = None
+    reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
-        """Yield what was found, of all checkpoints that are kept."""
+        """Yield a finding over all retained checkpoints."""
         plan = self.parcel.plan()
         finding = Finding("checkpoints", f"{self.pipeline}/{self.partition}")
         kept = asyncio.run(self._kept())
-        # What was begun from would be compared with itself.
+        # The backfilled starting point would be compared with itself.
         kept = [one for one in kept if one[0].epoch != HISTORY_EPOCH]
         rising = cuts.in_order([checkpoint.cut for checkpoint, _ in kept])
         kept.sort(key=lambda one: rising.index(one[0].cut))
@@ -90,10 +90,10 @@ class AgainstCheckpoints:
             if checkpoint.topology_hash != plan.topology_hash:
                 raise InputError(
                     f"{where} is of topology {checkpoint.topology_hash}, and the pipeline is "
-                    f"{plan.topology_hash}: give the file that wrote it"
+                    f"{plan.topology_hash}: give the pipeline file of that topology"
                 )
             if checkpoint.stage:
-                finding.note = f"stage {checkpoint.stage} follows others: not compared"
+                finding.note = f"stage {checkpoint.stage} is downstream: not compared"
                 break
             fresh = fresh or Fresh(
                 plan,
@@ -104,7 +104,7 @@ class AgainstCheckpoints:
                 begun=self.beginning.state(plan, checkpoint.cut),
             )
             finding.note = self.beginning.note
-            fresh.go_to(checkpoint.cut, self.teller, last=rising[-1])
+            fresh.go_to(checkpoint.cut, self.reporter, last=rising[-1])
             finding.cases += 1
             finding.rows = fresh.rows
             finding.differences += self._differences(fresh, checkpoint, snapshot, where)
@@ -114,9 +114,9 @@ class AgainstCheckpoints:
         yield finding.packet()
 
     async def _kept(self) -> list[tuple[Checkpoint, Snapshot | RippleError]]:
-        """Return the checkpoints, newest first, with what they hold or why that cannot be read.
+        """Return the checkpoints, newest first, each with its snapshot or the error of reading it.
 
-        All of them before anything is computed: until then their owner would have deleted some.
+        All are read before the evaluation, during which their owner may delete some.
         """
         async with store_to_read(self.store) as store:
             checkpoints = Checkpoints(store, self.pipeline, self.partition)
@@ -132,7 +132,7 @@ class AgainstCheckpoints:
     def _differences(
         self, fresh: Fresh, checkpoint: Checkpoint, snapshot: Snapshot | RippleError, where: str
     ) -> Iterator[Difference]:
-        """Yield in what a checkpoint differs from an engine that has read up to its cut."""
+        """Yield the differences of a checkpoint from an engine that has read up to its cut."""
         if isinstance(snapshot, RippleError):
             yield Difference(f"{where} cannot be read: {snapshot}")
             return
@@ -144,7 +144,7 @@ class AgainstCheckpoints:
             return
         ours = fresh.engine.snapshot()
         told = list(self._of_rows(fresh, restored, ours, checkpoint, where))
-        # Windows that are open have shown nothing yet.
+        # Open windows have emitted nothing yet.
         yield from told or self._of_state(fresh, restored, ours, checkpoint, where)
 
     def _of_rows(
@@ -171,8 +171,8 @@ class AgainstCheckpoints:
                 continue
             key, expected, found = parted
             yield Difference(
-                f"{where}: the state of {fold_name(node_key)} at {key} is {found or 'not there'}, "
-                f"and {expected or 'not there'} in a fresh evaluation",
+                f"{where}: the state of {fold_name(node_key)} at {key} is {found or 'absent'}, "
+                f"and {expected or 'absent'} in a fresh evaluation",
                 key=repr(key),
                 expected=expected,
                 found=found,

@@ -1,4 +1,4 @@
-"""What a pipeline has begun from, and where its code has changed, as its store says."""
+"""The starting point of a pipeline and the changes of its code, from its store."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from ripple.storage.checkpoint.format import Checkpoint
 
 _UNKNOWN = (
-    "where the pipeline began from history, or its code has changed, add --against "
-    "checkpoints:STORE, which knows it"
+    "if the pipeline began from history, or its code has changed, add --against "
+    "checkpoints:STORE, which records it"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What whoever computes a pipeline anew must know of its life.
+    """The history of a pipeline that a fresh evaluation must know.
 
-    store: "" where nobody has said one. history: checkpoints of history that was backfilled, one
-    for each partition. changed: by output, the cut up to which it shows what other code has made.
-    migrated: the cut at which a function has made state, "" if none did.
+    store: "" if none was given. history: backfilled checkpoints, one for each partition. changed:
+    by output, the cut up to which its rows were made by other code. migrated: the cut at which a
+    function migrated the state, "" if none did.
     """
 
     store: str = ""
@@ -43,7 +43,7 @@ class Beginning:
 
     @classmethod
     def of(cls, store: str, pipeline: str, partitions: Collection[int]) -> Self:
-        """Look into a store. Raises DamagedError and StoreError."""
+        """Read a store. Raises DamagedError and StoreError."""
         return asyncio.run(cls._of(store, pipeline, partitions))
 
     @classmethod
@@ -62,7 +62,7 @@ class Beginning:
 
     @property
     def note(self) -> str:
-        """What is to be said of a comparison that begins there."""
+        """The note for a comparison that begins there."""
         if not self.history:
             return ""
         return (
@@ -71,9 +71,9 @@ class Beginning:
         )
 
     def state(self, plan: Plan, cut: Mapping[str, int]) -> Snapshot | None:
-        """Return what the partition that reads the inputs of a cut has begun from, if not nothing.
+        """Return the starting point of the partition that reads a cut's inputs, None for nothing.
 
-        Raises InputError where history is of other partitions or code, DamagedError and StoreError.
+        Raises InputError if history is of other partitions or code, DamagedError and StoreError.
         """
         if not self.history:
             return None
@@ -81,14 +81,14 @@ class Beginning:
             if one.topology_hash != plan.topology_hash:
                 raise InputError(
                     f"{self.store} began from history of topology {one.topology_hash}, and the "
-                    f"pipeline is {plan.topology_hash}: what it shows is of both, and of neither "
-                    "can it be computed anew"
+                    f"pipeline is {plan.topology_hash}: its output is of both, and "
+                    "cannot be computed from either"
                 )
             if set(one.cut) == set(cut):
                 return asyncio.run(self._read(one))
         raise InputError(
             f"{self.store} began from history in {len(self.history)} partitions, none of which "
-            f"reads {', '.join(cut)}: give the checkpoints of the run that has written this"
+            f"reads {', '.join(cut)}: give the checkpoints of the run that wrote this"
         )
 
     async def _read(self, checkpoint: Checkpoint) -> Snapshot:
@@ -98,12 +98,12 @@ class Beginning:
             )
 
     def excuse_rows(self, output: str, finding: Finding) -> None:
-        """Make a note of differences that a change of code explains; else say who would know."""
+        """Note differences that a change of code explains; without a store, say how to find out."""
         at = self.changed.get(output)
         if at is not None and finding.differences:
             finding.note = (
-                f"its code has changed, and up to {at} it shows what other code has made: it "
-                "differs from what this code makes of all, so it was not compared"
+                f"its code has changed, and its rows up to {at} were made by other code: they "
+                "differ from this code's results, so they were not compared"
             )
             finding.differences.clear()
             finding.cases = 0
@@ -111,11 +111,11 @@ class Beginning:
             finding.note = _UNKNOWN
 
     def excuse_state(self, finding: Finding) -> None:
-        """Likewise of state, where a function has made some of it."""
+        """Note differences of state that was migrated by a function."""
         if self.migrated and finding.differences:
             finding.note = (
-                f"its state was migrated at {self.migrated}, which no log tells, and differs from "
-                "what this code makes of all: it was not compared"
+                f"its state was migrated at {self.migrated}, which is in no log, and differs from "
+                "this code's result: it was not compared"
             )
             finding.differences.clear()
             finding.cases = 0

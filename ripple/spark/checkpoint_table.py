@@ -1,7 +1,7 @@
 """State in checkpoints as a table.
 
-Who reads it opens the store anew, with the settings of its own environment: a plan of Spark's holds
-the place, and nothing else of a store.
+A Spark plan holds only the store's URI: each task opens the store with its own environment's
+settings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OPTIONS = ("path", "pipeline", "partition", "fold", "checkpoint")
-# What a row says of where it is from, in front of the fold's own columns.
+# The origin of a row, before the fold's own columns.
 OWN = pa.schema(
     [
         pa.field("ripple.pipeline", pa.string()),
@@ -64,19 +64,19 @@ class State:
 
 @dataclass(frozen=True)
 class CheckpointTable:
-    """What ``ripple.checkpoint`` reads: one state a partition, and their columns."""
+    """The table of ``ripple.checkpoint``: one state per partition, and the columns."""
 
     states: tuple[State, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
-        """Look at what is kept. Raises CheckpointError, DamagedError, InputError, StoreError."""
+        """Select states. Raises CheckpointError, DamagedError, InputError, StoreError."""
         found = given.checked(options, OPTIONS, ("path",), "ripple.checkpoint")
         return asyncio.run(_look(found))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns, for which a state is read: manifests do not have them."""
+        """The columns; reads a state, since manifests do not have them."""
         return self.states[0].read().schema
 
 
@@ -101,7 +101,7 @@ async def _look(found: Mapping[str, str]) -> CheckpointTable:
         names = sorted({pipeline for pipeline, _ in chosen})
         if len(names) > 1:
             raise CheckpointError(
-                f"{place} has checkpoints of {', '.join(names)}: say which, as 'pipeline'"
+                f"{place} has checkpoints of {', '.join(names)}: name one, as 'pipeline'"
             )
         states = []
         for pipeline, partition in chosen:

@@ -1,4 +1,4 @@
-"""Crashes at random points of an input, and whether what comes back is as if there were none."""
+"""Crash test: crashes at random points of an input, and a comparison with an unbroken run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ripple.spark.finding import (
     engine_class,
     table_of,
 )
-from ripple.spark.progress import tell
+from ripple.spark.progress import report_progress
 from ripple.storage.checkpoint.format import decode, encode
 from ripple.task.drive import Drive
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share
 
 CRASHES_DEFAULT = 100
@@ -36,10 +36,10 @@ _BATCHES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Crashes:
-    """Crashes at random points of a share: each comes back from the state stored before.
+    """Crashes at random points of a share; each restores the last stored state.
 
-    Beside it an engine goes on that never crashes; after each replay the digests must be equal, and
-    at the end, with windows closed.
+    Another engine never crashes; after each replay the digests must be equal, and at the end, with
+    windows closed.
     """
 
     parcel: Parcel
@@ -47,10 +47,10 @@ class Crashes:
     count: int
     seed: int
     engine: str = OUR_ENGINE
-    teller: Teller | None = None
+    reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
-        """Yield what was found."""
+        """Yield the finding."""
         plan, chance = self.parcel.plan(), random.Random(self.seed)  # noqa: S311 - repeatable
         share, finding = self.share, Finding("crashes", f"{self.share.name}, seed {self.seed}")
         end = share.end if share.end is not None else _end_of(share, plan)
@@ -65,7 +65,7 @@ class Crashes:
             try:
                 self._drive(plan, crashing, stored, chance)
                 state = _stored(crashing.snapshot())
-                self._drive(plan, crashing, crash, chance)  # what is lost
+                self._drive(plan, crashing, crash, chance)  # the lost work
                 crashing = kind.restore(plan, state)
                 self._drive(plan, crashing, crash, chance)
             except RippleError as error:
@@ -77,7 +77,7 @@ class Crashes:
             where = f"crash at offset {crash}, back from {stored}"
             if self._differs(plan, steady, crashing, where, finding):
                 break
-            tell(self.teller, crash - share.first, finding.cases / self.count)
+            report_progress(self.reporter, crash - share.first, finding.cases / self.count)
         else:
             for engine in (steady, crashing):
                 self._drive(plan, engine, end, chance)
@@ -85,7 +85,7 @@ class Crashes:
                 engine.stabilize()
             finding.cases += 1
             self._differs(plan, steady, crashing, "the end, windows closed", finding)
-        tell(self.teller, finding.rows, 1.0, last=True)
+        report_progress(self.reporter, finding.rows, 1.0, last=True)
         yield finding.packet()
 
     def _drive(self, plan: Plan, engine: Engine, until: int, chance: random.Random) -> None:
@@ -112,7 +112,7 @@ class Crashes:
 
 
 def _stored(snapshot: Any) -> Any:
-    """Return a snapshot after it was stored and read."""
+    """Return a snapshot after storing and reading it."""
     checkpoint, files = encode(snapshot, "0000000001-check", 1, 0)
     return decode(checkpoint, {name: bytes(data) for name, data in files.items()})
 

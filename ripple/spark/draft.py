@@ -1,6 +1,6 @@
-"""A folder of Parquet that tasks fill, and the driver adopts as a whole.
+"""A folder of Parquet that tasks fill, and the driver commits atomically.
 
-So rows are written where they are made, and never cross the JVM.
+So tasks write rows themselves, and none cross the JVM.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _NOTHING = Commit({}, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Where tasks put the parts of one output. schema: of the rows, as Spark would have them.
+class PartFolder:
+    """The folder of one output's parts. schema: of the rows, as Spark would have them.
 
-    A part's name and bytes are functions of the share, so a task that is tried again replaces what
-    it had written by the same.
+    A part's name and bytes are functions of the share, so a retried task replaces its part by the
+    same.
     """
 
     folder: str
     schema: pa.Schema
 
     def part(self, stage: int, number: int) -> str:
-        """Return where the part of a stage's partition is."""
+        """Return the path of a partition's part."""
         return os.path.join(self.folder, f"part-{stage}-{number:05}.parquet")
 
     def begin(self, stage: int, number: int) -> Part:
@@ -52,7 +52,7 @@ class Desk:
 
 
 class Part:
-    """Rows of one partition, in a file that is there once it is whole."""
+    """Rows of one partition, in a file that appears once it is complete."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         """Open the file. Raises OutputError."""
@@ -63,7 +63,7 @@ class Part:
         self._sink = ParquetSink(open_target(path), schema)
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Add rows; they are in memory until they fill a row group. Raises OutputError."""
+        """Add rows, buffered up to a row group. Raises OutputError."""
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             columns = [
                 column if column.type == field.type else column.cast(field.type)
@@ -72,27 +72,27 @@ class Part:
             self._sink.write(pa.RecordBatch.from_arrays(columns, schema=self._schema), _NOTHING)
 
     def finish(self) -> None:
-        """Let it be there. Raises OutputError."""
+        """Complete the file. Raises OutputError."""
         self._sink.commit(_NOTHING)
 
 
 class Draft:
-    """A folder in the making, ``.NAME.draft`` beside it; its place is empty until it is whole.
+    """A folder being written as ``.NAME.draft``, renamed when complete.
 
-    A context: what has not been adopted at its end is removed. One that a killed driver has left is
-    removed by the next, for its lock is free.
+    A context manager: a draft that was not adopted is removed at its end. The draft of a killed
+    driver is removed by the next one, since its lock is free.
     """
 
     def __init__(self, output: str, folder: str, schema: pa.Schema, *, overwrite: bool) -> None:
-        """Look at the place. Raises OutputError where something is, unless it is to be replaced."""
+        """Check the destination. Raises OutputError if it exists, unless it may be replaced."""
         self.output = output
         self._folder = os.path.realpath(folder)
         if os.path.lexists(self._folder) and not overwrite:
             raise OutputError(f"{folder} already exists: name another folder, or --overwrite it")
         parent, name = os.path.split(self._folder)
         self._draft = os.path.join(parent, f".{name}.draft")
-        # Tasks of a driver that was killed may write still: not here.
-        self.desk = Desk(os.path.join(self._draft, secrets.token_hex(4)), schema)
+        # A unique name: tasks of a killed driver may still be writing.
+        self.desk = PartFolder(os.path.join(self._draft, secrets.token_hex(4)), schema)
 
     def __enter__(self) -> Draft:
         try:
@@ -116,14 +116,14 @@ class Draft:
         self._lock.release()
 
     def adopt(self, reports: Iterable[Mapping[str, Any]]) -> None:
-        """Put the folder in its place, with what partitions have reported. Raises OutputError."""
+        """Rename the folder, after checking it against the reports. Raises OutputError."""
         whole = f"{self.desk.folder}.whole"
         try:
             os.mkdir(whole)
             for one in reports:
                 self._take(whole, one["stage"], one["partition"], one["rows"].get(self.output, 0))
-            if not os.listdir(whole):  # its columns are known nevertheless
-                Desk(whole, self.desk.schema).begin(0, 0).finish()
+            if not os.listdir(whole):  # an empty part has the columns
+                PartFolder(whole, self.desk.schema).begin(0, 0).finish()
             with open(os.path.join(whole, DONE), "x"):
                 pass
             before = f"{self.desk.folder}.before"
@@ -143,7 +143,7 @@ class Draft:
             found = pq.read_metadata(part).num_rows
         except FileNotFoundError:
             raise OutputError(
-                f"{self._folder} has not what a task has written there: name a folder that all "
+                f"{self._folder} lacks a part that a task has written: name a folder that all "
                 "machines have"
             ) from None
         if found != rows:

@@ -9,7 +9,7 @@ from ripple.model.batch import Batch
 from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference
 from ripple.spark.fresh import Fresh
 from ripple.spark.oracle import Oracle, first_difference
-from ripple.spark.progress import tell
+from ripple.spark.progress import report_progress
 from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share
 
 ORACLE_ROWS_DEFAULT = 100_000
@@ -32,10 +32,10 @@ class AgainstOracle:
     share: Share
     rows: int
     engine: str = OUR_ENGINE
-    teller: Teller | None = None
+    reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
-        """Yield what was found."""
+        """Yield the finding."""
         plan, share = self.parcel.plan(), self.share
         finding = Finding("oracle", share.name)
         until = share.first + self.rows
@@ -58,12 +58,12 @@ class AgainstOracle:
                 oracle.advance(plan.source.name, taken.watermark_ns)
             cut = {share.name: taken.next_offset}
             done = taken.next_offset - share.first
-            tell(self.teller, done, done / max(1, until - share.first))
+            report_progress(self.reporter, done, done / max(1, until - share.first))
             if taken.next_offset >= until:
                 break
         fresh.keep(drive.close())
         finding.rows = cut[share.name] - share.first
-        tell(self.teller, finding.rows, 1.0, last=True)
+        report_progress(self.reporter, finding.rows, 1.0, last=True)
         tables = oracle.finish()
         for output in plan.outputs:
             found, expected = fresh.table(output), tables[output.name]
@@ -80,7 +80,7 @@ class AgainstOracle:
 
 
 def _at(entry: Any, first: int) -> Any:
-    """Return what comes next as if its input began with this share."""
+    """Return a batch or marker with offsets relative to this share."""
     if isinstance(entry, Batch):
         offsets = None if entry.row_offsets is None else entry.row_offsets - first
         return Batch(

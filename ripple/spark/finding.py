@@ -1,4 +1,4 @@
-"""What a check has found: where two evaluations part, with the events behind it."""
+"""Findings of a check: the first differences of two evaluations, with their events."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from ripple.spark.shares import Share
 
 OUR_ENGINE = "ripple.engine.machine:Engine"
-"""What is under test, as ``MODULE:CLASS``: so a broken one can be tried, which must be found."""
+"""The engine under test, as ``MODULE:CLASS``, so that a broken one can be tried."""
 
 EVENTS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two evaluations part. key, expected, found, events: of the first key; as far as known.
+    """A difference of two evaluations. key, expected, found, events: of the first key, if known.
 
     events: those of that key, as records of the source with their offset.
     """
@@ -44,7 +44,7 @@ class Difference:
     events: Sequence[Mapping[str, Any]] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it; what JSON has no word for is text."""
+        """Return it as JSON fields; other values as text."""
         return {
             "what": self.what,
             "output": self.output,
@@ -64,7 +64,7 @@ def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class Finding:
-    """What a job has found. cases: comparisons that were made. at: where, for plots (0 to 1)."""
+    """The result of a job. cases: number of comparisons. at: positions for plots (0 to 1)."""
 
     check: str
     of: str
@@ -75,7 +75,7 @@ class Finding:
     note: str = ""
 
     def packet(self) -> Packet:
-        """Return it as what a task yields."""
+        """Return it as a packet."""
         about = {
             "check": self.check,
             "of": self.of,
@@ -89,24 +89,24 @@ class Finding:
 
 
 def engine_class(name: str) -> type[Engine]:
-    """Return the class that ``MODULE:CLASS`` names. Raises InputError."""
+    """Import the class ``MODULE:CLASS``. Raises InputError."""
     module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"there is no engine {name!r}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Engine)):
-        raise InputError(f"{name!r} is no engine")
+        raise InputError(f"{name!r} is not an engine")
     return found
 
 
 def identity_of(plan: Plan, output: Output) -> list[str]:
-    """Return the names of the fields that tell an output's rows apart."""
+    """Return the names of the fields that identify an output's rows."""
     return [member.name for member in plan.fold(output.of).row_key]
 
 
 def table_of(rows: pa.Table | pa.RecordBatch, plan: Plan, output: Output) -> Table:
-    """Return rows by what tells them apart: the key, and the window's start if there is one."""
+    """Return rows by identity: the key, and the window's start if there is one."""
     names = identity_of(plan, output)
     return {tuple(row[name] for name in names): row for row in rows.to_pylist()}
 
@@ -118,9 +118,9 @@ def difference(
     tables: tuple[Table, Table],
     read: tuple[Sequence[Share], Mapping[str, int]],
 ) -> Difference:
-    """Return the first key that differs, and the events behind it.
+    """Return the first key that differs, and its events.
 
-    tables: as expected and as found. read: which inputs, up to which cut.
+    tables: the expected and the found one. read: the inputs, and their cut.
     """
     (expected, found), (shares, cut) = tables, read
     differing = first_difference(expected, found)
@@ -135,7 +135,7 @@ def difference(
 def events_of(
     plan: Plan, row: Mapping[str, Any], shares: Sequence[Share], cut: Mapping[str, int]
 ) -> list[Mapping[str, Any]]:
-    """Return the first events with the fields that the row's key names, in its window."""
+    """Return the first events of the row's key, in its window."""
     source = {member.name for member in plan.source.fields}
     given = {
         member.name: row[member.name]

@@ -1,6 +1,6 @@
-"""What tasks do with an input: a fold of each share, then one gathering after another.
+"""Jobs over an input: a fold of each share, then one gather per later stage.
 
-No Spark here: a job is a value that yields packets, whoever runs it.
+No Spark here: a job is a value that yields packets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ripple.engine.machine.router import Router
 from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
-from ripple.spark.giving import Giving
+from ripple.spark.giving import Results
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.sending import sending_of
 from ripple.task.drive import Drive
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from ripple.spark.giving import Wanted
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share, Source
 
 
 class Job(Protocol):
-    """Something that a task does."""
+    """The work of a task."""
 
     def run(self) -> Iterator[Packet]:
-        """Yield what there is to give."""
+        """Yield its packets."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One share through the first stage, or through all where it is the only one.
+    """One share through the first stage, or, as the only share, through all.
 
-    staged: whether further stages follow elsewhere. divides: whether its records go to partitions
-    of the first stage by key, instead of being folded here.
+    staged: whether further stages run elsewhere. divides: whether its records are repartitioned by
+    key for the first stage, instead of being folded here.
     """
 
     parcel: Parcel
@@ -53,11 +53,11 @@ class Fold:
     staged: bool = False
     divides: bool = False
     division: Division | None = None
-    teller: Teller | None = None
+    reporter: Reporter | None = None
     batch_rows: int = BATCH_ROWS
 
     def run(self) -> Iterator[Packet]:
-        """Yield rows, letters, what the next stage gets, and a report."""
+        """Yield rows, dead letters, packets for the next stage, and a report."""
         plan, share = self.parcel.plan(), self.share
         kind = Router if self.divides else Engine
         start = {share.name: share.first} if share.first else {}
@@ -66,34 +66,34 @@ class Fold:
         )
         if self.division is not None:
             engine.expect(self.division)
-        drive, giving = Drive(engine), Giving(plan, engine, self.wanted, share.number)
+        drive, giving = Drive(engine), Results(plan, engine, self.wanted, share.number)
         sending = sending_of(plan, engine, share.number)
         for entry in share.entries(plan, self.batch_rows):
             giving.refuse(share.name, drive.apply(share.name, entry))
             changes = drive.bring_up()
             yield from giving.changed(changes)
             yield from sending.batch()
-            self._tell(engine, last=False)
+            self._report_progress(engine, last=False)
         if self.wanted.closes and not self.divides:
             yield from giving.changed(drive.close())
         yield from sending.all()
         yield from giving.end()
-        self._tell(engine, last=True)
+        self._report_progress(engine, last=True)
 
-    def _tell(self, engine: Engine, *, last: bool) -> None:
-        if self.teller is not None:
+    def _report_progress(self, engine: Engine, *, last: bool) -> None:
+        if self.reporter is not None:
             done = engine.cut[self.share.name] - self.share.first
             total = self.share.rows
             fraction = (done / total if total else 1.0) if total is not None else float(last)
-            self.teller.tell(done, fraction, last=last)
+            self.reporter.send(done, fraction, last=last)
 
 
 def laid_out(
-    parcel: Parcel, plan: Plan, source: Source, wanted: Wanted, teller: Teller | None = None
+    parcel: Parcel, plan: Plan, source: Source, wanted: Wanted, reporter: Reporter | None = None
 ) -> tuple[list[Fold], list[Gather]]:
-    """Return what is done with an input: a job for each share, then one gathering after another.
+    """Return the jobs for an input: one for each share, and the gathers that follow.
 
-    Raises InputError for what several inputs cannot be computed from.
+    Raises InputError if several inputs cannot be combined.
     """
     stages, shares = len(stages_of(plan)), source.shares
     divides = source.divided_anew(plan) is not None
@@ -108,7 +108,7 @@ def laid_out(
             staged,
             divides,
             source.division(plan),
-            None if teller is None else teller.of(share.number),
+            None if reporter is None else reporter.of(share.number),
         )
         for share in shares
     ]
@@ -128,5 +128,5 @@ def check_triggers(plan: Plan) -> None:
     if window is not None and isinstance(window.trigger, OnCount | OnInterval):
         raise InputError(
             "a window that shows partial results by OnCount or OnInterval cannot be computed over "
-            "several inputs that are divided anew: what it shows depends on the order of reading"
+            "several repartitioned inputs: its results depend on the order of reading"
         )

@@ -1,4 +1,4 @@
-"""A fresh evaluation, from the beginning of the inputs to a cut that a live run has reached."""
+"""A fresh evaluation, from the beginning of the inputs to a live run's cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
 from ripple.spark.finding import engine_class, table_of
-from ripple.spark.progress import tell
+from ripple.spark.progress import report_progress
 from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Output, Plan
     from ripple.spark.oracle import Table
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
 
@@ -37,19 +37,19 @@ class Fresh:
         sample: Sample | None = None,
         begun: Snapshot | None = None,
     ) -> None:
-        """Make it. sample: of the keys that are computed. begun: from what, if not from nothing.
+        """Begin. sample: of the computed keys. begun: the starting point, if not nothing.
 
-        Raises InputError where an input of the cut is not among the shares.
+        Raises InputError if an input of the cut is not among the shares.
         """
         self.plan = plan
         by_name = {share.name: share for share in shares}
         missing = [name for name in cut if name not in by_name]
         if missing:
             raise InputError(
-                f"what was written has read {', '.join(missing)}, and the source has "
-                f"{', '.join(by_name)}: give the place that the live run reads"
+                f"the live run has read {', '.join(missing)}, and the source has "
+                f"{', '.join(by_name)}: give the source of the live run"
             )
-        # A stored cut has them in the order of their names; a run has them in that of the source.
+        # A stored cut has inputs in the order of their names; a run has the order of the source.
         self._shares = [share for share in shares if share.name in cut]
         names = tuple(share.name for share in self._shares)
         kind = engine_class(engine)
@@ -63,19 +63,19 @@ class Fresh:
 
     @property
     def rows(self) -> int:
-        """How many offsets were read."""
+        """The number of offsets read."""
         return sum(self.engine.cut.values())
 
     def go_to(
         self,
         cut: Mapping[str, int],
-        teller: Teller | None = None,
+        reporter: Reporter | None = None,
         *,
         last: Mapping[str, int] | None = None,
     ) -> None:
-        """Read up to a cut, all inputs side by side. Raises InputError where they end before.
+        """Read all inputs up to a cut, merged. Raises InputError if they end before.
 
-        teller: told how much that is of the ``last`` cut to go to, by default this one.
+        reporter: reports progress relative to the ``last`` cut, by default this one.
         """
         whole = sum((cut if last is None else last).values())
         drive, present = Drive(self.engine), self.engine.cut
@@ -92,12 +92,14 @@ class Fresh:
                 turns.append((name, entries))
                 drive.apply(name, entry)
                 self.keep(drive.bring_up())
-                tell(teller, self.rows, self.rows / whole)
+                report_progress(reporter, self.rows, self.rows / whole)
         self.keep(drive.bring_up())
-        tell(teller, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole)
+        report_progress(
+            reporter, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole
+        )
 
     def table(self, output: Output) -> Table:
-        """Return all rows that an output has had, those that became final among them."""
+        """Return all rows of an output, including final ones."""
         rows = self.engine.table(output.name)
         return {**self._final[output.name], **table_of(rows, self.plan, output)}
 

@@ -1,4 +1,4 @@
-"""Partitions of a stage, folded from what tasks before have sent them."""
+"""Partitions of a later stage, folded from the packets of earlier tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ripple.engine.machine.router import OFFSET, WATERMARK
 from ripple.model.batch import Batch
 from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.spark import packets
-from ripple.spark.giving import Giving
+from ripple.spark.giving import Results
 from ripple.spark.packets import packets_in
 from ripple.spark.sending import sending_of
 from ripple.task.drive import Drive
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """Partitions of a stage, each from what came for it; what is not for the stage passes through.
+    """Partitions of a stage, each from its packets; packets of other stages pass through.
 
-    stage: 0 where records were divided anew. senders: the names of the inputs, or how many
-    partitions the stage before has.
+    stage: 0 for repartitioned records. senders: the names of the inputs, or the number of
+    partitions of the stage before.
     """
 
     parcel: Parcel
@@ -48,7 +48,7 @@ class Gather:
             yield packet.as_batch()
 
     def targets(self, plan: Plan) -> int:
-        """Return how many partitions the stage has."""
+        """Return the stage's number of partitions."""
         if self.stage == 0:
             return divided_into(plan)
         count = stages_of(plan)[self.stage].partitions
@@ -57,11 +57,11 @@ class Gather:
 
     @property
     def takes(self) -> str:
-        """The kind of the packets that are for it."""
+        """The kind of its packets."""
         return packets.EDGE if self.stage else packets.DIVIDED
 
     def run(self, given: Iterable[Packet]) -> Iterator[Packet]:
-        """Yield what the partitions have to give."""
+        """Yield the packets of its partitions."""
         for target, found in groupby(given, key=self._target):
             if target is None:
                 yield from found
@@ -78,7 +78,7 @@ class Gather:
         plan = self.parcel.plan()
         staged = len(stages_of(plan)) > 1
         engine = Engine(plan, target, self.senders, staged=staged, finals=True)
-        drive, giving = Drive(engine), Giving(plan, engine, self.wanted, target)
+        drive, giving = Drive(engine), Results(plan, engine, self.wanted, target)
         sending = sending_of(plan, engine, target)
         for packet in given:
             giving.refuse(packet.name, drive.apply(packet.name, divided_batch(packet, plan)))
@@ -92,7 +92,7 @@ class Gather:
     def _follow(self, target: int, given: Iterable[Packet]) -> Iterator[Packet]:
         plan = self.parcel.plan()
         follower = Follower(plan, self.stage, self.senders, target, finals=True)
-        giving = Giving(plan, follower, self.wanted, target)
+        giving = Results(plan, follower, self.wanted, target)
         sending = sending_of(plan, follower, target)
         for _, turn in groupby(given, key=lambda packet: packet.turn):
             for sender, changes in _changes(turn):
@@ -104,7 +104,7 @@ class Gather:
 
 
 def divided_batch(packet: Packet, plan: Plan) -> Batch:
-    """Return records that were divided anew as a batch, at their own offsets."""
+    """Return repartitioned records as a batch, at their own offsets."""
     rows = packet.rows()
     offsets = rows.column(OFFSET).to_numpy()
     records = rows.select([one.name for one in plan.source.fields])

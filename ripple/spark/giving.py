@@ -1,4 +1,4 @@
-"""What an engine of a task has to show: rows once each, letters, and a report."""
+"""The results of a task's engine: rows once each, dead letters, and a report."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Partition
     from ripple.model.batch import Rejected
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.draft import Desk, Part
+    from ripple.spark.draft import Part, PartFolder
 
 LETTERS_MAX = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a replay is to give: rows of these outputs, and whether windows end with the input.
+    """The requested results of a replay: outputs, and whether windows end with the input.
 
-    desks: where tasks put rows of outputs themselves.
+    folders: the folders of outputs that tasks write themselves.
     """
 
     outputs: tuple[str, ...]
     closes: bool = True
-    desks: Mapping[str, Desk] = field(default_factory=dict)
+    folders: Mapping[str, PartFolder] = field(default_factory=dict)
 
 
-class Giving:
-    """What an engine of a task has to show: rows once each, letters, and the report."""
+class Results:
+    """Yields the results of a task's engine."""
 
     def __init__(self, plan: Plan, engine: Partition, wanted: Wanted, number: int) -> None:
         self._plan = plan
@@ -52,7 +52,7 @@ class Giving:
         self._here = () if isinstance(engine, Router) else tuple(engine.digests)
 
     def refuse(self, name: str, rejected: Iterable[Rejected]) -> None:
-        """Take refused records of an input."""
+        """Take rejected records of an input."""
         for bad in rejected:
             self._causes.add(bad.cause)
             self._letters.append(
@@ -66,7 +66,7 @@ class Giving:
             )
 
     def changed(self, changes: Changes) -> Iterator[Packet]:
-        """Yield rows that became final, and letters where they are many."""
+        """Yield rows that became final, and dead letters if there are many."""
         if len(self._letters) >= LETTERS_MAX:
             yield from self._given_letters()
         for output in self._here:
@@ -75,7 +75,7 @@ class Giving:
                 yield from self._given(output, rows)
 
     def end(self) -> Iterator[Packet]:
-        """Yield the rows that are left, the letters and the report."""
+        """Yield the remaining rows, the dead letters and the report."""
         if self._letters:
             yield from self._given_letters()
         for output in self._here:
@@ -92,10 +92,10 @@ class Giving:
 
     def _given(self, output: str, rows: pa.RecordBatch | pa.Table) -> Iterator[Packet]:
         self._rows[output] += rows.num_rows
-        desk = self._wanted.desks.get(output)
-        if desk is not None:
+        folder = self._wanted.folders.get(output)
+        if folder is not None:
             if output not in self._parts:
-                self._parts[output] = desk.begin(self._stage, self._number)
+                self._parts[output] = folder.begin(self._stage, self._number)
             self._parts[output].add(rows)
         elif output in self._wanted.outputs:
             packet = Packet(packets.ROWS, output, self._stage, sender=self._number)

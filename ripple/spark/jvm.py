@@ -1,7 +1,7 @@
-"""The JVM of a command: signals at the terminal do not reach it, and it speaks through us.
+"""The JVM of a command: terminal signals do not reach it, and its output is filtered.
 
-A JVM that is told to end with its driver says at length what it could not finish any more, and what
-its jobs have failed with is said by the command, in a line.
+A JVM that ends with its driver prints long reports of unfinished work; the command reports failures
+of its jobs itself, in one line.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ with needed("spark", "ripple.spark"):
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What each JVM of Spark begins with.
+# The first lines of each JVM of Spark.
 _ALWAYS = b"WARNING: Using incubator modules"
 _LAST_WORDS_S = 2.0
 
 
-class Speech:
-    """What comes out of a JVM, line by line, on standard error, until it is hushed."""
+class JvmOutput:
+    """Copies a JVM's output to standard error, line by line, until it is hushed."""
 
     def __init__(self, reading: int) -> None:
-        """Take the end of a pipe to read from."""
+        """Take the reading end of a pipe."""
         self._file = open(reading, "rb")  # noqa: SIM115 - as long as the JVM
         self._is_hushed = False
         self._thread = threading.Thread(target=self._pass_on, name="ripple-jvm", daemon=True)
         self._thread.start()
 
     def hush(self, *, is_hushed: bool = True) -> None:
-        """Let nobody hear it any more; or again, where it has another job."""
+        """Suppress the output, or show it again for another job."""
         self._is_hushed = is_hushed
 
     def join(self) -> None:
-        """Wait for the last words of a JVM that has ended."""
+        """Wait for the rest of the output of an ended JVM."""
         self._thread.join(_LAST_WORDS_S)
 
     def _pass_on(self) -> None:
         with self._file:
-            for line in self._file:  # to the end: a JVM that nobody reads from stands still
+            for line in self._file:  # to the end: a JVM blocks on an unread pipe
                 if not self._is_hushed and not line.startswith(_ALWAYS):
                     try:
                         _write_all(line)
-                    except OSError:  # whoever listened went away
+                    except OSError:  # our own standard error is closed
                         self._is_hushed = True
 
 
@@ -57,18 +57,18 @@ def _write_all(line: bytes) -> None:
         line = line[os.write(2, line) :]
 
 
-_speeches: list[Speech] = []
+_speeches: list[JvmOutput] = []
 
 
 def launch(settings: Mapping[str, str]) -> None:
-    """Start a JVM, unless there is one or it is elsewhere. Raises what PySpark does."""
+    """Start a JVM, unless one is running here or elsewhere. Raises PySpark's errors."""
     is_elsewhere = os.environ.get("SPARK_REMOTE") or os.environ.get("PYSPARK_GATEWAY_PORT")
     if is_elsewhere or SparkContext._gateway is not None:
         for speech in _speeches:
             speech.hush(is_hushed=False)
         return
     reading, writing = os.pipe()
-    speech = Speech(reading)
+    speech = JvmOutput(reading)
     way = {"stdout": writing, "stderr": writing, "process_group": 0}
     try:
         gateway = launch_gateway(SparkConf().setAll(list(settings.items())), way)
@@ -82,6 +82,6 @@ def launch(settings: Mapping[str, str]) -> None:
 
 
 def hush() -> None:
-    """Let nobody hear the JVM any more: it is ending, or its job has failed."""
+    """Suppress the JVM's output: it is ending, or its job has failed."""
     for speech in _speeches:
         speech.hush()

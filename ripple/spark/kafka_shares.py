@@ -1,4 +1,4 @@
-"""Partitions of a topic of Kafka as shares, which tasks read by our own reader."""
+"""Partitions of a topic of Kafka as shares, read by tasks with our own reader."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ PREFIX = "kafka:"
 
 
 def one_of(place: str, partition: int) -> str:
-    """Return the place of one partition of a topic."""
+    """Return the URI of one partition of a topic."""
     return f"{place}{'&' if '?' in place else '?'}partition={partition}"
 
 
 def ranges_at(
     place: str, plan: Plan, start: Bound, stop: Bound
 ) -> tuple[list[tuple[str, str, int, int]], tuple[str, ...] | None]:
-    """Return name, place, first offset and end of each partition, and by what they are divided.
+    """Return name, URI, first offset and end of each partition, and the partitioning key.
 
-    The end is the present one where nothing is said. A time is that of the records in the topic, in
-    milliseconds, which producers or brokers have noted. Raises InputError where what is asked for
-    is not there, or not there any more.
+    The end is the present one by default. A time is that of the records in the topic, in
+    milliseconds, set by producers or brokers. Raises InputError if the range is missing or was
+    removed.
     """
     inputs = open_inputs(place, plan, BATCH_ROWS, follow=False)
     names = inputs.names
@@ -44,18 +44,18 @@ def ranges_at(
         until = stops.get(name, ends[name]) if until is None else until
         if begin < firsts[name]:
             raise InputError(
-                f"{one} begins at offset {firsts[name]}: what was before it was removed, and "
-                f"{begin} was asked for; say from where on"
+                f"{one} begins at offset {firsts[name]}: earlier records were removed, and "
+                f"{begin} was requested; give a start"
             )
         for asked in (begin, until):
             if asked > ends[name]:
-                raise InputError(f"{one} ends at offset {ends[name]}, and {asked} was asked for")
+                raise InputError(f"{one} ends at offset {ends[name]}, and {asked} was requested")
         found.append((name, one, begin, max(begin, until)))
     return found, keyed_by(inputs)
 
 
 async def _bounds(inputs: Inputs, start: Bound, stop: Bound) -> tuple[Cut, Cut, Cut, Cut]:
-    """Return first offsets and ends, and where a range by time begins and stops."""
+    """Return first offsets and ends, and the bounds of the range."""
     try:
         firsts, ends = await inputs.bounds()
         begins, stops = [await _at_time(inputs, bound, ends) for bound in (start, stop)]

@@ -1,4 +1,4 @@
-"""Partitions of a topic as parts of a table: which records each has, and its batches."""
+"""A topic as a table: its splits, and their batches."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def open_topic(place: str) -> tuple[Topic, int | None]:
 
 
 def range_of(topic: Topic, partition: int, start: Bound, stop: Bound) -> tuple[int, int]:
-    """Return the offsets from which, and up to which, a partition is to be read.
+    """Return the first and the end offset of a partition's range.
 
-    Raises InputError where what is asked for is not there, or not there any more: without a start
-    it is all that ever was.
+    Raises InputError if the range is missing or was removed; without a start it is everything that
+    was ever written.
     """
     with PartitionReader(topic, partition) as reader:
         first, end = reader.range()
@@ -62,12 +62,12 @@ def range_of(topic: Topic, partition: int, start: Bound, stop: Bound) -> tuple[i
         until = _offset(reader, stop, end, end)
     if begin < first:
         raise InputError(
-            f"{place} begins at offset {first}: what was before it was removed, and {begin} was "
-            "asked for; say from where on"
+            f"{place} begins at offset {first}: earlier records were removed, and {begin} was "
+            "requested; give a start"
         )
     for asked in (begin, until):
         if asked > end:
-            raise InputError(f"{place} ends at offset {end}, and {asked} was asked for")
+            raise InputError(f"{place} ends at offset {end}, and {asked} was requested")
     return begin, max(begin, until)
 
 
@@ -75,7 +75,7 @@ def _offset(reader: PartitionReader, bound: Bound, default: int, end: int) -> in
     if bound.time_ns is not None:
         topic = reader.topic
         if topic.time_field is None:
-            raise InputError(f"{topic.path} has no time field to find a time by: give offsets")
+            raise InputError(f"{topic.path} has no time field: give offsets")
         return min(reader.seek_time(bound.time_ns), end)
     found = bound.at(reader.partition)
     return default if found is None else found
@@ -83,7 +83,7 @@ def _offset(reader: PartitionReader, bound: Bound, default: int, end: int) -> in
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Records of one partition, from an offset up to another."""
+    """A range of one partition's records."""
 
     place: str
     partition: int
@@ -94,7 +94,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class LogTable:
-    """What ``ripple.log`` reads: the splits, and the columns of all of them."""
+    """The table of ``ripple.log``: the splits, and their columns."""
 
     splits: tuple[Split, ...]
     schema: pa.Schema
@@ -102,7 +102,7 @@ class LogTable:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogTable:
-        """Look at the log. Raises InputError."""
+        """Plan the reading of a log. Raises InputError."""
         found = given.checked(options, OPTIONS, ("path",), "ripple.log")
         topic, only = open_topic(found["path"])
         numbers: tuple[int, ...] = tuple(range(topic.partitions))
@@ -128,9 +128,9 @@ class LogTable:
     def narrowed(self, column: str, operation: str, value: int) -> LogTable:
         """Return the table without records for which ``column operation value`` is false.
 
-        column: ``partition``, ``offset`` or the time field, of which the beginning only is found
-        (event times need not be in order, so Spark looks at what is left). operation: one of
-        ``= < <= > >=``.
+        column: ``partition``, ``offset`` or the time field; for that only the start is narrowed
+        (event times need not be in order, so Spark filters the rest). operation: one of ``= < <= >
+        >=``.
         """
         if column == PARTITION:
             holds = _HOLDS[operation]
@@ -164,7 +164,7 @@ def table_schema(topic: Topic) -> pa.Schema:
     columns = list(columns_of(topic.schema))
     for own in (PARTITION, OFFSET):
         if any(field.name == own for field in columns):
-            raise InputError(f"{topic.path} has a field {own!r}, which the table has of its own")
+            raise InputError(f"{topic.path} has a field {own!r}, a reserved column of the table")
     own_columns = [pa.field(PARTITION, pa.int32(), nullable=False), pa.field(OFFSET, pa.int64())]
     return pa.schema([*columns, *own_columns])
 

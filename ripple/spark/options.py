@@ -1,6 +1,6 @@
-"""What is given as text: options of a data source, by name, and places.
+"""Parsing of options of data sources, bounds of ranges, and paths.
 
-Executors work in folders of their own, so what they are sent has no relative path in it.
+Executors work in folders of their own, so paths sent to them are absolute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Place: TypeAlias = "int | str | Mapping[int, int] | Bound | None"
 
-# Records that a task takes in at once, unless somebody says otherwise.
+# Records that a task applies at once by default.
 BATCH_ROWS = 1 << 16
 _DIGITS_MAX = 19
 
@@ -36,7 +36,7 @@ def checked(
 ) -> dict[str, str]:
     """Return the options by their names in lower case.
 
-    Raises InputError naming the first that is not known, or that is needed and not there.
+    Raises InputError naming the first unknown or missing one.
     """
     options = {name.lower(): text for name, text in given.items()}
     for name in options:
@@ -63,10 +63,10 @@ def numbers(text: str, what: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where a range of each partition begins, or ends: at an offset, or by event time.
+    """A bound of a range in each partition: an offset, or an event time.
 
-    offset: of all partitions. by_partition: of some of them; the others are not bounded.
-    time_ns: the first record of that event time or later.
+    offset: for all partitions. by_partition: for some of them; the others are unbounded. time_ns:
+    the first record at or after that event time.
     """
 
     offset: int | None = None
@@ -99,7 +99,7 @@ class Bound:
 
     @classmethod
     def of(cls, place: Place) -> Bound:
-        """Return a bound as Python's callers give it. Raises InputError."""
+        """Return a bound from a Python value. Raises InputError."""
         if place is None:
             return NOWHERE
         if isinstance(place, Bound):
@@ -111,7 +111,7 @@ class Bound:
         return cls(offset=place) if isinstance(place, int) else cls.parse(place, "a bound")
 
     def at(self, partition: int) -> int | None:
-        """Return the offset at which it is in a partition; None where it is by time, or nowhere."""
+        """Return the bound's offset in a partition; None by time, or unbounded."""
         if self.by_partition is not None:
             return self.by_partition.get(partition)
         return self.offset
@@ -121,7 +121,7 @@ NOWHERE = Bound()
 
 
 def absolute(place: str, use: UseName) -> str:
-    """Return a place that is the same from every folder."""
+    """Return a URI without relative paths."""
     found = find(place, use)
     if found.connector.path_of is None or not place.endswith(found.path):
         return place
@@ -129,14 +129,14 @@ def absolute(place: str, use: UseName) -> str:
 
 
 def absolute_topic(place: str, topic: Topic) -> str:
-    """Return the path of a topic, found at a place, that is the same from every folder."""
+    """Return the absolute path of a topic."""
     return os.path.abspath(f"{LogUri.parse(place).folder}/{topic.path}")
 
 
 def absolute_store(place: str) -> str:
-    """Return a store of checkpoints that is the same from every folder.
+    """Return the absolute location of a store of checkpoints.
 
-    Raises InputError for what is neither a folder nor ``s3://bucket/prefix``.
+    Raises InputError unless it is a folder or ``s3://bucket/prefix``.
     """
     if is_s3(place):
         return place

@@ -1,8 +1,8 @@
-"""An oracle: what a pipeline's tables must be, in exact Python types, without the engine.
+"""The oracle: a pipeline's expected tables in exact Python types, without the engine.
 
 It is the reference interpreter of the test kit, which shares no code with engine, windows and
 aggregates: fractions and sorted lists, each value rounded once. Here each key has windows of its
-own, so that an event costs what its key's open windows cost, and not those of all keys.
+own, so that the cost of an event depends on its key's open windows only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Oracle(Reference):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self._by_key = _ByKey(plan.folds[0])
-        self._fold = self._by_key  # type: ignore[assignment] # what is asked of it, it has
+        self._fold = self._by_key  # type: ignore[assignment] # it has all methods used
 
     def apply_rows(self, rows: pa.RecordBatch) -> None:
         """Consume records in their order."""
@@ -34,7 +34,7 @@ class Oracle(Reference):
             self.apply(row)
 
     def refuse(self, count: int) -> None:
-        """Count records that the source has refused: results and watermarks know none of them."""
+        """Count records rejected by the source, which affect neither results nor watermarks."""
         self.counts["consumed"] += count
         self.counts["dead_lettered"] += count
 
@@ -46,10 +46,9 @@ class Oracle(Reference):
 
 
 class _ByKey:
-    """The first fold, whose keys see the watermark move when they have their next event.
+    """The first fold, in which a key sees the watermark at its own next event only.
 
-    A window's rows are those that it has at each of its watermarks, and between two of a key's
-    events they do not change.
+    That is enough: between two events of a key, its windows' rows do not change.
     """
 
     def __init__(self, fold: Fold) -> None:
@@ -70,7 +69,7 @@ class _ByKey:
         self._folds[event.key] = fold, after_ns
 
     def bring_up(self, watermark_ns: int | None) -> None:
-        """Let all keys see the watermark."""
+        """Advance the watermark of all keys."""
         for key, (fold, seen_ns) in self._folds.items():
             fold.step(None, seen_ns, watermark_ns)
             self._folds[key] = fold, watermark_ns
@@ -88,7 +87,7 @@ class _ByKey:
 def first_difference(
     expected: Table, found: Table
 ) -> tuple[Any, dict[str, Any] | None, dict[str, Any] | None] | None:
-    """Return the first key, in their order as text, whose rows differ, and both rows."""
+    """Return the first key with different rows, in text order, and both rows."""
     for key in sorted({*expected, *found}, key=repr):
         one, other = expected.get(key), found.get(key)
         if one is None or other is None or not same_row(one, other):

@@ -1,4 +1,4 @@
-"""What tasks yield: a few columns that Spark sorts by, and a body of rows or text."""
+"""Packets, the results of tasks: a few columns for sorting, and a body of rows or text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS, LETTERS, REPORT, EDGE, DIVIDED, FINDING = (
     "finding",
 )
 BODY_ROWS_MAX = 1 << 17
-"""So many rows are in one body: Spark holds a cell in one piece."""
+"""Rows per body: Spark holds a cell in one piece."""
 
 SCHEMA = pa.schema(
     [
@@ -48,12 +48,12 @@ LETTER = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One thing that a task has to give.
+    """One result of a task.
 
-    kind: ROWS of output ``name``, LETTERS, a REPORT, what goes over an EDGE into ``stage``, records
-    DIVIDED anew, or a FINDING of a check. target: the partition of the next stage that it is for.
-    turn, sender: where it stands among those of its target; of one turn and sender they are in
-    order of ``piece``. about: what else is to be said, as JSON. body: rows as an Arrow stream.
+    kind: ROWS of output ``name``, LETTERS (dead letters), a REPORT, changes over an EDGE into
+    ``stage``, records DIVIDED anew (repartitioned), or a FINDING of a check. target: its partition
+    of the next stage. turn, sender, piece: its order among those of its target. about: further
+    fields, as JSON. body: rows as an Arrow stream.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Packet:
         return loads(self.body)
 
     def as_batch(self) -> pa.RecordBatch:
-        """Return the packet as a row of Spark's."""
+        """Return the packet as a Spark row."""
         values = {name: getattr(self, name) for name in SCHEMA.names}
         values["about"] = json.dumps(dict(self.about))
         return pa.RecordBatch.from_arrays(
@@ -80,7 +80,7 @@ class Packet:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Packet:
-        """Return the packet that is a row of Spark's."""
+        """Return the packet of a Spark row."""
         held = {name: row[name] for name in SCHEMA.names}
         return cls(**{**held, "about": json.loads(held["about"]), "body": bytes(held["body"])})
 
@@ -93,7 +93,7 @@ def packets_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
 
 
 def packets_of(rows: pa.RecordBatch | pa.Table, packet: Packet) -> Iterator[Packet]:
-    """Yield rows in packets like ``packet``, numbered on from its piece: one, or more where many.
+    """Yield rows in one or more packets like ``packet``, numbered from its piece on.
 
     The last one's ``about`` has ``whole``.
     """

@@ -1,4 +1,4 @@
-"""A pipeline on its way to executors, and what it must come to there."""
+"""Transport of a pipeline to executors, with a check that it is the same there."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class DifferingError(PlanError):
-    """Driver and executor do not mean the same by a pipeline."""
+    """Driver and executor have different versions of a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A pipeline as a file's text, or pickled, with what driver and executors must agree on.
+    """A pipeline as a file's text, or pickled, with its expected hash.
 
-    file: its name, ``FILE.py``, and its folder, whose neighbours it may import. chosen: the
-    pipeline's name in it. version: of ripple.
+    file: its name, ``FILE.py``, and its folder, from which it may import. chosen: the pipeline's
+    name in it. version: of ripple.
     """
 
     name: str
@@ -47,7 +47,8 @@ class Parcel:
     def of(cls, pipeline: str | os.PathLike[str] | Pipeline | Plan, dumps: Pickler) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
-        dumps: pickles by value what is in no module. Raises PlanError and InputError.
+        dumps: a pickler that pickles local classes and functions by value. Raises PlanError and
+        InputError.
         """
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
@@ -72,7 +73,7 @@ class Parcel:
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
-        """Return the plan. Raises DifferingError unless it is what the driver has."""
+        """Return the plan. Raises DifferingError unless it equals the driver's."""
         if ripple.__version__ != self.version:
             raise DifferingError(
                 f"the driver has ripple-stream {self.version}, and this executor "
@@ -83,7 +84,7 @@ class Parcel:
 
 @lru_cache(maxsize=4)
 def _opened(parcel: Parcel) -> Plan:
-    # Spark hands its own tasks over pickled: whoever can change a parcel runs code here already.
+    # Spark pickles its own tasks: a process that can change a parcel runs code here already.
     plan = pickle.loads(parcel.pickled) if parcel.pickled else _from_file(parcel)  # noqa: S301
     assert isinstance(plan, Plan)
     if plan.topology_hash != parcel.topology_hash:

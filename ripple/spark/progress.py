@@ -1,6 +1,6 @@
-"""How far tasks are: they tell the driver, once in a while, and nobody waits for it.
+"""Progress of tasks, sent to the driver in datagrams now and then.
 
-A datagram that is lost is one that the next makes up for.
+A lost datagram is made up for by the next.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from ripple.spark.driver import DATAGRAM_BYTES_MAX, Driver, told
+from ripple.spark.driver import DATAGRAM_BYTES_MAX, Driver, send_datagram
 from ripple.spark.sealed import sealed, unsealed
 
 INTERVAL_S = 0.5
@@ -21,8 +21,8 @@ _ABOUT = b"progress"
 
 
 @dataclass(slots=True)
-class Teller:
-    """Tells from within a task how many records it has read. token: what seals it."""
+class Reporter:
+    """Reports a task's progress to the driver. token: the key that seals its messages."""
 
     host: str
     port: int
@@ -30,30 +30,32 @@ class Teller:
     share: int = 0
     _last_s: float = field(default=0.0, compare=False)
 
-    def of(self, share: int) -> Teller:
-        """Return the teller of a task."""
-        return Teller(self.host, self.port, self.token, share)
+    def of(self, share: int) -> Reporter:
+        """Return the reporter of a task."""
+        return Reporter(self.host, self.port, self.token, share)
 
-    def tell(self, rows: int, fraction: float | None = None, *, last: bool = False) -> None:
-        """Say how many records were read, and how much of the share that is, if anybody knows."""
+    def send(self, rows: int, fraction: float | None = None, *, last: bool = False) -> None:
+        """Report the records read, and their fraction of the share, if known."""
         now_s = time.monotonic()
         if now_s - self._last_s < INTERVAL_S and not last:
             return
         self._last_s = now_s
-        told(self.host, self.port, sealed(self.token, _ABOUT, [self.share, rows, fraction]))
+        send_datagram(
+            self.host, self.port, sealed(self.token, _ABOUT, [self.share, rows, fraction])
+        )
 
 
-def tell(
-    teller: Teller | None, rows: int, fraction: float | None = None, *, last: bool = False
+def report_progress(
+    reporter: Reporter | None, rows: int, fraction: float | None = None, *, last: bool = False
 ) -> None:
-    """Say it as the teller does, if there is one."""
-    if teller is not None:
-        teller.tell(rows, fraction, last=last)
+    """Report progress, if there is a reporter."""
+    if reporter is not None:
+        reporter.send(rows, fraction, last=last)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How far all tasks are. total: of records, None where that is not known."""
+class TaskProgress:
+    """The progress of all tasks. total: of records, None if unknown."""
 
     rows: int
     total: int | None
@@ -61,7 +63,7 @@ class Standing:
     elapsed_s: float
 
     def text(self) -> str:
-        """Return rows, percent, rate and the time that is left, as far as they are known."""
+        """Return rows, percent, rate and the remaining time, as far as known."""
         rate = self.rows / max(self.elapsed_s, 1e-9)
         parts = [f"{self.rows:,} rows"]
         if self.fraction is not None:
@@ -80,25 +82,25 @@ def _clock(seconds: float) -> str:
 
 
 def listening(
-    spark: Any, shares: int, total: int | None, show: Callable[[Standing], None] | None
+    spark: Any, shares: int, total: int | None, show: Callable[[TaskProgress], None] | None
 ) -> AbstractContextManager[Listener | None]:
-    """Hear the tasks of a session, if there is anybody to show it to; see ``Listener``."""
+    """Listen to the tasks of a session if progress is shown; see ``Listener``."""
     if show is None:
         return nullcontext()
     return Listener(Driver.of(spark), shares, total, show)
 
 
 class Listener:
-    """Hears tellers, and shows where they stand. A context: it listens as long as it is open."""
+    """Receives and shows the progress of tasks. A context manager."""
 
     def __init__(
-        self, driver: Driver, shares: int, total: int | None, show: Callable[[Standing], None]
+        self, driver: Driver, shares: int, total: int | None, show: Callable[[TaskProgress], None]
     ) -> None:
-        """Listen for ``shares`` tasks; show: called as often as something was heard."""
+        """Listen to ``shares`` tasks; show: called after each message."""
         self._socket = driver.listening()
         self._socket.settimeout(INTERVAL_S)
         port = self._socket.getsockname()[1]
-        self.teller = Teller(driver.host, port, secrets.token_hex(16))
+        self.reporter = Reporter(driver.host, port, secrets.token_hex(16))
         self._shares, self._total, self._show = shares, total, show
         self._heard: dict[int, tuple[int, float | None]] = {}
         self._started_s = time.monotonic()
@@ -114,8 +116,8 @@ class Listener:
         self._thread.join()
         self._socket.close()
 
-    def standing(self) -> Standing:
-        """Return how far all are."""
+    def progress(self) -> TaskProgress:
+        """Return the progress of all tasks."""
         heard = list(self._heard.values())
         rows = sum(one for one, _ in heard)
         known = [fraction for _, fraction in heard if fraction is not None]
@@ -124,19 +126,19 @@ class Listener:
             fraction = min(1.0, rows / self._total) if self._total else 1.0
         elif known:
             fraction = min(1.0, sum(known) / self._shares)
-        return Standing(rows, self._total, fraction, time.monotonic() - self._started_s)
+        return TaskProgress(rows, self._total, fraction, time.monotonic() - self._started_s)
 
     def _listen(self) -> None:
         while True:
-            # What was told before the end is heard.
+            # Messages sent before the end are received.
             if not self._is_open:
                 self._socket.setblocking(False)
             try:
                 data = self._socket.recv(DATAGRAM_BYTES_MAX)
-                share, rows, fraction = unsealed(self.teller.token, _ABOUT, data)
+                share, rows, fraction = unsealed(self.reporter.token, _ABOUT, data)
             except BlockingIOError:
                 return
             except (TimeoutError, ValueError):
                 continue
             self._heard[share] = (rows, fraction)
-            self._show(self.standing())
+            self._show(self.progress())

@@ -1,4 +1,4 @@
-"""A range of an input through a pipeline, on Spark."""
+"""Replay of a range of an input through a pipeline, on Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ripple.spark.giving import Wanted
 from ripple.spark.options import Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
-from ripple.spark.progress import Listener, Standing, listening
+from ripple.spark.progress import Listener, TaskProgress, listening
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.draft import Desk
+    from ripple.spark.draft import PartFolder
     from ripple.spark.gather import Gather
     from ripple.spark.options import Place
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
 
 FORMATS = ("parquet", "csv", "json", "orc", "delta")
 
@@ -57,7 +57,7 @@ def replay(
     header: bool = False,
     closes: bool = True,
 ) -> DataFrame:
-    """Return the rows of an output, after a range of an input has gone through a pipeline.
+    """Return the rows of an output, from a range of an input through a pipeline.
 
     pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
     folder or a pattern of files. output: needed where there are several. start, stop: an offset,
@@ -70,7 +70,7 @@ def replay(
 
 
 class Replay:
-    """A range of an input through a pipeline: its rows, its letters and its report."""
+    """A range of an input through a pipeline: its rows, dead letters and report."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Replay:
         header: bool = False,
         closes: bool = True,
     ) -> None:
-        """Look at what is there; see ``replay``."""
+        """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
         self._parcel = Parcel.of(pipeline, pickled)
@@ -97,16 +97,16 @@ class Replay:
         """Return the rows of an output, each key once. Raises OutputError."""
         if output is None and len(self.plan.outputs) > 1:
             names = ", ".join(one.name for one in self.plan.outputs)
-            raise OutputError(f"the pipeline has the outputs {names}: say which")
+            raise OutputError(f"the pipeline has the outputs {names}: choose one")
         name = self.plan.outputs[0].name if output is None else self.plan.output(output).name
         return self._rows_in(self._packets((name,)), name)
 
     def letters(self) -> DataFrame:
-        """Return the records that were refused: source, offset, line_number, reason, raw."""
+        """Return the rejected records: source, offset, line_number, reason, raw."""
         return self._letters_in(self._packets(()))
 
-    def report(self, *, show: Callable[[Standing], None] | None = None) -> Report:
-        """Go through the input, and return what there is to say. Raises SparkJobError."""
+    def report(self, *, show: Callable[[TaskProgress], None] | None = None) -> Report:
+        """Run the replay, and return the report. Raises SparkJobError."""
         with self._listening(show) as listener:
             return self._report_in(self._packets((), listener))
 
@@ -116,13 +116,13 @@ class Replay:
         *,
         letters: str | None = None,
         overwrite: bool = False,
-        show: Callable[[Standing], None] | None = None,
+        show: Callable[[TaskProgress], None] | None = None,
     ) -> Report:
         """Write outputs, and return the report; the input is read once.
 
-        sinks: by output, a folder, or ``FORMAT:FOLDER`` of FORMATS. letters: a folder for refused
-        records, as JSON lines. overwrite: whether a folder that is there is replaced, else it is
-        an error. show: told how far it is. Raises OutputError, InputError and SparkJobError.
+        sinks: by output, a folder, or ``FORMAT:FOLDER`` of FORMATS. letters: a folder for dead
+        letters, as JSON lines. overwrite: whether an existing folder is replaced; else it is an
+        error. show: called with the progress. Raises OutputError, InputError and SparkJobError.
         """
         places = {self.plan.output(name).name: _place(place) for name, place in sinks.items()}
         mode = "overwrite" if overwrite else "error"
@@ -132,9 +132,9 @@ class Replay:
                 for name, (form, folder) in places.items()
                 if form == "parquet" and self._is_folder(folder)
             ]
-            desks = {one.output: one.desk for one in drafts}
-            found = self._packets(tuple(places), listener, desks)
-            others = {name: place for name, place in places.items() if name not in desks}
+            folders = {one.output: one.desk for one in drafts}
+            found = self._packets(tuple(places), listener, folders)
+            others = {name: place for name, place in places.items() if name not in folders}
             self._check_formats({form for form, _ in others.values()})
             if others or letters is not None:
                 found = found.persist()
@@ -157,7 +157,7 @@ class Replay:
         return Draft(output, path, arrow_schema(schema), overwrite=overwrite)
 
     def _check_formats(self, forms: Collection[str]) -> None:
-        """Raise SparkJobError for one that Spark lacks; it would say so when all is computed."""
+        """Raise SparkJobError for a format that Spark lacks, before anything is computed."""
         session: Any = getattr(self._spark, "_jsparkSession", None)  # of no Spark Connect
         if session is not None:
             looks: Any = self._spark._jvm
@@ -167,7 +167,7 @@ class Replay:
                     find(form, session.sessionState().conf())
 
     def _is_folder(self, place: str) -> bool:
-        """Tell whether a place is one of the system's file system, for Spark as well."""
+        """Return whether a path is in the local file system, for Spark as well."""
         if place.startswith("file:"):
             return True
         context = getattr(self._spark, "_jsc", None)  # of no Spark Connect
@@ -177,7 +177,7 @@ class Replay:
         return default.startswith("file:")
 
     def _listening(
-        self, show: Callable[[Standing], None] | None
+        self, show: Callable[[TaskProgress], None] | None
     ) -> AbstractContextManager[Listener | None]:
         return listening(self._spark, len(self.source.shares), self.source.rows, show)
 
@@ -185,11 +185,11 @@ class Replay:
         self,
         outputs: tuple[str, ...],
         listener: Listener | None = None,
-        desks: Mapping[str, Desk] | None = None,
+        folders: Mapping[str, PartFolder] | None = None,
     ) -> DataFrame:
-        teller: Teller | None = None if listener is None else listener.teller
-        wanted = Wanted(outputs, closes=self._closes, desks=desks or {})
-        jobs, gathers = laid_out(self._parcel, self.plan, self.source, wanted, teller)
+        reporter: Reporter | None = None if listener is None else listener.reporter
+        wanted = Wanted(outputs, closes=self._closes, folders=folders or {})
+        jobs, gathers = laid_out(self._parcel, self.plan, self.source, wanted, reporter)
         with blaming():
             found = packets_from(self._spark, jobs)
             for gather in gathers:
@@ -212,7 +212,7 @@ class Replay:
 
 
 def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:
-    """Return the packets after a stage: what is for it goes to its partitions, in order."""
+    """Return the packets after a stage, whose own packets go to its partitions, in order."""
     ours = (found.kind == gather.takes) & (found.stage == gather.stage)
     whose = functions.when(ours, found.target).otherwise(found.sender)
     divided = found.repartition(targets, whose)
@@ -221,7 +221,7 @@ def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:
 
 
 def _as_text(letters: DataFrame) -> DataFrame:
-    """Return letters as lines of JSON have them: raw as text, or what is not UTF-8 as base64."""
+    """Return dead letters for JSON lines: raw as text, or base64 if it is not UTF-8."""
     is_text = functions.is_valid_utf8(letters.raw.cast("string"))
     text = functions.when(is_text, letters.raw.cast("string"))
     return letters.select(

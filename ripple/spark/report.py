@@ -1,4 +1,4 @@
-"""What a replay has to say of itself: what was read, refused and shown, and the digests."""
+"""The report of a replay: records read and rejected, rows, and digests."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ALL = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A replay, over all partitions and by partition.
+    """The report of a replay, in total and by partition.
 
-    counters: of records, by the names of the engine's; of the stage that reads the input. letters:
-    refused records by cause. rows: of each output. digests: of each output, and ``digest`` of all:
-    what one engine over everything would have. partitions: what each has reported, by stage and
-    number; -1 is the stage that divides records anew.
+    counters: of records, by the engine's names, in the stage that reads the input. letters:
+    rejected records by cause. rows: of each output. digests: of each output, and ``digest`` of all,
+    equal to those of one engine over everything. partitions: the reports, by stage and number; -1
+    is the repartition stage.
     """
 
     pipeline: str
@@ -40,7 +40,7 @@ class Report:
 
     @classmethod
     def of(cls, plan: Plan, reports: Iterable[Mapping[str, Any]]) -> Report:
-        """Add up what partitions have reported."""
+        """Add up the reports of partitions."""
         found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
         first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
         rows: Counter[str] = Counter({output.name: 0 for output in plan.outputs})
@@ -54,7 +54,7 @@ class Report:
         for one in first:
             counters.update(one["counters"])
         if len({one["stage"] for one in found}) > 1:
-            # What a later step of the first stage refuses is counted there.
+            # Records rejected by a later step of the first stage are counted there.
             counters["dead_lettered"] = letters.total()
         digests, digest = digests_of(plan, found)
         return cls(
@@ -71,7 +71,7 @@ class Report:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON has it."""
+        """Return the report as JSON fields."""
         return {
             "pipeline": self.pipeline,
             "topology": self.topology_hash,

@@ -1,4 +1,4 @@
-"""A part of the keys, folded exactly: all records are read and judged, others are left out then."""
+"""Sampling of keys: all records are read and validated, and those of other keys then skipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ripple.spark.oracle import Table
 
 _BUCKETS = (1 << 31) - 1
-# Inputs are divided by the lowest part of the same hash.
+# Inputs are partitioned by the lowest bits of the same hash.
 _LOW = 1 << 12
 
 
@@ -45,7 +45,7 @@ class Sample:
         return cls(round(1 / share), 0)
 
     def mask(self, keys: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Return which keys belong to it; columns: the fields of the key."""
+        """Return a mask of the sample's keys; columns: the fields of the key."""
         if not keys.num_columns:
             return np.full(keys.num_rows, self.at % self.of == 0)
         numbers = partition_numbers(keys, keys.schema.names, _BUCKETS)
@@ -53,7 +53,7 @@ class Sample:
         return found
 
     def kept(self, table: Table, plan: Plan) -> Table:
-        """Return the rows of a table of the first fold whose keys belong to it."""
+        """Return the rows of the sample's keys in a table of the first fold."""
         fields = plan.folds[0].key
         rows: list[Any] = [{one.name: row[one.name] for one in fields} for row in table.values()]
         if not rows or not fields:
@@ -62,7 +62,7 @@ class Sample:
         return {key: row for (key, row), kept in zip(table.items(), mask, strict=True) if kept}
 
     def engine(self, kind: type[Engine]) -> type[Engine]:
-        """Return an engine that folds only what belongs to it; watermarks are those of all."""
+        """Return an engine class that folds only the sample's keys, with the watermarks of all."""
         sample = self
 
         class Sampled(kind):  # type: ignore[misc,valid-type]

@@ -1,6 +1,6 @@
-"""What processes of ours tell each other: JSON behind a keyed hash, which who has the key can make.
+"""Authenticated messages between our processes: JSON with a keyed hash.
 
-Nothing is hidden by it, and the key does not travel.
+They are not encrypted, and the key is never sent.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ _MAC_BYTES = 32
 
 
 class ForgedError(ValueError):
-    """Nobody has said this who has the key, or not here and now."""
+    """The message was not made with the key, or for another connection."""
 
 
 def sealed(key: str, about: bytes, value: Any) -> bytes:
-    """Return a value of JSON as bytes. about: of what it is said; elsewhere it is forged."""
+    """Return a JSON value as bytes. about: its context; in another one it counts as forged."""
     body = json.dumps(value).encode()
     return _mac(key, about, body) + body
 
 
 def unsealed(key: str, about: bytes, data: bytes) -> Any:
-    """Return what was sealed. Raises ForgedError; nothing is parsed before."""
+    """Return the sealed value. Raises ForgedError before anything is parsed."""
     mac, body = data[:_MAC_BYTES], data[_MAC_BYTES:]
     if not hmac.compare_digest(mac, _mac(key, about, body)):
         raise ForgedError("a message that was not made with the key")

@@ -1,4 +1,4 @@
-"""What an engine of a task has for the next stage, or for those among whom records are divided."""
+"""The packets of a task's engine for the next stage."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Partition
     from ripple.model.pipeline.plan import Plan
 
-# After so many batches a sender gives away what it has for the next stage, where rows become final.
+# Batches after which a sender yields its changes for the next stage, where rows become final.
 BATCHES_BETWEEN_SENDS = 16
 
 
 class Sending:
-    """What an engine of a task has for the next stage; nothing where there is none."""
+    """Yields an engine's changes for the next stage; nothing without one."""
 
     def __init__(self, engine: Partition, stage: int, number: int, *, often: bool) -> None:
-        """Send to ``stage``. often: whether what waits grows with the input."""
+        """Send to ``stage``. often: whether the buffered changes grow with the input."""
         self._engine = engine
         self._stage = stage
         self._number = number
@@ -33,13 +33,13 @@ class Sending:
         engine.send_as_log()
 
     def batch(self) -> Iterator[Packet]:
-        """Yield what waits, if it is time to."""
+        """Yield the buffered changes if it is time to."""
         self._batches += 1
         if self._often and self._batches % BATCHES_BETWEEN_SENDS == 0:
             yield from self.all()
 
     def all(self) -> Iterator[Packet]:
-        """Yield what waits."""
+        """Yield the buffered changes."""
         for target, changes in enumerate(self._engine.outgoing()):
             since = None if changes.since is None else dict(changes.since)
             about = {
@@ -55,7 +55,7 @@ class Sending:
 
 
 class Dividing:
-    """What a router has for the partitions of the first stage."""
+    """Yields a router's records for the partitions of the first stage."""
 
     def __init__(self, engine: Router, number: int) -> None:
         self._engine = engine
@@ -63,21 +63,21 @@ class Dividing:
         self._given = 0
 
     def batch(self) -> Iterator[Packet]:
-        """Yield the records of a batch, to those who have some."""
+        """Yield the records of a batch, for each partition that has some."""
         yield from self._take(whole=False)
 
     def all(self) -> Iterator[Packet]:
-        """Tell all how far the input goes."""
+        """Yield the end of the input for all partitions."""
         yield from self._take(whole=True)
 
     def _take(self, *, whole: bool) -> Iterator[Packet]:
         ((name, end),) = self._engine.cut.items()
-        targets = range(divided_into(self._engine.plan))  # of the one input that it has
+        targets = range(divided_into(self._engine.plan))  # it has one input
         for target, changes in self._engine.outgoing_to(targets).items():
             if not changes.rows.num_rows and not whole:
                 continue
             about = {"cut": end, "watermark_ns": changes.watermark_ns}
-            # Inputs are read side by side; those of one are told apart by their pieces.
+            # Inputs are merged; the packets of one are ordered by their pieces.
             packet = Packet(
                 packets.DIVIDED,
                 name,
@@ -92,19 +92,19 @@ class Dividing:
         self._given += 1 + BATCH_ROWS // packets.BODY_ROWS_MAX
 
 
-class _Nowhere:
+class _NoSending:
     def batch(self) -> Iterator[Packet]:
         return iter(())
 
     all = batch
 
 
-def sending_of(plan: Plan, engine: Partition, number: int) -> Sending | Dividing | _Nowhere:
-    """Return what an engine sends with, by what follows it."""
+def sending_of(plan: Plan, engine: Partition, number: int) -> Sending | Dividing | _NoSending:
+    """Return the sender of an engine, by its next stage."""
     if isinstance(engine, Router):
         return Dividing(engine, number)
     stage = engine.stage
     if stage is None or stage + 1 == len(stages_of(plan)):
-        return _Nowhere()
+        return _NoSending()
     often = plan.frees(plan.folds[0])
     return Sending(engine, stage + 1, number, often=often)

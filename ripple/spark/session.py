@@ -1,4 +1,4 @@
-"""A Spark session that knows Ripple."""
+"""Spark sessions with Ripple's data sources, and one-line errors of jobs."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-# The last line of the traceback of an error of ours, wherever Spark has put it.
+# The last line of the traceback of one of our errors, anywhere in Spark's text.
 _OURS = re.compile(r"ripple(?:\.\w+)*\.(?:\w+Error|PipelineFileError): (.*)")
-# What else a task, or the JVM, has failed with: the innermost cause is told last.
+# Other failures of a task or the JVM: the innermost cause comes last.
 _SYSTEM = re.compile(r"^(?:OSError|\w*(?:Permission|NotFound|Memory|IO)Error): (.*)", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?(\w+: .*)", re.MULTILINE)
 _PLACE = re.compile(r'\s*File "(?:.*/)?([^"/]+)", line (\d+)')
 _NUMBER = re.compile(r"^\[Errno \d+\] ")
-# What py4j says where it asks a JVM that is not there any more.
+# py4j's text when the JVM has gone.
 _ENDED = "py4j does not exist in the JVM"
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+'|.* needs .*)")
 
-# What a JVM says beside its errors is for who administers one.
+# A JVM's other messages are for administrators.
 _QUIET = (Path(__file__).parent / "log4j2.properties").as_uri()
-# A JVM that only starts tasks never earns back what its second compiler takes: half of its time.
+# In a JVM that only starts tasks the second compiler never pays off: it takes half of the time.
 _BRIEF = "-XX:TieredStopAtLevel=1"
 
-# What Spark says where a Python process that it has started says nothing for 10 s.
+# Spark's text when a Python process does not respond for 10 s after its start.
 _SILENT = re.compile(r"Python worker (?:failed )?to connect back")
 
 _NO_FORMAT = re.compile(r"Failed to find the data source: (\w+)")
 
 
 class SparkJobError(RippleError):
-    """A job on Spark failed; the text is what went wrong in the task."""
+    """A job on Spark failed; the text is the task's error."""
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session read ``ripple.log`` and ``ripple.checkpoint``.
+    """Register the data sources ``ripple.log`` and ``ripple.checkpoint``.
 
-    It also lets Python data sources take conditions, which Spark does not by default.
+    Also enables filter pushdown for Python data sources, which is off by default.
     """
     spark.conf.set(PUSHDOWN, "true")
     with warnings.catch_warnings():
@@ -66,15 +66,15 @@ def register(spark: SparkSession) -> None:
 def session(
     master: str | None = None, *, name: str = "ripple", is_brief: bool = False, **settings: str
 ) -> Any:
-    """Return a session for a command: that of spark-submit's settings, or one of its own.
+    """Return a session for a command, with spark-submit's settings or its own.
 
-    master: ``local[*]`` by default, unless the environment says otherwise. is_brief: whether it
-    ends soon, and its JVM has no rows to move. Raises InputError where there is no Java.
+    master: ``local[*]`` unless set in the environment. is_brief: whether it ends soon, and its JVM
+    moves no rows. Raises InputError without Java.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise InputError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Of Spark itself, about a newer pandas, which nothing here uses.
+    # Spark's own, about a newer pandas, which is not used here.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     given = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     if master is not None:
@@ -97,10 +97,10 @@ def session(
 
 @contextmanager
 def blaming() -> Iterator[None]:
-    """Turn what Spark says of a failed job into one line. Raises SparkJobError."""
+    """Turn Spark's error of a failed job into one line. Raises SparkJobError."""
     try:
         yield
-    except ConnectionError as error:  # py4j asks it at an address where nobody is
+    except ConnectionError as error:  # py4j's, when the JVM's port is closed
         raise SparkJobError("the JVM in which Spark runs has ended") from error
     except Exception as error:
         if not isinstance(error, PySparkException) and not _is_of_java(error):
@@ -136,7 +136,7 @@ def blaming() -> Iterator[None]:
 
 
 def _raised(text: str) -> list[str]:
-    """Return what a task has raised last, and where; nothing where it was the JVM that failed."""
+    """Return the last error of a task and its location; empty if the JVM failed."""
     _, begun, rest = text.rpartition("Traceback (most recent call last):\n")
     places: list[str] = []
     for line in rest.splitlines() if begun else ():
@@ -149,5 +149,5 @@ def _raised(text: str) -> list[str]:
 
 
 def _is_of_java(error: Exception) -> bool:
-    """Tell whether it is an error of the JVM that PySpark has not made one of its own."""
+    """Return whether it is an error of the JVM that PySpark has not converted."""
     return type(error).__module__.startswith("py4j.")

@@ -1,4 +1,4 @@
-"""An input in shares: what one task reads, in order, as an input of an engine."""
+"""Division of an input into shares, one per task, each read in order."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Records of one input from ``first`` up to ``end``, None for all there are.
+    """Records of one input from ``first`` up to ``end``, None for all.
 
-    name: of the input, as the engine knows it. place: where it is, for a connector. partition: of
-    a log; None for other places. rows: how many records it has, where that is known.
+    name: the engine's name of the input. place: its URI, for a connector. partition: of a log; None
+    for others. rows: the number of records, if known.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Share:
         return None if self.end is None else self.end - self.first
 
     def inputs(self, plan: Plan, batch_rows: int) -> Inputs:
-        """Return what reads it. Raises InputError and SchemaError."""
+        """Return its inputs. Raises InputError and SchemaError."""
         if self.partition is None:
             source = open_source(
                 self.place,
@@ -78,7 +78,7 @@ class Share:
     ) -> Iterator[Batch | Marker]:
         """Yield its batches and markers, or those ``since`` an offset and ``until`` another.
 
-        Raises InputError, also where less is there than there was when it was planned.
+        Raises InputError, also if the input is shorter now than when it was planned.
         """
         at = self.first if since is None else since
         end = self.end if until is None else until
@@ -95,15 +95,15 @@ class Share:
         finally:
             at_once(inputs.close())
         if end is not None and at < end:
-            raise InputError(f"{self.place} ended at offset {at}; {end} were there before")
+            raise InputError(f"{self.place} ends at offset {at}, and ended at {end} before")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All shares of an input, and how records are divided among them.
+    """All shares of an input, and its partitioning.
 
-    keyed_by: the fields by whose murmur2 that is, () for nothing, None where there is one share,
-    or nobody says. are_files: whatever the pipeline says of partitions, files are none.
+    keyed_by: the fields by whose murmur2 records are partitioned, () for none, None for one share,
+    or if unknown. are_files: files are no partitions, even if the pipeline declares a key.
     """
 
     place: str
@@ -118,7 +118,7 @@ class Source:
         return None if None in known else sum(rows for rows in known if rows is not None)
 
     def divided_anew(self, plan: Plan) -> str | None:
-        """Return why its records must be divided anew, None if they need not be."""
+        """Return why its records must be repartitioned, None if they need not be."""
         if len(self.shares) == 1:
             return None
         if self.are_files:
@@ -126,7 +126,7 @@ class Source:
         return divided_why(plan, self.keyed_by)
 
     def division(self, plan: Plan) -> Division | None:
-        """Return where each key belongs, if that is known."""
+        """Return the partitioning by key, if known."""
         if not self.keyed_by or self.divided_anew(plan) is not None:
             return None
         numbers = {share.name: share.number for share in self.shares}
@@ -143,15 +143,15 @@ def source_at(
 ) -> Source:
     """Return the source at ``place``, in shares.
 
-    place: ``log:DIR/TOPIC[/PARTITION]``; ``kafka:BROKERS/TOPIC``; another place that a connector
-    can read; or a folder or a pattern of files, each of which is an input. start, stop: what is
-    read of each. Raises InputError and ConnectorError.
+    place: ``log:DIR/TOPIC[/PARTITION]``; ``kafka:BROKERS/TOPIC``; another URI of a connector; or a
+    folder or a pattern of files, each of which is an input. start, stop: the range of each. Raises
+    InputError and ConnectorError.
     """
     if not isinstance(place, str):
         raise InputError(
-            "a source is the place of one (log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file, a folder or "
-            f"a pattern of files), which tasks read themselves, not a {type(place).__name__}: name "
-            "what that reads, or write it, as with df.write.parquet('DIR'), and name parquet:DIR"
+            "a source is a URI (log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file, a folder or a pattern "
+            f"of files), which tasks read themselves, not a {type(place).__name__}: name its "
+            "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR"
         )
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
@@ -166,7 +166,7 @@ def source_at(
         return Source(place, shares, key)
     for bound in (start, stop):
         if bound.time_ns is not None:
-            raise InputError(f"{place} cannot be asked for a time: give offsets of records")
+            raise InputError(f"{place} cannot be searched by time: give offsets of records")
     files = _files(place)
     names = [plan.source.name]
     if len(files) > 1:
@@ -191,8 +191,8 @@ def _log(place: str, plan: Plan, start: Bound, stop: Bound) -> Source:
 
 
 def _files(place: str) -> list[str]:
-    """Return the places of the files in a folder, or that a pattern fits; or the place itself."""
-    if os.path.isdir(place):  # what its files are, their names tell
+    """Return the paths of files in a folder, or matching a pattern; or the path itself."""
+    if os.path.isdir(place):  # the formats follow from the names
         return [file for name in _visible(place) for file in _files(os.path.join(place, name))]
     found = find(place, "source")
     path = found.path
@@ -217,11 +217,11 @@ def _visible(folder: str) -> list[str]:
 
 
 def _end(file: str, stop: int | None) -> int | None:
-    """Return where to stop; the number of records, where the file says it."""
+    """Return the end; the number of records, if the file has it."""
     found = find(file, "source")
     rows: int | None = None
     if found.connector.scheme == "parquet":
-        import pyarrow as pa  # noqa: PLC0415 - with what is slow to import
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
         import pyarrow.parquet as pq  # noqa: PLC0415 - likewise
 
         try:
@@ -234,5 +234,5 @@ def _end(file: str, stop: int | None) -> int | None:
     if stop is None:
         return rows
     if rows is not None and stop > rows:
-        raise InputError(f"{file} has {rows} records, and {stop} were asked for")
+        raise InputError(f"{file} has {rows} records, and {stop} were requested")
     return stop

@@ -1,4 +1,4 @@
-"""Ripple's data sources, as Spark calls them: on the driver to plan, in tasks to read."""
+"""Ripple's data sources for Spark: planned on the driver, read in tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ with needed("spark", "ripple.spark"):
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# PySpark 4.0 gives no conditions to data sources in Python: it applies all of them itself.
+# PySpark 4.0 has no filter pushdown for data sources in Python.
 _OPERATIONS = {
     getattr(datasource, name): operation
     for name, operation in {
@@ -35,12 +35,12 @@ _OPERATIONS = {
     }.items()
     if hasattr(datasource, name)
 }
-# Times are in UTC; before PySpark 4.2 there is nothing to be said of it.
+# Times are in UTC; before PySpark 4.2 there is no such option.
 _IN_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return Arrow's columns as Spark's. Raises SchemaError for a type that Spark does not have."""
+    """Return Arrow's columns as Spark's. Raises SchemaError for an unsupported type."""
     try:
         return from_arrow_schema(schema, prefer_timestamp_ntz=True)
     except PySparkException as error:
@@ -53,13 +53,13 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 class Conforming:
-    """Gives batches exactly the columns that Spark expects of a table."""
+    """Coerces batches to the columns that Spark expects."""
 
     def __init__(self, schema: StructType) -> None:
         self._schema = arrow_schema(schema)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch; its columns are those of the table, in order."""
+        """Return the batch with the table's columns, in order."""
         columns = [
             column if column.type == field.type else column.cast(field.type)
             for column, field in zip(batch.columns, self._schema, strict=True)
@@ -68,14 +68,14 @@ class Conforming:
 
 
 class LogReader(DataSourceReader):  # type: ignore[misc]
-    """Reads partitions of a topic, from where conditions let it begin."""
+    """Reads partitions of a topic, narrowed by filters."""
 
     def __init__(self, table: LogTable, schema: StructType) -> None:
         self._table = table
         self._schema = schema
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take the conditions that narrow what is read; return those that are left to Spark."""
+        """Apply the filters that narrow the range; return the rest, which Spark applies."""
         for one in filters:
             operation = _OPERATIONS.get(type(one))
             narrows = (PARTITION, OFFSET, self._table.time_field)
@@ -93,7 +93,7 @@ class LogReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one, in order."""
-        if partition.value is None:  # what Spark asks for where there are none
+        if partition.value is None:  # Spark's placeholder when there are none
             return
         yield from map(Conforming(self._schema), log_table.batches_of(partition.value))
 

@@ -1,4 +1,4 @@
-"""State compared as it is, also that of windows which have shown no row yet."""
+"""Comparison of state itself, including windows without emitted rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ _ROWS_AT_ONCE = 1 << 12
 def first_difference(
     expected: pa.Table, found: pa.Table
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]] | None:
-    """Return a key, and in what its state differs: what should be there, and what is.
+    """Return the first key with different state, and both states as text.
 
-    Of two engines of one plan, so with the same columns. Nothing is there of a key that only one
-    of them has.
+    Both are of one plan, with the same columns. The text is empty for a key that one side lacks.
     """
-    # What aggregates keep has a dot in its name, NAME.PART, and fields have none.
+    # Columns of aggregates have a dot in their names, NAME.PART; fields have none.
     names = [
         name
         for name in expected.column_names
@@ -35,7 +34,7 @@ def first_difference(
         one, other = (table.slice(start, _ROWS_AT_ONCE).to_pylist() for table in both)
         for at in range(max(len(one), len(other))):
             left, right = (rows[at] if at < len(rows) else {} for rows in (one, other))
-            if repr(left) != repr(right):  # in which -0.0 and nan are what they are
+            if repr(left) != repr(right):  # which distinguishes -0.0 and shows nan
                 return _told(names, left, right)
     return None
 
@@ -48,6 +47,6 @@ def _told(
     if len(keys) == 2 and keys[0] == keys[1]:
         differing = [name for name in left if repr(left[name]) != repr(right[name])]
         return first, {n: left[n] for n in differing}, {n: right[n] for n in differing}
-    # In their order the first one is that which the other side lacks.
+    # In key order the lesser one is missing on the other side.
     is_left = bool(left) and first == keys[0]
     return (first, dict(left), {}) if is_left else (first, {}, dict(right))

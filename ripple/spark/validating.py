@@ -1,4 +1,4 @@
-"""Checks of a pipeline, spread over tasks."""
+"""Validation of a pipeline, distributed over tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.progress import Standing
+    from ripple.spark.progress import TaskProgress
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Source
 
@@ -57,14 +57,14 @@ def validate(
     header: bool = False,
     seed: int = 0,
     engine: str = OUR_ENGINE,
-    show: Callable[[Standing], None] | None = None,
+    show: Callable[[TaskProgress], None] | None = None,
 ) -> Verdict:
-    """Check a pipeline over an input, and what live runs have made of it.
+    """Check a pipeline over an input, and the results of live runs of it.
 
-    crashes: over all shares. oracle_rows: of each share's first records, compared with the oracle;
-    0 for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs)
-    or ``checkpoints:`` and a folder or ``s3://bucket/prefix``, as live runs have written them from
-    this input. seed: of the crashes. engine: what is under test. show: told how far it is. Raises
+    crashes: over all shares. oracle_rows: first records of each share to compare with the oracle; 0
+    for none. against: ``log:DIR/TOPIC`` (for ``OUTPUT=log:...`` where there are several outputs) or
+    ``checkpoints:`` and a folder or ``s3://bucket/prefix``, written by live runs from this input.
+    seed: of the crashes. engine: the one under test. show: called with the progress. Raises
     PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
@@ -76,10 +76,10 @@ def validate(
         jobs += [AgainstOracle(parcel, share, oracle_rows, engine) for share in given.shares]
     jobs += _against(parcel, plan, given, against, engine)
     if not jobs:
-        raise InputError("nothing to check: ask for crashes, the oracle, or what was written")
+        raise InputError("nothing to check: choose crashes, the oracle, or results to compare")
     with listening(spark, len(jobs), None, show) as listener, blaming():
         if listener is not None:
-            jobs = [replace(job, teller=listener.teller.of(at)) for at, job in enumerate(jobs)]
+            jobs = [replace(job, reporter=listener.reporter.of(at)) for at, job in enumerate(jobs)]
         found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
         rows = found.select("about").collect()
     abouts = [json.loads(row.about) for row in rows]
@@ -87,9 +87,9 @@ def validate(
 
 
 class Watching:
-    """What live runs write, compared again and again with what it should be: a sample of its keys.
+    """Continuous comparison of live outputs with the expected rows, for a sample of the keys.
 
-    Each round takes another part of the keys, so that after ``sample.of`` rounds all were compared.
+    Each round takes another part of the keys, so that ``sample.of`` rounds compare all.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Watching:
         sample: Sample,
         engine: str = OUR_ENGINE,
     ) -> None:
-        """Compare ``log:`` outputs only; ``checkpoints:`` tell from what they began.
+        """Compare ``log:`` outputs only; ``checkpoints:`` give their starting points.
 
         Raises PlanError and InputError.
         """
@@ -112,16 +112,16 @@ class Watching:
         self.sample = sample
         plan = self._parcel.plan()
         if all(place.startswith(CHECKPOINTS) for place in against):
-            raise InputError("a watch compares what live runs write: give --against log:DIR/TOPIC")
+            raise InputError("a watch compares outputs of live runs: give --against log:DIR/TOPIC")
         later = [output.name for output in plan.outputs if output.of != plan.folds[0].name]
         if any(job.output in later for job in self._jobs(plan)):
             raise InputError(
-                f"{', '.join(later)} is of a later fold, whose rows come from all keys: no sample "
-                "of them is enough; leave out --watch"
+                f"{', '.join(later)} is of a later fold, with rows of all keys: sampling is "
+                "impossible; leave out --watch"
             )
 
     def round(self) -> Verdict:
-        """Compare once, and go on to the next part of the keys. Raises SparkJobError."""
+        """Compare once, and advance to the next part of the keys. Raises SparkJobError."""
         plan = self._parcel.plan()
         with blaming():
             packets_ = packets_from(self._spark, self._jobs(plan))
@@ -143,7 +143,7 @@ class Watching:
 def _crashes(
     parcel: Parcel, source: Source, count: int, seed: int, engine: str
 ) -> Iterator[Crashes]:
-    """Yield jobs that crash so often together, each share as often as any other."""
+    """Yield jobs with so many crashes in total, evenly over the shares."""
     shares = len(source.shares)
     for share in source.shares:
         left = count // shares + (share.number < count % shares)
@@ -159,7 +159,7 @@ def _crashes(
 def _against(
     parcel: Parcel, plan: Plan, source: Source, places: tuple[str, ...], engine: str
 ) -> list[AgainstCheckpoints | AgainstLog | Divided]:
-    """Return what compares places; the first checkpoints say how outputs have begun."""
+    """Return the comparing jobs; the first checkpoints give the outputs' starting points."""
     found: list[AgainstCheckpoints | AgainstLog | Divided] = []
     beginning = NOTHING
     for place in places:
@@ -190,12 +190,12 @@ def _of_output(
         output, rest = plan.outputs[0].name, place
         if len(plan.outputs) > 1:
             names = ", ".join(one.name for one in plan.outputs)
-            raise InputError(f"the pipeline has the outputs {names}: say which is in {place}")
+            raise InputError(f"the pipeline has the outputs {names}: name the one in {place}")
     chosen = plan.output(output)
     if not rest.startswith(PREFIX):
         raise InputError(
             f"cannot compare with {place!r}: name log:DIR/TOPIC, checkpoints:DIR or "
-            "checkpoints:s3://BUCKET/PREFIX, as a live run has written them"
+            "checkpoints:s3://BUCKET/PREFIX, written by a live run"
         )
     rest = absolute(rest, "continued_sink")
     topic, only = open_topic(rest)
@@ -203,7 +203,7 @@ def _of_output(
     if columns[0] != columns[1]:
         raise InputError(
             f"{rest} has the fields {', '.join(one.name for one in columns[0])}, and the output "
-            f"{output!r} has {', '.join(one.name for one in columns[1])}: say which output is there"
+            f"{output!r} has {', '.join(one.name for one in columns[1])}: name the right output"
         )
     if only is not None:
         path = rest.rpartition("/")[0]

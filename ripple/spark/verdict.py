@@ -1,4 +1,4 @@
-"""What all checks together have found: for the terminal, as JSON, as one page of HTML."""
+"""The combined result of all checks, as text, JSON, or a page of HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 MEANINGS = {
-    "crashes": "crashes at random points, back from the state stored before: same digests",
+    "crashes": "crashes at random points, restored from the last stored state: same digests",
     "oracle": "every row and counter against exact types that share no code with the engine",
     "outputs": "live outputs against a fresh evaluation at the same cut",
     "checkpoints": "checkpoints against a fresh evaluation at the same cut",
@@ -20,7 +20,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The findings of all jobs, in the order of their checks and what they are of."""
+    """The findings of all jobs, by check and subject."""
 
     pipeline: str
     topology_hash: str
@@ -31,19 +31,19 @@ class Verdict:
     def of(
         cls, pipeline: str, topology_hash: str, source: str, found: Iterable[Mapping[str, Any]]
     ) -> Verdict:
-        """Put findings in order."""
+        """Sort findings."""
         order = list(MEANINGS)
         listed = sorted(found, key=lambda one: (order.index(one["check"]), one["of"]))
         return cls(pipeline, topology_hash, source, tuple(listed))
 
     @property
     def holds(self) -> bool:
-        """Whether each check has compared something, and nothing differs."""
+        """Whether each check made comparisons, and there are no differences."""
         return bool(self.findings) and not self.idle and not self.differences
 
     @property
     def idle(self) -> list[str]:
-        """The checks that have compared nothing of any record, and have not said why."""
+        """The checks without any comparison, and without a note of the reason."""
         return [
             check
             for check in MEANINGS
@@ -53,7 +53,7 @@ class Verdict:
 
     @property
     def differences(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Where something differs: which check, and what."""
+        """The differences, each with its check."""
         return [
             (f"{one['check']} of {one['of']}", each)
             for one in self.findings
@@ -61,7 +61,7 @@ class Verdict:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON fields."""
         return {
             "pipeline": self.pipeline,
             "topology": self.topology_hash,
@@ -71,7 +71,7 @@ class Verdict:
         }
 
     def _sums(self) -> list[tuple[str, int, int, int]]:
-        """Return per check how many comparisons, differences and records there were."""
+        """Return (check, comparisons, differences, records) for each check."""
         found = []
         for check in MEANINGS:
             own = [one for one in self.findings if one["check"] == check]
@@ -93,12 +93,12 @@ class Verdict:
         for where, each in self.differences:
             lines += ["", f"{where}: {each['what']}"]
             lines += [f"  {line}" for line in _lines(each)]
-        idle = f" (nothing was compared by: {', '.join(self.idle)})" if self.idle else ""
+        idle = f" (no comparisons by: {', '.join(self.idle)})" if self.idle else ""
         lines += ["", "holds" if self.holds else f"does not hold{idle}"]
         return "\n".join(lines)
 
     def html(self) -> str:
-        """Return it as a page that needs nothing else."""
+        """Return it as a self-contained page."""
         rows = "".join(
             f"<tr><td>{check}<td>{escape(MEANINGS[check])}<td class=n>{cases:,}<td class=n>{rows:,}"
             f"<td class={'bad' if differing else 'good'}>{differing or 'all equal'}</tr>"
@@ -116,7 +116,7 @@ class Verdict:
         )
 
     def _plots(self) -> str:
-        """Return where crashes were along each input, and how much each job has compared."""
+        """Return plots of the crashes along each input, and of the comparisons of each job."""
         crashes = [one for one in self.findings if one["at"]]
         if not crashes:
             return ""
@@ -132,7 +132,7 @@ class Verdict:
                 for x in one["at"]
             ]
         return (
-            "<h2>Where it crashed, from the beginning of the input to its end</h2>"
+            "<h2>Crash points, from the beginning of the input to its end</h2>"
             f'<svg viewBox="0 0 850 {height}" width="850" height="{height}">{"".join(marks)}</svg>'
         )
 
@@ -142,7 +142,7 @@ def _row(row: Mapping[str, Any] | None) -> str:
 
 
 def _lines(each: Mapping[str, Any]) -> list[str]:
-    """Return of what output and key a difference is, if it is of one, with the events behind it."""
+    """Return the output and key of a difference, if any, with its events."""
     lines = []
     if each["output"]:
         key = f", first key {each['key']}" if each["key"] else ""

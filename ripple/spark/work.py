@@ -1,7 +1,7 @@
-"""Jobs on Spark: one task does one, and what it yields are packets.
+"""Jobs on Spark, one per task, which yield packets.
 
-A number is all that crosses the JVM on the way to a task. A data source in Python would do the same
-with two more passes through Python while Spark plans, and those are what a short job costs.
+Only a number crosses the JVM on the way to a task. A data source in Python would need two more
+passes through Python while Spark plans, and they dominate a short job.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 
 def pickled(value: object) -> bytes:
-    """Return a value pickled, with classes and functions that are in no module."""
+    """Return a value pickled, with local classes and functions by value."""
     data: bytes = cloudpickle.dumps(value)
     return data
 
 
 def packets_from(spark: SparkSession, jobs: Sequence[Job]) -> DataFrame:
-    """Return the packets of jobs, each a task; they are done when Spark needs them."""
+    """Return the packets of jobs, each a task; evaluated lazily."""
     count = len(jobs)
     numbers = spark.range(0, count, 1, max(1, count))
     return numbers.mapInArrow(Working(tuple(map(pickled, jobs))), spark_schema(packets.SCHEMA))
 
 
 class Working:
-    """Does the jobs whose numbers are given."""
+    """Runs the jobs with the given numbers."""
 
     def __init__(self, jobs: tuple[bytes, ...]) -> None:
-        """Take jobs as they are pickled: a task opens its own only."""
+        """Take pickled jobs: a task unpickles its own only."""
         self._jobs = jobs
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,7 +57,7 @@ class Working:
 
 
 class Unpacked:
-    """Makes rows of packets."""
+    """Unpacks packets into rows."""
 
     def __init__(self, schema: StructType) -> None:
         self._schema = schema

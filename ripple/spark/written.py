@@ -1,4 +1,4 @@
-"""Outputs of a live run against a fresh evaluation at the cut that they have recorded."""
+"""Comparison of a live run's outputs with a fresh evaluation at their recorded cuts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, id
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle import Table, first_difference
-from ripple.spark.progress import tell
+from ripple.spark.progress import report_progress
 from ripple.storage.log import PartitionReader
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Output, Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.sampling import Sample
     from ripple.spark.shares import Share
     from ripple.storage.log import Topic
@@ -36,35 +36,35 @@ LOOKS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """Whether each input is in the cut of one partition of an output, and of no other."""
+    """Check that each input is in the cut of exactly one partition of an output."""
 
     shares: tuple[Share, ...]
     output: str
     place: str
     partitions: int
-    teller: Teller | None = None
+    reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield what was found."""
         finding = Finding("outputs", f"inputs of {self.output} in {self.place}")
         topic, _ = open_topic(self.place)
-        reached = [_standing(topic, number)[0] for number in range(self.partitions)]
+        reached = [_reached(topic, number)[0] for number in range(self.partitions)]
         read = Counter(name for one in reached if one is not None for name in one.cut)
         told = [f"{name} is read by {n} partitions" for name, n in read.items() if n > 1]
-        if None not in reached:  # else that is an error of its own
+        if None not in reached:  # else reported separately
             told += [
                 f"{share.name} is read by no partition: its records are in no row"
                 for share in self.shares
                 if share.name not in read
             ]
         finding.differences += [Difference(text, self.output) for text in told]
-        tell(self.teller, 0, 1.0, last=True)
+        report_progress(self.reporter, 0, 1.0, last=True)
         yield finding.packet()
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstLog:
-    """A partition of an output in a log against a fresh evaluation at the cut that it reaches."""
+    """Comparison of one partition of an output in a log with a fresh evaluation at its cut."""
 
     parcel: Parcel
     shares: tuple[Share, ...]
@@ -74,7 +74,7 @@ class AgainstLog:
     engine: str = OUR_ENGINE
     beginning: Beginning = NOTHING
     sample: Sample | None = None
-    teller: Teller | None = None
+    reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
         """Yield what was found."""
@@ -82,11 +82,11 @@ class AgainstLog:
         output = plan.output(self.output)
         finding = Finding("outputs", f"{output.name} in {self.place}/{self.partition}")
         topic, _ = open_topic(self.place)
-        reached, end = _standing(topic, self.partition)
+        reached, end = _reached(topic, self.partition)
         if reached is None:
             raise InputError(
-                f"{self.place}/{self.partition} does not say what it reaches: only a run with "
-                "checkpoints, or a worker, writes that"
+                f"{self.place}/{self.partition} has no recorded cut: only a run with "
+                "checkpoints, or a worker, writes one"
             )
         fresh = Fresh(
             plan,
@@ -98,12 +98,12 @@ class AgainstLog:
             begun=self.beginning.state(plan, reached.cut),
         )
         finding.note = self.beginning.note
-        fresh.go_to(reached.cut, self.teller)
+        fresh.go_to(reached.cut, self.reporter)
         finding.rows = fresh.rows
         where = f"the cut {cuts.text(reached.cut)}"
         expected = fresh.table(output)
         found = _written(topic, self.partition, plan, output, end)
-        if sample is not None:  # what history has is of all keys
+        if sample is not None:  # history has all keys
             expected, found = sample.kept(expected, plan), sample.kept(found, plan)
         differs = first_difference(expected, found) is not None
         digest = fresh.engine.digests[output.name]
@@ -121,8 +121,8 @@ class AgainstLog:
         yield finding.packet()
 
 
-def _standing(topic: Topic, partition: int) -> tuple[Commit | None, int]:
-    """Return what a partition reaches, and where it ends there; its owner may be writing to it."""
+def _reached(topic: Topic, partition: int) -> tuple[Commit | None, int]:
+    """Return a partition's cut, and its end offset there; its owner may be writing to it."""
     for attempt in range(LOOKS_MAX):
         with PartitionReader(topic, partition) as reader:
             _, end = reader.range()
@@ -135,11 +135,11 @@ def _standing(topic: Topic, partition: int) -> tuple[Commit | None, int]:
         with PartitionReader(topic, partition) as reader:
             if reader.range()[1] == end:
                 return reached, end
-    raise InputError(f"{topic.path}/{partition} is written to faster than it can be looked at")
+    raise InputError(f"{topic.path}/{partition} is written to faster than it can be read")
 
 
 def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int) -> Table:
-    """Return the rows that readers of a log of changes have at an offset."""
+    """Return the table of a log of changes at an offset."""
     table: Table = {}
     names = identity_of(plan, output)
     with PartitionReader(topic, partition) as reader:

@@ -35,7 +35,7 @@ from ripple.model.pipeline.file import load_plan
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
-from ripple.spark.streaming.hints import Hearer
+from ripple.spark.streaming.hints import HintReceiver
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
@@ -393,7 +393,7 @@ def test_history_is_gone_on_from_in_a_topic(broker: Broker, topic: str, folder: 
     (gap,) = backfilled(
         file, history, place, folder / "other", until_ns, partitions=1, adopts=False
     ).broken()
-    assert "the log has 1 that history has not" in gap
+    assert "1 records of the log are missing in history" in gap
     early = keyed(f"{topic}-early", rows[since:], early_ms=50_000)
     with pytest.raises(InputError, match="dated before its event"):
         backfilled(file, history, early, folder / "early", until_ns, partitions=1)
@@ -606,7 +606,7 @@ def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
     assert replayed(parcel, plan, timed)[0].counters["consumed"] == 1200
     later = source_at(place, plan, start=Bound.parse("2200-01-01", ""))
     assert [share.rows for share in later.shares] == [0] * PARTITIONS
-    with pytest.raises(InputError, match="ends at offset 1500, and 9000 was asked for"):
+    with pytest.raises(InputError, match="ends at offset 1500, and 9000 was requested"):
         source_at(place, plan, stop=Bound.parse("9000", ""))
 
 
@@ -677,7 +677,9 @@ def test_micro_batches_go_on_from_a_run_over_a_topic(
     (number,) = range(stream.partitions)
     end = stream.bounds()[1]
     steps = [{name: offset - back for name, offset in end.items()} for back in (300, 100, 0)]
-    turns = [Turn(stream, number, stop, Hearer("127.0.0.1", 9, str(folder))) for stop in steps]
+    turns = [
+        Turn(stream, number, stop, HintReceiver("127.0.0.1", 9, str(folder))) for stop in steps
+    ]
     found = [turn.run() for turn in turns]
     here().drop(turns[0])
     assert [one["events"] for one in found] == [ROWS // 2 - 1200, 800, 400]
@@ -713,7 +715,7 @@ def test_a_letter_of_a_micro_batch_can_be_retried(
         batch_rows=1000,
         keep=3,
     )
-    turn = Turn(stream, 0, stream.bounds()[1], Hearer("127.0.0.1", 9, str(folder)))
+    turn = Turn(stream, 0, stream.bounds()[1], HintReceiver("127.0.0.1", 9, str(folder)))
     turn.run()
     here().drop(turn)
     assert main(["dead-letter", "retry", "--checkpoint-dir", state, "--source", place]) == 0

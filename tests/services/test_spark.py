@@ -136,7 +136,7 @@ def test_a_log_is_a_table_in_order_and_narrowed(spark: Any, file: Path, tmp_path
         ({}, "needs the option 'path'"),
         ({"path": "{lg}", "partitions": "7"}, "has no partition 7"),
         ({"path": "{lg}", "from": "yesterday"}, "an offset, offsets by partition"),
-        ({"path": "{lg}", "to": "1000"}, "ends at offset 10, and 1000 was asked for"),
+        ({"path": "{lg}", "to": "1000"}, "ends at offset 10, and 1000 was requested"),
     ],
 )
 def test_what_a_log_cannot_be_asked_is_said(
@@ -293,7 +293,7 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
     with pytest.raises(InputError, match="standard input"):
         Replay(spark, str(file), "-")
     place = topic_of(tmp_path / "lg", load_plan(str(file)), trades(10), partitions=1)
-    with pytest.raises(OutputError, match="the outputs totals-sink, shown: say which"):
+    with pytest.raises(OutputError, match="the outputs totals-sink, shown: choose one"):
         Replay(spark, str(file), place).rows()
     with pytest.raises(InputError, match="ends at offset 10"):
         Replay(spark, str(file), place, stop=11)

@@ -111,9 +111,9 @@ def test_checks_that_cannot_be_made_are_said(spark: Any, file: Path, live: str) 
 
     with pytest.raises(InputError, match="nothing to check"):
         validate(spark, f"{file}:whole", live, crashes=0, oracle_rows=0)
-    with pytest.raises(InputError, match="as a live run has written them"):
+    with pytest.raises(InputError, match="written by a live run"):
         validate(spark, f"{file}:whole", live, against=("out.csv",))
-    with pytest.raises(InputError, match=r"has the fields .*: say which output is there"):
+    with pytest.raises(InputError, match=r"has the fields .*: name the right output"):
         validate(spark, f"{file}:whole", live, crashes=0, oracle_rows=0, against=(live,))
 
 

@@ -204,15 +204,15 @@ def test_digests_of_a_receipt_are_those_of_its_partitions(tmp_path: Path) -> Non
         {"identity": [["symbol"]]},
     ]
     for wrong in [json.dumps({**held, **one}) for one in changed] + ["[" * 100_000]:
-        with pytest.raises(InputError, match=r"^r.json (was changed|is no receipt)"):
+        with pytest.raises(InputError, match=r"^r.json (was changed|is not a receipt)"):
             Receipt.of(wrong, "r.json")
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda rows: rows[:-1], "the log has 1 that history has not"),
-        (lambda rows: [*rows, rows[-1]], "history has 1 more than the log"),
+        (lambda rows: rows[:-1], "1 records of the log are missing in history"),
+        (lambda rows: [*rows, rows[-1]], "1 records of history are unknown to the log"),
     ],
 )
 def test_a_gap_and_an_overlap_are_named(change: Any, says: str, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_record_that_came_late_and_is_in_history_is_an_overlap(tmp_path: Path)
     events = [*live, behind[0], late, *behind[1:]]
     place.live = topic_of(tmp_path / "late", plan, events, partitions=1)
     (line,) = place.backfilled("minutes", adopts=False).broken()
-    assert "the log has 1 behind where it is live that history has, too" in line
+    assert "1 records after the live cut are in history, too" in line
 
 
 def test_where_the_log_begins_behind_history_nothing_is_proven(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_history_twice_is_found_by_what_identifies_a_record(tmp_path: Path) -> N
     place.live = topic_of(tmp_path / "numbered", plan, [*numbered[-5:], *behind], partitions=1)
     assert not place.backfilled("minutes", adopts=False).broken()
     (line,) = place.backfilled("minutes", identity=("size",), adopts=False).broken()
-    assert "history has 1 more" in line
+    assert "1 records of history are unknown" in line
 
 
 def test_a_store_that_has_begun_is_left_as_it_is(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_records_are_the_same_only_bit_for_bit_and_null_for_null(
     receipt = backfilled(str(file), history, live, tmp_path / "s", until, adopts=False)
     (side,) = receipt.partitions[0]["inputs"]
     assert (side["missing"], side["unknown"], side["before"]) == (40, 24, 40)
-    with pytest.raises(BackfillError, match="the log has 40 that history has not"):
+    with pytest.raises(BackfillError, match="40 records of the log are missing in history"):
         receipt.check(allows_unproven=True)
 
 

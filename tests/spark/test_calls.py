@@ -18,7 +18,7 @@ import pytest
 from ripple.spark.driver import Driver
 from ripple.spark.sealed import ForgedError, sealed, unsealed
 from ripple.spark.streaming import calls, resident
-from ripple.spark.streaming.hints import Hearer, Hints
+from ripple.spark.streaming.hints import HintReceiver, Hints
 from tests.patience import until
 
 HOST = "127.0.0.1"
@@ -31,7 +31,7 @@ class Lives:
     def __init__(self) -> None:
         self.answers: dict[int, Any] = {1: {"epoch": 3}, 2: OSError("the disk is full")}
 
-    async def go_on(self, token: str, partition: int, stop: Any) -> Any:
+    async def advance(self, token: str, partition: int, stop: Any) -> Any:
         assert stop == STOP
         found = self.answers.get(partition)
         if isinstance(found, Exception):
@@ -136,7 +136,7 @@ def test_a_work_that_takes_longer_than_silence_may_is_waited_for(
 
     monkeypatch.setattr(calls, "BEAT_S", 0.02)
     monkeypatch.setattr(calls, "SILENCE_S", 0.3)
-    monkeypatch.setattr(calls.here(), "go_on", slowly)
+    monkeypatch.setattr(calls.here(), "advance", slowly)
     assert ask(request, address, 1) == {"epoch": 4}
 
 
@@ -156,18 +156,18 @@ def test_what_was_sealed_counts_once_and_where_it_was_meant() -> None:
 def test_a_hint_tells_no_token_and_none_is_believed_that_is_forged_or_old() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ear:
         ear.bind((HOST, 0))
-        hearer = Hearer(HOST, ear.getsockname()[1], "f00d" * 8)
-        hearer.tell(3, 2, (HOST, 1234))
+        hint_receiver = HintReceiver(HOST, ear.getsockname()[1], "f00d" * 8)
+        hint_receiver.send(3, 2, (HOST, 1234))
         said = ear.recv(999)
     assert b"f00d" not in said
     hints = Hints(Driver(HOST, HOST))
-    own = hints.hearer
-    own.tell(3, 2, (HOST, 1234))
-    own.tell(3, 1, (HOST, 9))  # said again, of before it moved
-    Hearer(own.host, own.port, "f00d" * 8).tell(3, 3, (HOST, 9))
+    own = hints.hint_receiver
+    own.send(3, 2, (HOST, 1234))
+    own.send(3, 1, (HOST, 9))  # said again, of before it moved
+    HintReceiver(own.host, own.port, "f00d" * 8).send(3, 3, (HOST, 9))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         way.sendto(said, (own.host, own.port))
         way.sendto(b"[]", (own.host, own.port))
-    own.tell(4, 1, (HOST, 5))
+    own.send(4, 1, (HOST, 5))
     until(lambda: 4 in hints.known)
     assert hints.known == {3: (HOST, 1234), 4: (HOST, 5)}

@@ -352,7 +352,7 @@ def test_a_check_that_compared_nothing_holds_nothing() -> None:
     ):
         verdict = Verdict.of("p", "t", "log:x", findings)
         assert (verdict.idle, verdict.holds) == (idle, not idle)
-        end = f"does not hold (nothing was compared by: {', '.join(idle)})" if idle else "holds"
+        end = f"does not hold (no comparisons by: {', '.join(idle)})" if idle else "holds"
         assert verdict.text().splitlines()[-1] == end
     assert not Verdict.of("p", "t", "log:x", []).holds
 
@@ -479,7 +479,9 @@ def test_outputs_of_code_that_has_changed_raise_no_alarm(
         assert (blind["differences"], written["cases"] > 0) == ([], True)
     else:
         assert blind["differences"]
-        assert "its code has changed, and up to 4 it shows what other code" in written["note"]
+        assert (
+            "its code has changed, and its rows up to 4 were made by other code" in written["note"]
+        )
     assert written["differences"] == []
     kept = found(
         AgainstCheckpoints(parcel, shares, f"{tmp_path}/kept", "p", 0, beginning=known).run()

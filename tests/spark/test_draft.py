@@ -52,7 +52,10 @@ def test_what_does_not_fit_is_refused_and_leaves_what_was_there(tmp_path: Path) 
     folder = tmp_path / "rows"
     folder.mkdir()
     (folder / "mine").touch()
-    for reports, why in [([report(0, 3)], "has 2 rows, and its task"), ([report(1, 1)], "has not")]:
+    for reports, why in [
+        ([report(0, 3)], "has 2 rows, and its task"),
+        ([report(1, 1)], "lacks a part"),
+    ]:
         with draft(folder, overwrite=True) as one:
             put(one, 0)
             with pytest.raises(OutputError, match=why):

@@ -74,16 +74,16 @@ def test_a_range_is_of_offsets_partitions_or_time(place: str) -> None:
 
 
 def test_a_source_says_what_it_lacks(place: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="ends at offset 30, and 31 was asked for"):
+    with pytest.raises(InputError, match="ends at offset 30, and 31 was requested"):
         source_at(place, PLAN, stop=Bound(offset=31))
-    with pytest.raises(InputError, match="ends at offset 30, and 40 was asked for"):
+    with pytest.raises(InputError, match="ends at offset 30, and 40 was requested"):
         source_at(place, PLAN, start=Bound(offset=40))
     with pytest.raises(InputError, match="there is no such file"):
         source_at(f"{tmp_path}/missing.csv", PLAN)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="there is no file"):
         source_at(f"csv:{tmp_path}/empty", PLAN)
-    with pytest.raises(InputError, match="cannot be asked for a time"):
+    with pytest.raises(InputError, match="cannot be searched by time"):
         source_at("synthetic:5", PLAN, start=Bound(time_ns=1))
 
 

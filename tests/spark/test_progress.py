@@ -6,18 +6,18 @@ import socket
 import time
 
 from ripple.spark.driver import Driver
-from ripple.spark.progress import Listener, Standing, Teller
+from ripple.spark.progress import Listener, Reporter, TaskProgress
 
 
 def test_what_tasks_tell_is_added_up() -> None:
-    heard: list[Standing] = []
+    heard: list[TaskProgress] = []
     with Listener(Driver("127.0.0.1", "127.0.0.1"), 2, 300, heard.append) as listener:
-        teller = listener.teller
-        teller.of(0).tell(100, last=True)
-        Teller("127.0.0.1", teller.port, "another").tell(7, last=True)
+        reporter = listener.reporter
+        reporter.of(0).send(100, last=True)
+        Reporter("127.0.0.1", reporter.port, "another").send(7, last=True)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-            way.sendto(b"\xff{", ("127.0.0.1", teller.port))
-        teller.of(1).tell(50, last=True)
+            way.sendto(b"\xff{", ("127.0.0.1", reporter.port))
+        reporter.of(1).send(50, last=True)
         deadline_s = time.monotonic() + 20
         while len(heard) < 2 and time.monotonic() < deadline_s:
             time.sleep(0.01)
@@ -26,7 +26,7 @@ def test_what_tasks_tell_is_added_up() -> None:
 
 
 def test_a_line_says_what_is_known() -> None:
-    known = Standing(5_000_000, 20_000_000, 0.25, 100.0)
+    known = TaskProgress(5_000_000, 20_000_000, 0.25, 100.0)
     assert known.text() == "5,000,000 rows  25%  50,000/s  5:00 left"
-    assert Standing(10, None, None, 2.0).text() == "10 rows  5/s"
-    assert Standing(1, 100, 0.01, 60.0).text() == "1 rows  1%  0/s  1:39:00 left"
+    assert TaskProgress(10, None, None, 2.0).text() == "10 rows  5/s"
+    assert TaskProgress(1, 100, 0.01, 60.0).text() == "1 rows  1%  0/s  1:39:00 left"

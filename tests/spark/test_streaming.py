@@ -24,7 +24,7 @@ from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
 from ripple.spark.streaming import calls
-from ripple.spark.streaming.hints import Hearer
+from ripple.spark.streaming.hints import HintReceiver
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
@@ -91,9 +91,9 @@ def stream_of(file: str, folder: str, partitions: int, **more: Any) -> Stream:
     return Stream.of(Parcel.of(file, lambda plan: b""), partitions=partitions, **given)
 
 
-def nobody(stream: Stream) -> Hearer:
+def nobody(stream: Stream) -> HintReceiver:
     """Return who hears nothing, with a token that other processes of a test have, too."""
-    return Hearer("127.0.0.1", 9, stream.store)
+    return HintReceiver("127.0.0.1", 9, stream.store)
 
 
 def turns(stream: Stream, steps: int) -> Iterator[Turn]:
@@ -335,7 +335,7 @@ def test_a_log_that_has_become_shorter_ends_the_query(file: str, tmp_path: Path)
     stream = stream_of(f"{file}:running", str(tmp_path), 1)
     (turn,) = turns(stream, 1)
     longer = Turn(stream, 0, {name: at + 5 for name, at in turn.stop.items()}, nobody(stream))
-    with pytest.raises(InputError, match="somebody has cut it"):
+    with pytest.raises(InputError, match="was replaced or truncated"):
         longer.run()
 
 

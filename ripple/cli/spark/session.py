@@ -17,7 +17,7 @@ from ripple.core.errors import OutputError, RippleError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.spark.progress import Standing
+    from ripple.spark.progress import TaskProgress
 
 PROGRAM = "ripple"
 _ERASE = "\r\033[K"
@@ -215,10 +215,10 @@ class Progress:
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
-    def show(self, standing: Standing) -> None:
+    def show(self, progress: TaskProgress) -> None:
         """Redraw the line."""
         if self._shown:
-            say_inline(f"{_ERASE}{standing.text()}")
+            say_inline(f"{_ERASE}{progress.text()}")
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""An engine over the history of one partition, and the checkpoint that a worker begins from."""
+"""An engine over the history of one partition, and the checkpoint made of it."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _BEFORE_ALL = 1 << 62
 
 
 class HistoryEngine(Engine):
-    """An engine whose events all came before those of the log that goes on from it.
+    """An engine for events that precede those of the live log.
 
-    Of two events of one time the later one is that with the higher offset (DESIGN: ties), and what
-    the log has begins at any offset: those of history are below all of them.
+    Of two events of one time, the one with the higher offset is later (DESIGN: ties). The log's
+    offsets begin anywhere, so offsets of history are below all of them.
     """
 
     def _order(self, given: Input, offsets: Any) -> Any:
@@ -57,7 +57,7 @@ class HistoryEngine(Engine):
 class Adopting:
     """Makes the checkpoints of partitions whose records come sorted; see ``history``.
 
-    keeps: whether to lay them down, where nothing speaks against it.
+    keeps: whether to store them, if there are no objections.
     """
 
     parcel: Parcel
@@ -73,10 +73,7 @@ class Adopting:
             yield Packet(packets.REPORT, sender=partition, about=part).as_batch()
 
     def part(self, partition: int, pieces: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-        """Return what there is to say of a partition, and lay its checkpoint down.
-
-        Raises what an engine does.
-        """
+        """Return the report of a partition, and store its checkpoint. Raises as an engine does."""
         return _Adoption(self, partition).of(pieces)
 
 
@@ -177,5 +174,5 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
 
 
 def name_of(partition: int) -> str:
-    """Return under what name it is laid down what was found of a partition."""
+    """Return the object name of a partition's report."""
     return f"partition-{partition:05d}.json"

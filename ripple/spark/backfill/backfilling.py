@@ -1,4 +1,4 @@
-"""History into the state that live workers begin from, on Spark: the driver."""
+"""The driver of a backfill on Spark."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.progress import Listener, Standing
+    from ripple.spark.progress import Listener, TaskProgress
 
 
 class Backfill:
-    """History before a time, and the live log that goes on from there."""
+    """History before a time, and the live log from there on."""
 
     def __init__(
         self,
@@ -56,15 +56,14 @@ class Backfill:
         identity: Sequence[str] = (),
         header: bool = False,
     ) -> None:
-        """Look at what is there; nothing is written.
+        """Examine the inputs; writes nothing.
 
-        history: a file of any connector, a folder or a pattern of files, a log; in any order, and
-        divided in any way. until_ns: the event time at which history ends. live: what goes on,
-        ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. store: a folder or ``s3://bucket/prefix``, of
-        the checkpoints. partitions: how many the pipeline will have, 1 with ``ripple run``; by
-        default as many as are live. identity: fields that together no two records share; without,
-        all fields are compared. header: whether files of CSV name their columns. Raises PlanError
-        and InputError.
+        history: a file of any connector, a folder or a pattern of files, a log; in any order and
+        partitioning. until_ns: the event time at which history ends. live: the live input,
+        ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. store: the folder or ``s3://bucket/prefix`` of
+        the checkpoints. partitions: those of the pipeline, 1 with ``ripple run``; by default the
+        live input's. identity: fields that together identify a record; without, all fields are
+        compared. header: whether files of CSV name their columns. Raises PlanError and InputError.
         """
         register(spark)
         self._spark = spark
@@ -82,12 +81,11 @@ class Backfill:
         )
 
     def run(
-        self, *, allows_unproven: bool = False, show: Callable[[Standing], None] | None = None
+        self, *, allows_unproven: bool = False, show: Callable[[TaskProgress], None] | None = None
     ) -> Receipt:
-        """Make the checkpoints, and let all partitions begin from them.
+        """Make the checkpoints, and adopt them as the starting point of all partitions.
 
-        What was interrupted is gone on with, and what is done is not done again. Raises
-        BackfillError, SparkJobError and StoreError.
+        An interrupted backfill is resumed. Raises BackfillError, SparkJobError and StoreError.
         """
         asyncio.run(self._check_store())
         found = self._receipt(asyncio.run(self._shelf.all("partition-")))
@@ -100,11 +98,11 @@ class Backfill:
         return found
 
     def check(
-        self, receipt: Receipt, *, show: Callable[[Standing], None] | None = None
+        self, receipt: Receipt, *, show: Callable[[TaskProgress], None] | None = None
     ) -> list[str]:
-        """Compute all anew, and return what does not fit to a receipt or to what was adopted.
+        """Recompute everything, and return the differences from a receipt or the adopted state.
 
-        A receipt that was changed is told before anything is computed.
+        A modified receipt is reported before anything is computed.
         """
         laid = self._receipt(asyncio.run(self._shelf.all("partition-")))
         problems = [*changes(receipt, laid)]
@@ -121,9 +119,9 @@ class Backfill:
         known: frozenset[int],
         *,
         keeps: bool,
-        show: Callable[[Standing], None] | None,
+        show: Callable[[TaskProgress], None] | None,
     ) -> list[dict[str, Any]]:
-        """Return what was found of the partitions that are not known."""
+        """Return the reports of the partitions without a stored one."""
         adopting = Adopting(self._parcel, self.live, self._shelf, bool(self._identity), keeps)
         hears = listening(self._spark, len(self.source.shares), self.source.rows, show)
         with hears as listener, blaming():
@@ -131,7 +129,7 @@ class Backfill:
             packets = rows.mapInArrow(adopting, spark_schema(SCHEMA))
             found = [json.loads(row.about) for row in packets.select("about").collect()]
         there = {int(part["partition"]) for part in found} | known
-        # One that no key belongs to begins at the same place as the others.
+        # A partition without any key begins at the same cut as the others.
         absent = [number for number in range(self.live.partitions) if number not in there]
         return [*found, *(adopting.part(number, ()) for number in absent)]
 
@@ -147,7 +145,7 @@ class Backfill:
             self._identity,
             known,
             shelf=self._shelf if keeps else None,
-            teller=None if listener is None else listener.teller,
+            reporter=None if listener is None else listener.reporter,
         )
         packets = packets_from(self._spark, readings)
         rows = packets.where(packets.kind == ROWS).mapInArrow(Unpacked(schema), schema)
@@ -156,7 +154,7 @@ class Backfill:
     # --- the store ---
 
     async def _check_store(self) -> None:
-        """Raise BackfillError where the pipeline has begun, unless from this backfill."""
+        """Raise BackfillError if the pipeline has begun, unless from this backfill."""
         async with self._shelf.opened(is_probed=True) as store:
             origin = await origin_in(store, self.plan.name)
             if origin is not None:
@@ -167,9 +165,9 @@ class Backfill:
             raise BackfillError(self._begun("it has partitions with owners"))
 
     def _check_shelf(self) -> None:
-        """Raise BackfillError where tasks laid down what is not in the store as the driver has it.
+        """Raise BackfillError if the driver does not see the objects that tasks have stored.
 
-        What was found of a partition is laid down last.
+        A partition's report is stored last.
         """
         there = asyncio.run(self._shelf.all("partition-"))
         missing = {*range(self.live.partitions)}.difference(one["partition"] for one in there)
@@ -197,7 +195,7 @@ class Backfill:
         )
 
     async def _adopted_problems(self, receipt: Receipt) -> list[str]:
-        """Return what is wrong with the files that partitions begin from."""
+        """Return the problems of the adopted checkpoints' files."""
         async with self._shelf.opened() as store:
             origin = await origin_in(store, self.plan.name)
             if origin is None or origin.backfill != receipt.backfill:
@@ -212,7 +210,7 @@ class Backfill:
                 problems.append("the receipt names other checkpoints than the store")
             return problems
 
-    # --- what it is of ---
+    # --- the receipt ---
 
     def _receipt(self, parts: Sequence[Mapping[str, Any]]) -> Receipt:
         return Receipt(
@@ -234,10 +232,10 @@ class Backfill:
         names = [one.name for one in self.plan.source.fields]
         for name in OWN.names:
             if name in names:
-                raise InputError(f"{self.plan.source.name} has a field {name!r}, a name of ours")
+                raise InputError(f"{self.plan.source.name} has a field {name!r}, a reserved name")
         for name in self._identity:
             if name not in names:
                 raise InputError(
-                    f"records cannot be told apart by {name!r}: {self.plan.source.name} has "
+                    f"records cannot be identified by {name!r}: {self.plan.source.name} has "
                     f"{', '.join(names)}"
                 )

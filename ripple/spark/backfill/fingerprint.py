@@ -1,4 +1,4 @@
-"""What a backfill is of, in 32 hexadecimal digits: one that was interrupted is known by them."""
+"""The fingerprint of a backfill's inputs, by which an interrupted one is recognized."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ripple.spark.shares import Share, Source
 
 _PROOF = 2
-"""How records are told apart: what was found of them otherwise is not gone on with."""
+"""The version of the comparison of records: results of another one are not resumed."""
 
 
 def fingerprint(plan: Plan, history: Source, live: Live, identity: Sequence[str]) -> str:
-    """Return digits that differ wherever a checkpoint, or what is proved of it, could.
+    """Return 32 hexadecimal digits over everything that determines the checkpoints and the proof.
 
-    A file is known by its place, size and time of change, not by its bytes.
+    A file is identified by its path, size and time of change, not by its bytes.
     """
     parts = [
         _PROOF,
@@ -40,7 +40,7 @@ def fingerprint(plan: Plan, history: Source, live: Live, identity: Sequence[str]
 
 
 def _stat(share: Share) -> tuple[int, int] | None:
-    """Return size and time of change of a file; of a log its range tells."""
+    """Return size and time of change of a file; None for a log, identified by its range."""
     if share.partition is not None:
         return None
     path = Path(find(share.place, "source").path)

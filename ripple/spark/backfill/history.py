@@ -1,7 +1,7 @@
-"""What tasks read for a backfill: records of history and of the live log, and where they belong.
+"""Reading for a backfill: records of history and of the live log, with their partitions.
 
-Both are sorted together by (partition, event time, input, file, row), by Spark, which spills what
-memory does not hold. A record is a row of its fields behind OWN.
+Both are sorted together by (partition, event time, input, file, row), by Spark, which spills to
+disk. A record is a row of its fields after those of OWN.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
     from ripple.spark.parcel import Parcel
-    from ripple.spark.progress import Teller
+    from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share, Source
 
 HISTORY, BEFORE, BEHIND = 0, 1, 2
-"""Sides: of history, and of the live log before where it is live and from there on."""
+"""Sides: history, and the live log before and after the live cut."""
 
 PARTITION, INPUT, TIME, SIDE, FILE, ROW, IDENTITY = (
     f"ripple_{name}"
@@ -63,9 +63,8 @@ LETTERS_MAX = 1 << 14
 class Reading:
     """A share of one side, up to the end of history.
 
-    file: its number among all of both sides. identity: the fields that tell a record from others.
-    known: partitions of which nothing is needed any more. shelf: where it is noted what a file of
-    history had.
+    file: its number among all of both sides. identity: the fields that identify a record. known:
+    partitions that are already done. shelf: for notes on files of history.
     """
 
     parcel: Parcel
@@ -76,10 +75,10 @@ class Reading:
     identity: tuple[str, ...]
     known: frozenset[int]
     shelf: Shelf | None = None
-    teller: Teller | None = None
+    reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
-        """Yield records with where they belong."""
+        """Yield records with their partitions."""
         plan = self.parcel.plan()
         seen = Seen(self.share.place)
         for entry in self.share.entries(plan, BATCH_ROWS):
@@ -87,13 +86,13 @@ class Reading:
                 rows = self._placed(plan, entry, seen)
                 if rows.num_rows:
                     yield from packets_of(rows, Packet(packets.ROWS, sender=self.file))
-            self._tell(entry.next_offset)
+            self._report_progress(entry.next_offset)
         if self.shelf is not None and self.side == HISTORY:
             asyncio.run(self.shelf.put(name_of(self.file), seen.as_dict()))
-        self._tell(self.share.end, last=True)
+        self._report_progress(self.share.end, last=True)
 
     def _placed(self, plan: Plan, batch: Batch, seen: Seen) -> pa.RecordBatch:
-        """Return the rows of a batch that belong to history, or must be compared with it."""
+        """Return the rows of a batch that are part of history, or must be compared with it."""
         records, live = batch.records, self.live
         times_ns = times_of(plan, records)
         inputs = inputs_of(records, live)
@@ -103,7 +102,7 @@ class Reading:
             raise InputError(
                 f"{self.share.place}: the record at offset {at} is of the end of history or later, "
                 f"and before offset {self.share.end}, from where on the broker has timestamps of "
-                "that time: what is written there must not be dated before its event"
+                "that time: a record must not be dated before its event"
             )
         seen.take(batch, times_ns[~within])
         partitions = inputs % live.partitions
@@ -123,11 +122,11 @@ class Reading:
         whole = pa.RecordBatch.from_arrays([*columns, *records.columns], schema=schema)
         return whole if chosen.all() else whole.filter(pa.array(chosen))
 
-    def _tell(self, done: int | None, *, last: bool = False) -> None:
-        if self.teller is not None and done is not None:
+    def _report_progress(self, done: int | None, *, last: bool = False) -> None:
+        if self.reporter is not None and done is not None:
             total = self.share.rows
             fraction = (done - self.share.first) / total if total else float(last)
-            self.teller.tell(done - self.share.first, fraction, last=last)
+            self.reporter.send(done - self.share.first, fraction, last=last)
 
 
 def readings_of(
@@ -138,9 +137,9 @@ def readings_of(
     known: frozenset[int],
     *,
     shelf: Shelf | None = None,
-    teller: Teller | None = None,
+    reporter: Reporter | None = None,
 ) -> list[Reading]:
-    """Return what reads both sides, the files of history first; see ``Reading``.
+    """Return the jobs that read both sides, the files of history first; see ``Reading``.
 
     identity: fields, () for all of them.
     """
@@ -155,14 +154,14 @@ def readings_of(
             names,
             known,
             shelf,
-            None if teller is None else teller.of(share.number),
+            None if reporter is None else reporter.of(share.number),
         )
         for file, share in enumerate(history.shares)
     ]
     for rank, one in enumerate(live.inputs):
         for side, first, end in (
             (BEFORE, one.first, one.begins),
-            (BEHIND, one.begins, one.end),  # where some come late
+            (BEHIND, one.begins, one.end),  # with late records
         ):
             if first < end:
                 share = one.share(rank, first, end)
@@ -171,7 +170,7 @@ def readings_of(
 
 
 class Seen:
-    """What a file of history had: rows of it, rows of its end or later, and what was refused."""
+    """Counts of a file of history: rows, rows at or after history's end, and rejected ones."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -181,7 +180,7 @@ class Seen:
         self._letters: list[dict[str, Any]] = []
 
     def take(self, batch: Batch, beyond_ns: npt.NDArray[np.int64]) -> None:
-        """Count a batch. beyond_ns: the times of those of its records that history leaves out."""
+        """Count a batch. beyond_ns: the times of its records at or after history's end."""
         self._rows += batch.records.num_rows - len(beyond_ns)
         self._beyond += len(beyond_ns)
         if len(beyond_ns):
@@ -194,7 +193,7 @@ class Seen:
                 self._letters.append(letter_of(self._place, bad))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it. letters: the first LETTERS_MAX."""
+        """Return it as JSON fields. letters: the first LETTERS_MAX."""
         return {
             "place": self._place,
             "rows": self._rows,
@@ -206,7 +205,7 @@ class Seen:
 
 
 def name_of(file: int) -> str:
-    """Return under what name it is noted what a file had."""
+    """Return the object name of a file's counts."""
     return f"file-{file:05d}.json"
 
 
@@ -214,7 +213,7 @@ def times_of(plan: Plan, records: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the event time of each record."""
     assert plan.source.time_field is not None
     column = records.column(plan.source.time_field)
-    # What has no time is refused by the engine, first of all.
+    # A record without a time is rejected by the engine first.
     return np.asarray(pc.fill_null(column, watermark.NONE), np.int64)
 
 

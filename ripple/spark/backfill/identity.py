@@ -1,7 +1,7 @@
-"""What tells a record from others: a hash of 64 bits over its fields, bit for bit.
+"""Identity of records: a hash of 64 bits over their fields, bit for bit.
 
-A field that is null counts as much as one that is not, and each counts in its place: 0.0 is not
--0.0, "ab" and "c" are not "a" and "bc", and [null] is not [].
+Nulls are hashed too, and each field by its position: 0.0 is not -0.0, "ab" and "c" are not "a" and
+"bc", and [null] is not [].
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NULL, _VALUE = np.uint64(0), np.uint64(1)
 
 
 def identities_of(records: pa.RecordBatch, names: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Return the hash of each record over the fields that are named, in their order."""
+    """Return the hash of each record over the named fields, in their order."""
     found = np.zeros(records.num_rows, np.uint64)
     for name in names:
         mix_each(found, _of(records.column(name)))
@@ -43,7 +43,7 @@ def _of(column: pa.Array) -> Hashes:
 
 
 def _values_of(column: pa.Array) -> Hashes:
-    """Return a hash of each value that is not null, and anything for those that are."""
+    """Return a hash of each value; undefined for nulls."""
     kind = column.type
     if kinds.is_boolean(kind):
         return np.asarray(column.cast(pa.uint8()).fill_null(0)).astype(np.uint64)
@@ -59,7 +59,7 @@ def _values_of(column: pa.Array) -> Hashes:
         for part in column.flatten():
             mix_each(found, _of(part))
         return found
-    raise SchemaError(f"records cannot be told apart by a column of {kind}")
+    raise SchemaError(f"records cannot be identified by a column of {kind}")
 
 
 def _of_text(column: pa.Array) -> Hashes:
@@ -74,7 +74,7 @@ def _of_text(column: pa.Array) -> Hashes:
 def _of_lists(column: pa.Array) -> Hashes:
     """Mix the members of each list, of all lists the first ones first."""
     lengths = np.asarray(column.value_lengths().fill_null(0), np.int64)
-    members = _of(column.flatten())  # of lists that are not null
+    members = _of(column.flatten())  # those of nulls are left out
     starts = np.cumsum(lengths) - lengths
     found = lengths.astype(np.uint64)
     for at in range(int(lengths.max(initial=0))):

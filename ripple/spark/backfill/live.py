@@ -1,4 +1,4 @@
-"""The live input that goes on where history ends: an event log, or a topic of Kafka."""
+"""The live input that continues history: an event log, or a topic of Kafka."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
 
-# Of so many the first records of a log, not all will have come late.
+# Among this many first records of a log, not all are late.
 _FIRST_RECORDS = 16
-# So far before a cut in Kafka there is a record, by which the topic is known again.
+# Within this distance before a cut in Kafka there is a record that identifies the topic.
 _BACK_ROWS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class LiveInput:
-    """One partition of what is live.
+    """One partition of the live input.
 
-    place, number: where a task finds it, see ``Share``. first: the offset that it can be read from.
-    begins: where what is live begins. end: where it ended when it was looked at. identity: what
-    tells the input up to ``begins``. first_ns: the latest event time among its first records, None
-    if there are none before ``begins``: what was removed before them is not later than that by more
-    than records may be out of order.
+    place, number: its location, see ``Share``. first: the first readable offset. begins: the live
+    cut. end: its end at the time of planning. identity: the identity of the input before
+    ``begins``. first_ns: the latest event time among its first records, None if there are none
+    before ``begins``; records removed before them are later than that by at most the allowed
+    disorder.
     """
 
     name: str
@@ -57,16 +57,16 @@ class LiveInput:
     first_ns: int | None
 
     def share(self, rank: int, first: int, end: int) -> Share:
-        """Return a range of it as a share of number ``rank``."""
+        """Return a range of it as the share with number ``rank``."""
         return Share(rank, self.name, self.place, self.number, first, end)
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Partitions, each live from its first record at ``until_ns`` or later on.
+    """The live partitions, each from its first record at or after ``until_ns``.
 
-    key: by whose murmur2 records are in them, () where there is but one. partitions: how many the
-    pipeline has; input i is read by partition i mod that.
+    key: the fields by whose murmur2 records are partitioned, () for a single partition. partitions:
+    those of the pipeline; input i is read by partition i mod that.
     """
 
     until_ns: int
@@ -76,17 +76,15 @@ class Live:
 
     @classmethod
     def at(cls, place: str, plan: Plan, until_ns: int, partitions: int | None = None) -> Live:
-        """Look at ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``.
+        """Examine ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``.
 
-        Raises InputError for what cannot be gone on from.
+        Raises InputError for an input that cannot continue history.
         """
         if plan.source.time_field is None:
-            raise InputError(
-                f"{plan.source.name} has no event time, by which history would end somewhere"
-            )
+            raise InputError(f"{plan.source.name} has no event time, so history has no end")
         if not place.startswith((PREFIX, KAFKA)):
             raise InputError(
-                f"what goes on is a log or a topic, {PREFIX}DIR/TOPIC or {KAFKA}BROKERS/TOPIC, "
+                f"a live input is a log or a topic, {PREFIX}DIR/TOPIC or {KAFKA}BROKERS/TOPIC, "
                 f"not {place!r}"
             )
         inputs = open_inputs(place, plan, 1, follow=False)
@@ -94,9 +92,9 @@ class Live:
         key = keyed_by(inputs) if len(names) > 1 else ()
         why = divided_why(plan, key) if len(names) > 1 else None
         if key is None:
-            why = "it does not say by what its records are divided, as in ?key=symbol"
+            why = "the key of its partitions is unknown: add it, as in ?key=symbol"
         if key is None or why is not None:
-            raise InputError(f"{place} cannot be gone on from, partition by partition: {why}")
+            raise InputError(f"{place} cannot continue history partition by partition: {why}")
         count = len(names) if partitions is None else partitions
         if not 1 <= count <= len(names) or len(names) % count:
             raise InputError(
@@ -106,7 +104,7 @@ class Live:
         if count > 1 and len(stages_of(plan)) > 1:
             raise InputError(
                 f"{plan.name} has several stages, and history is backfilled into one partition "
-                "only that has them all: give 1, and go on with ripple run"
+                "only that has them all: give 1, and continue with ripple run"
             )
         if len(names) > 1:
             check_triggers(plan)
@@ -117,7 +115,7 @@ class Live:
         return self.inputs[partition :: self.partitions]
 
     def notes_of(self, partition: int, backfill: str) -> dict[str, str]:
-        """Return what the checkpoint of a partition must remember beside the state."""
+        """Return the notes for a partition's checkpoint."""
         inputs = self.inputs_of(partition)
         identities = {one.name: one.identity for one in inputs}
         return notes_of(identities, {one.name: one.begins for one in inputs}, backfill)
@@ -151,7 +149,7 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
     """Find the cut in a topic: from the offset that the broker has for the time, record by record.
 
     A record is written after its event, so nothing before that offset is at ``until_ns`` or later;
-    the tasks that read it look whether that is so.
+    the reading tasks verify that.
     """
     since: Cut = await inputs.since(max(until_ns // 1_000_000, 0))  # type: ignore[attr-defined]
     firsts, ends = await inputs.bounds()
@@ -163,7 +161,7 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
             if at is not None:
                 cut[name] = at
                 break
-    # By what is right before the cut the topic is known again: inputs tell it of what they read.
+    # The record right before the cut identifies the topic: inputs report it after reading.
     back = {name: max(firsts[name], offset - _BACK_ROWS) for name, offset in cut.items()}
     async for _ in _batches(inputs, back, cut):
         pass
@@ -175,7 +173,7 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
 async def _inputs_at(
     plan: Plan, inputs: Inputs, cut: Cut, places: Sequence[tuple[str, int | None]]
 ) -> tuple[LiveInput, ...]:
-    """Return what there is to say of inputs that are live from a cut on."""
+    """Return the inputs that are live from a cut on."""
     identities = await inputs.identities(cut)
     firsts, ends = await inputs.bounds()
     stop = {name: min(at, firsts[name] + _FIRST_RECORDS) for name, at in cut.items()}
@@ -199,7 +197,7 @@ async def _inputs_at(
 
 
 def _first_at(plan: Plan, batch: Batch, until_ns: int) -> int | None:
-    """Return the offset of the first record of a batch that is at ``until_ns`` or later."""
+    """Return the offset of a batch's first record at or after ``until_ns``."""
     at = pc.index(pc.greater_equal(_times(plan, batch), until_ns), True).as_py()
     return None if at < 0 else int(batch.offsets()[at])
 
@@ -209,7 +207,7 @@ def _times(plan: Plan, batch: Batch) -> pa.Array:
 
 
 async def _batches(inputs: Inputs, cut: Cut, stop: Cut) -> AsyncIterator[tuple[str, Batch]]:
-    """Yield the batches with records between two cuts, and of which input they are."""
+    """Yield (input, batch) for the records between two cuts."""
     at = dict(cut)
     await inputs.open(at, BATCH_ROWS, stop)
     while True:

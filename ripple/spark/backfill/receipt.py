@@ -1,4 +1,4 @@
-"""What a backfill has found, for people and to be checked again."""
+"""The receipt of a backfill, for people and for later checks."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _SHOWN_MAX = 10
 _TEXTS = ("pipeline", "topology_hash", "version", "history", "live", "store", "backfill")
 
 _BROKEN = {
-    "missing": "the log has {count:,} that history has not",
-    "doubled": "the log has {count:,} behind where it is live that history has, too",
-    "unknown": "history has {count:,} more than the log, or than it may",
+    "missing": "{count:,} records of the log are missing in history",
+    "doubled": "{count:,} records after the live cut are in history, too",
+    "unknown": "{count:,} records of history are unknown to the log, or duplicates",
 }
 
 
 class BackfillError(RippleError):
-    """History and the live log do not fit, or somebody has begun already. Nothing was adopted."""
+    """History and the live log do not match, or the pipeline has begun. Nothing was adopted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """History up to ``until_ns``, and the live log from there on.
 
-    backfill: the fingerprint of both, of the pipeline and of how many partitions there are. files:
-    of history, what each had. partitions: what was found of each, and its checkpoint. identity: the
-    fields that tell a record from others, () for all of them. header: whether files of CSV name
-    their columns.
+    backfill: the fingerprint of both, of the pipeline and the number of partitions. files: the
+    counts of each file of history. partitions: the report of each, with its checkpoint. identity:
+    the fields that identify a record, () for all of them. header: whether files of CSV name their
+    columns.
     """
 
     pipeline: str
@@ -56,7 +56,7 @@ class Receipt:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Of each output over all partitions: what one engine over all of history would have."""
+        """The digest of each output, equal to that of one engine over all of history."""
         totals: Counter[str] = Counter()
         for part in self.partitions:
             for output, digest in part["digests"].items():
@@ -65,12 +65,12 @@ class Receipt:
 
     @property
     def rows(self) -> int:
-        """Records of history."""
+        """The number of records of history."""
         return sum(one["rows"] for one in self._inputs())
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """Records of history that were refused, by cause."""
+        """The number of rejected records of history, by cause."""
         found: Counter[str] = Counter()
         for one in (*self.files, *self.partitions):
             found.update(one["refused"])
@@ -78,17 +78,17 @@ class Receipt:
 
     @property
     def letters(self) -> Iterator[Mapping[str, Any]]:
-        """What was refused, as far as it was kept."""
+        """The dead letters that were kept."""
         for one in (*self.files, *self.partitions):
             yield from one["letters"]
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """What partitions begin from."""
+        """The starting points of partitions."""
         return tuple(checkpoint_of(dict(one["checkpoint"])) for one in self.partitions)
 
     def broken(self) -> list[str]:
-        """Return what speaks against it, a line for each thing."""
+        """Return the objections, one per line."""
         return [
             f"{one['name']}: {text.format(count=one[what])}, the first of {_time(at_ns)}"
             for one in self._inputs()
@@ -99,11 +99,11 @@ class Receipt:
         ]
 
     def unproven(self) -> list[str]:
-        """Return the inputs of which nothing shows that history reaches the log."""
+        """Return the inputs without proof that history reaches the log."""
         return [one["name"] for one in self._inputs() if one["verdict"] == UNPROVEN]
 
     def check(self, *, allows_unproven: bool) -> None:
-        """Raise BackfillError where it is no ground to adopt anything."""
+        """Raise BackfillError if there are objections."""
         broken, unproven = self.broken(), self.unproven()
         if broken:
             raise BackfillError(
@@ -118,13 +118,13 @@ class Receipt:
             )
         if unproven and not allows_unproven:
             raise BackfillError(
-                f"nothing shows that history reaches the log in {', '.join(unproven)}: the log has "
+                f"no proof that history reaches the log in {', '.join(unproven)}: the log has "
                 "no record there before the end of history, so it cannot be compared. Give an "
-                "earlier --until; or say --allow-unproven if you know it. Nothing was adopted"
+                "earlier --until; or --allow-unproven if you are sure. Nothing was adopted"
             )
 
     def _left_out(self) -> str:
-        """Return how many records of the files are of the end of history or later, "" for none."""
+        """Return the number of records at or after history's end as text, "" for none."""
         count = sum(one["beyond"] for one in self.files)
         if not count:
             return ""
@@ -136,16 +136,16 @@ class Receipt:
             yield from part["inputs"]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON fields."""
         return {"format": FORMAT, **asdict(self), "digests": self.digests}
 
     @classmethod
     def of(cls, text: str, place: str) -> Receipt:
-        """Read one. Raises InputError."""
+        """Parse a receipt. Raises InputError."""
         try:
             held: dict[str, Any] = json.loads(text)
             if held.pop("format") != FORMAT:
-                raise InputError(f"{place} is a receipt of another release: use that, or run anew")
+                raise InputError(f"{place} is a receipt of another release: use that, or run again")
             digests = held.pop("digests")
             held |= {name: tuple(held[name]) for name in ("identity", "files", "partitions")}
             found = cls(**held)
@@ -156,7 +156,7 @@ class Receipt:
                 )
             return found
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(f"{place} is no receipt of a backfill: {error}") from error
+            raise InputError(f"{place} is not a receipt of a backfill: {error}") from error
 
     def text(self) -> str:
         """Return it for people."""
@@ -183,7 +183,7 @@ class Receipt:
 
 
 def _check_kinds(held: Mapping[str, Any]) -> None:
-    """Raise ValueError for what is no value of its field; what is in lists is compared later."""
+    """Raise ValueError for a field of the wrong type; lists are compared later."""
     kinds: dict[str, type] = dict.fromkeys(_TEXTS, str) | {"until_ns": int, "header": bool}
     for name, kind in kinds.items():
         if type(held[name]) is not kind:
@@ -193,7 +193,7 @@ def _check_kinds(held: Mapping[str, Any]) -> None:
 
 
 def changes(given: Receipt, laid: Receipt) -> list[str]:
-    """Return in what a receipt is not the one that the store has of its backfill."""
+    """Return the differences of a receipt from the stored one."""
     if given.backfill != laid.backfill:
         return [
             f"it is of backfill {given.backfill}, and its history, log, time, pipeline and release "
@@ -216,7 +216,7 @@ def _unlike(given: Any, laid: Any, path: str) -> Iterator[str]:
 
 
 def differences(one: Receipt, other: Receipt) -> Iterable[str]:
-    """Yield in what two receipts of the same differ that must not."""
+    """Yield the differences between two receipts that should agree."""
     for name in ("topology_hash", "backfill", "digests", "refused"):
         mine, theirs = getattr(one, name), getattr(other, name)
         if mine != theirs:

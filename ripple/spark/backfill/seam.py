@@ -1,16 +1,15 @@
 """The proof that between history and the live log there is neither gap nor overlap.
 
-Both sides pass by in order of event time. A record is told from others by its time and a hash of
-what identifies it, by default all of its fields. Then, of the records before the end of history:
+Both sides are read in order of event time. A record is identified by its time and a hash of its
+identity, by default all fields. Then, for the records before the end of history:
 
-- each that the log has *before* where it is live is in history, or there is a gap;
-- none that the log has *behind* that (it came late) is in history, or there is an overlap;
-- history has none there that the log has not: at times of which the log has everything, that would
-  be a record that history has twice, or one that the log never had;
-- the log has some before where it is live, or nothing shows that history reaches as far.
+- each record of the log *before* the live cut is in history, or there is a gap;
+- no record of the log *after* the live cut (a late one) is in history, or there is an overlap;
+- at times of which the log is complete, history has no record that the log lacks: it would be a
+  duplicate in history, or one that the log never had;
+- the log has records before the live cut, or there is no proof that history reaches it.
 
-A log whose first records were removed has all records that are later than its first ones by more
-than records may be out of order.
+A log whose first records were removed is complete after its first ones plus the allowed disorder.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ PROVEN, NOTHING, UNPROVEN, BROKEN = "proven", "nothing to prove", "unproven", "b
 class Side:
     """One input's seam. rows: of history; before, behind: of the log, before the end of history.
 
-    whole_ns: from when on the log has everything, None where it has nothing before the end of
-    history. is_written: whether the log has ever had a record, of whatever time. first_ns, last_ns:
-    of history's first and last record. missing, doubled, unknown: how many records are in the log
-    alone, on both sides, in history alone; ``at_ns``: the time of the first of each.
+    whole_ns: the time from which on the log is complete, None if it has nothing before the end of
+    history. is_written: whether the log has ever had a record. first_ns, last_ns: of history's
+    first and last record. missing, doubled, unknown: the numbers of records in the log only, on
+    both sides, in history only; ``at_ns``: the time of the first of each.
     """
 
     name: str
@@ -54,7 +53,7 @@ class Side:
 
     @property
     def verdict(self) -> str:
-        """PROVEN, NOTHING, UNPROVEN or BROKEN; what compared nothing proves nothing."""
+        """PROVEN, NOTHING, UNPROVEN or BROKEN; without comparisons nothing is proven."""
         if self.missing or self.doubled or self.unknown:
             return BROKEN
         if self.before:
@@ -62,15 +61,15 @@ class Side:
         return UNPROVEN if self.rows or self.is_written else NOTHING
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON fields."""
         return {**asdict(self), "verdict": self.verdict}
 
 
 class Seam:
-    """The inputs of one partition. Invariant: what waits is of one time, the last that came."""
+    """The inputs of one partition. Invariant: buffered records are of one time, the latest."""
 
     def __init__(self, sides: Iterable[Side], *, is_identity: bool) -> None:
-        """Begin with sides of nothing. is_identity: whether no two records have the same hash."""
+        """Begin with empty sides. is_identity: whether no two records have the same hash."""
         self.sides = list(sides)
         self._is_identity = is_identity
         self._waiting: tuple[Ints, Ints, Ints, Ints] = (_NONE, _NONE, _NONE, _NONE)
@@ -87,7 +86,7 @@ class Seam:
         self._waiting = a, b, c, d
 
     def end(self) -> list[Side]:
-        """Compare what is left, and return what was found."""
+        """Compare the rest, and return the sides."""
         self._compare(*self._waiting)
         self._waiting = (_NONE, _NONE, _NONE, _NONE)
         return self.sides

@@ -1,4 +1,4 @@
-"""Where a backfill lays down what it has, in the store of the checkpoints that it makes."""
+"""The intermediate storage of a backfill, in the store of its checkpoints."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _BYTES_MAX = 256 << 20
 class Shelf:
     """A folder of a store, which no owner of a partition sweeps.
 
-    store: a folder, or ``s3://bucket/prefix``, of which the environment says the rest. backfill:
-    its fingerprint, so that another one has another shelf.
+    store: a folder, or ``s3://bucket/prefix`` with settings in the environment. backfill: its
+    fingerprint, so that each has its own shelf.
     """
 
     store: str
@@ -34,23 +34,23 @@ class Shelf:
 
     @property
     def folder(self) -> str:
-        """What the names of its objects start with."""
+        """The prefix of its objects' names."""
         return f"{folder_of(self.pipeline)}backfill/{self.backfill}/"
 
     @asynccontextmanager
     async def opened(self, *, is_probed: bool = False) -> AsyncIterator[ObjectStore]:
-        """Open the store. is_probed: first prove that it refuses a second put."""
+        """Open the store. is_probed: first verify that it rejects a second put."""
         async with open_store(self.store, is_probed=is_probed) as store:
             yield RetryingStore(store, LiveClock(), LiveRandom())
 
     async def put(self, name: str, value: Mapping[str, Any]) -> None:
-        """Lay down a value, unless it is there: of one name there is one value."""
+        """Store a value, unless it is there: each name has one value."""
         data = json.dumps(value, sort_keys=True).encode()
         async with self.opened() as store:
             await store.put_if_absent(f"{self.folder}{name}", data)
 
     async def put_files(self, files: Mapping[str, bytes | bytearray]) -> None:
-        """Lay down files by their whole names."""
+        """Store files by their full names."""
         async with self.opened() as store:
             for name, data in files.items():
                 await store.put_if_absent(name, bytes(data))

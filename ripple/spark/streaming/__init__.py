@@ -1,1 +1,1 @@
-"""A pipeline as a query of Spark Structured Streaming, over the same state as everywhere."""
+"""A pipeline as a query of Spark Structured Streaming, on the same state as elsewhere."""

@@ -1,6 +1,6 @@
-"""Processes of a query asking each other: Spark gives a task to whichever of them is free.
+"""Calls between the Python processes of a query, since Spark gives a task to any free one.
 
-Both sides prove in each message that they know the token of the query, which does not travel::
+Both sides prove in each message that they know the token of the query, which is never sent::
 
     asker  -> nonce                                   32 bytes
     owner  -> nonce                                   32 bytes
@@ -8,8 +8,8 @@ Both sides prove in each message that they know the token of the query, which do
     owner  -> {"working": true}                       at once, and every BEAT_S
     owner  -> {"report": {...}}, {"failed": "why"} or {"absent": true}
 
-A message is sealed with both nonces and its number, so none counts twice. No wait is without end:
-an owner that is silent is gone, whatever its machine says, and its partition is taken over.
+A message is sealed with both nonces and its number, so replays are detected. Every wait has a
+timeout: a silent owner counts as dead, and its partition is taken over.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from ripple.world.ports import Network, Stream
 
 PROOF_S = 10.0
-"""So long has who connects to say what it wants."""
+"""The time within which a client must send its request."""
 
 SILENCE_S = 20.0
-"""Who has said nothing for so long is not asked any more."""
+"""The silence after which a peer counts as dead."""
 
 BEAT_S = 2.0
 STRANGERS_MAX = 32
-"""Connections that have proved nothing yet; of more, the oldest go."""
+"""The limit of unauthenticated connections; beyond it the oldest are closed."""
 
 MESSAGE_BYTES_MAX = 4 << 20
 _NONCE_BYTES, _LENGTH_BYTES = 32, 4
@@ -46,20 +46,20 @@ _WORKING = {"working": True}
 
 
 class ElsewhereError(RippleError):
-    """A partition has failed in the process that has it; the text is with what."""
+    """A partition has failed in its owner's process; the text is the error."""
 
 
 @cache
 def served(token: str, driver: str) -> Address:
-    """Return the address at which this process does turns for others; it begins to.
+    """Start serving turns for other processes; return the address.
 
-    driver: its host, by which this one's is known.
+    driver: its host, for finding this machine's own address.
     """
     return here().run(_served(token, _host(driver)))
 
 
 def asked(address: Address, token: str, partition: int, stop: Cut) -> dict[str, Any] | None:
-    """Let a process bring a partition up to a cut, and return its report.
+    """Ask a process to advance a partition to a cut; return its report.
 
     None if it does not have the partition, or does not answer. Raises ElsewhereError.
     """
@@ -67,7 +67,7 @@ def asked(address: Address, token: str, partition: int, stop: Cut) -> dict[str, 
 
 
 async def _served(token: str, host: str) -> Address:
-    listener = await _network().listen(addresses.joined(host, 0), _Desk(token).serve)
+    listener = await _network().listen(addresses.joined(host, 0), _Server(token).serve)
     return addresses.parts(listener.address)
 
 
@@ -85,27 +85,27 @@ async def _asked(address: Address, token: str, question: Any) -> dict[str, Any] 
 
 async def _answer(stream: Stream, token: str, question: Any) -> dict[str, Any] | None:
     async with asyncio.timeout(SILENCE_S):
-        way = await _Way.between(stream, token, asks=True)
-        await way.say(question)
-        said = await way.hear()
+        channel = await _Channel.between(stream, token, asks=True)
+        await channel.send(question)
+        said = await channel.receive()
     while said == _WORKING:
         async with asyncio.timeout(SILENCE_S):
-            said = await way.hear()
+            said = await channel.receive()
     if "failed" in said:
         raise ElsewhereError(said["failed"])
     report: dict[str, Any] | None = said.get("report")
     return report
 
 
-class _Desk:
-    """Where a process answers."""
+class _Server:
+    """The server of a process."""
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._strangers: dict[Stream, None] = {}  # in the order in which they came
+        self._strangers: dict[Stream, None] = {}  # in order of arrival
 
     async def serve(self, stream: Stream) -> None:
-        """Answer one question, of who knows the token."""
+        """Answer one authenticated request."""
         while len(self._strangers) >= STRANGERS_MAX:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
@@ -113,25 +113,25 @@ class _Desk:
         self._strangers[stream] = None
         try:
             async with asyncio.timeout(PROOF_S):
-                way = await _Way.between(stream, self._token, asks=False)
-                question = await way.hear()
+                channel = await _Channel.between(stream, self._token, asks=False)
+                question = await channel.receive()
         except (OSError, EOFError, ForgedError):
-            return  # somebody who does not know the token, or who has gone again
+            return  # an unauthenticated client, or one that left
         finally:
             self._strangers.pop(stream, None)
-        await self._do(way, question)
+        await self._do(channel, question)
 
-    async def _do(self, way: _Way, question: Any) -> None:
-        turn = here().go_on(self._token, question["partition"], question["stop"])
+    async def _do(self, channel: _Channel, question: Any) -> None:
+        turn = here().advance(self._token, question["partition"], question["stop"])
         work = asyncio.ensure_future(turn)
         try:
             done: set[Any] = set()
             while not done:
-                await way.say(_WORKING)
+                await channel.send(_WORKING)
                 done, _ = await asyncio.wait([work], timeout=BEAT_S)
-            await way.say(_outcome(work))
+            await channel.send(_outcome(work))
         except OSError:
-            await asyncio.wait([work])  # whoever asked has gone; what was begun is not left half
+            await asyncio.wait([work])  # the client left; the work is still completed
             _outcome(work)
 
 
@@ -147,8 +147,8 @@ def _outcome(work: asyncio.Future[dict[str, Any] | None]) -> dict[str, Any]:
     return {"absent": True} if found is None else {"report": found}
 
 
-class _Way:
-    """One connection whose nonces are known. Raises ConnectionError, EOFError and ForgedError."""
+class _Channel:
+    """One connection after the exchange of nonces. Raises ForgedError, OSError, EOFError."""
 
     def __init__(self, stream: Stream, token: str, nonces: bytes, *, asks: bool) -> None:
         self._stream = stream
@@ -159,17 +159,17 @@ class _Way:
         self._rest = b""
 
     @classmethod
-    async def between(cls, stream: Stream, token: str, *, asks: bool) -> _Way:
-        """Exchange nonces. asks: whether this side is the one that asks."""
+    async def between(cls, stream: Stream, token: str, *, asks: bool) -> _Channel:
+        """Exchange nonces. asks: whether this side is the client."""
         own = secrets.token_bytes(_NONCE_BYTES)
-        way = cls(stream, token, b"", asks=asks)
+        channel = cls(stream, token, b"", asks=asks)
         await stream.write(own)
-        other = await way._exactly(_NONCE_BYTES)
-        way._nonces = own + other if asks else other + own
-        return way
+        other = await channel._exactly(_NONCE_BYTES)
+        channel._nonces = own + other if asks else other + own
+        return channel
 
-    async def say(self, value: Any) -> None:
-        """Send a message, to whom takes it within SILENCE_S."""
+    async def send(self, value: Any) -> None:
+        """Send a message within SILENCE_S."""
         data = sealed(self._token, self._about(self._said, asks=self._asks), value)
         if len(data) > MESSAGE_BYTES_MAX:
             raise ConnectionAbortedError(f"a message of {len(data)} bytes")
@@ -177,8 +177,8 @@ class _Way:
         async with asyncio.timeout(SILENCE_S):
             await self._stream.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
 
-    async def hear(self) -> Any:
-        """Return the next message, of who knows the token."""
+    async def receive(self) -> Any:
+        """Return the next authenticated message."""
         length = int.from_bytes(await self._exactly(_LENGTH_BYTES), "big")
         if length > MESSAGE_BYTES_MAX:
             raise ForgedError(f"a message of {length} bytes")
@@ -210,8 +210,8 @@ def _network() -> Network:
 
 
 def _host(driver: str) -> str:
-    """Return the address of this machine on the way to the driver."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-        way.connect((driver, 9))  # nothing is sent
-        host: str = way.getsockname()[0]
+    """Return this machine's address toward the driver."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((driver, 9))  # nothing is sent
+        host: str = probe.getsockname()[0]
     return host

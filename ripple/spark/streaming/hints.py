@@ -1,7 +1,6 @@
-"""Where partitions live: tasks tell the driver in datagrams, and the next tasks begin there.
+"""Hints about the processes of partitions: tasks send them to the driver for the next tasks.
 
-A datagram that is lost costs a take-over. One that is forged, or said again after the partition has
-moved on to a higher epoch, is not heard.
+A lost datagram costs a takeover. A forged one, or a replayed one of a lower epoch, is ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.spark.driver import DATAGRAM_BYTES_MAX, Driver, told
+from ripple.spark.driver import DATAGRAM_BYTES_MAX, Driver, send_datagram
 from ripple.spark.sealed import sealed, unsealed
 
 if TYPE_CHECKING:
@@ -21,34 +20,36 @@ _ABOUT = b"hint"
 
 
 @dataclass(frozen=True, slots=True)
-class Hearer:
-    """Whom to tell. token: of the query, which seals what its processes tell each other."""
+class HintReceiver:
+    """The receiver of hints. token: the query's key for messages between its processes."""
 
     host: str
     port: int
     token: str
 
-    def tell(self, partition: int, epoch: int, at: Address) -> None:
-        """Say where a partition lives, and under which epoch."""
-        told(self.host, self.port, sealed(self.token, _ABOUT, [partition, epoch, *at]))
+    def send(self, partition: int, epoch: int, at: Address) -> None:
+        """Send the address of a partition's process, and its epoch."""
+        send_datagram(self.host, self.port, sealed(self.token, _ABOUT, [partition, epoch, *at]))
 
 
 class Hints:
-    """What was heard, by partition."""
+    """The received hints, by partition."""
 
     def __init__(self, driver: Driver) -> None:
-        """Listen, for as long as this process lives, for those of a query of its own."""
+        """Listen for hints of a new query until the process ends."""
         self.known: dict[int, Address] = {}
         self._epochs: dict[int, int] = {}
         self._socket = driver.listening()
         port = self._socket.getsockname()[1]
-        self.hearer = Hearer(driver.host, port, secrets.token_hex(16))
+        self.hint_receiver = HintReceiver(driver.host, port, secrets.token_hex(16))
         threading.Thread(target=self._listen, name="ripple-hints", daemon=True).start()
 
     def _listen(self) -> None:
         while True:
             try:
-                said = unsealed(self.hearer.token, _ABOUT, self._socket.recv(DATAGRAM_BYTES_MAX))
+                said = unsealed(
+                    self.hint_receiver.token, _ABOUT, self._socket.recv(DATAGRAM_BYTES_MAX)
+                )
             except (OSError, ValueError):
                 continue
             partition, epoch, host, port = said

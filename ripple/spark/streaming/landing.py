@@ -1,9 +1,9 @@
-"""Micro-batches of a streaming DataFrame, each once in a log: there they have offsets for ever.
+"""Landing of a streaming DataFrame's micro-batches in a log, each exactly once.
 
-Spark gives a batch again whose number was not committed, and need not give the same rows, or in the
-same order. So a batch is written to one file first, durably, in order of event time, and comes into
-the log from there; what is in the file already is not asked for again. A frame of the log notes
-which piece of which batch it is, so what is in the log already is not appended again.
+Spark repeats a batch that was not committed, perhaps with other rows or in another order. So a
+batch is first written durably to one file, in order of event time, and appended to the log from
+there; a batch with a file is not requested again. A frame of the log notes its batch and piece, so
+that none is appended twice.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 ROWS_MAX = 1 << 14
-"""So many records are in one frame."""
+"""Records per frame."""
 
 _BYTES_MAX = 1 << 32
 _QUERY, _BATCH, _PIECE = "spark-query", "spark-batch", "spark-piece"
 
 
 class Landing:
-    """A topic, and a folder beside it with what Spark remembers of the query that fills it.
+    """A topic, and a folder next to it with the Spark checkpoint of the query that fills it.
 
     Invariant: a partition has a prefix of the pieces of its batches, in order, each once.
     """
@@ -54,7 +54,7 @@ class Landing:
 
     @classmethod
     def at(cls, place: str, plan: Plan, partitions: int | None) -> Self:
-        """Open ``log:DIR/TOPIC``, or make it: in as many partitions, divided by the plan's key.
+        """Open ``log:DIR/TOPIC``, or create it with so many partitions, by the plan's key.
 
         Raises InputError.
         """
@@ -80,21 +80,21 @@ class Landing:
 
     @property
     def query(self) -> str:
-        """The place of what Spark remembers of its query."""
+        """The folder of the query's Spark checkpoint."""
         return f"{self._topic.disk.root}/{self._folder}/query"  # type: ignore[attr-defined]
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise SchemaError unless columns are those of the plan's records."""
+        """Raise SchemaError unless the columns are those of the plan's records."""
         self._source(schema.empty_table())
 
     def take(self, number: int, rows: Callable[[], pa.Table]) -> int:
-        """Let a batch be in the log, and return how many records it has; the rest are letters.
+        """Append a batch once; return its number of records; the rest are dead letters.
 
-        number: which one it is. rows: asked for where it is not known yet. Raises InputError where
-        the log was filled by another query, SchemaError and OSError.
+        number: the batch's. rows: called if the batch is new. Raises InputError if the log was
+        filled by another query, SchemaError and OSError.
         """
         query = self._query_id()
-        stood = [self._standing(one, query) for one in range(self._topic.partitions)]
+        stood = [self._last_piece(one, query) for one in range(self._topic.partitions)]
         taken = self._staged(number, rows)
         parts = self._divided(taken)
         for partition, (batch, piece) in enumerate(stood):
@@ -118,8 +118,8 @@ class Landing:
                 writer.append(rows.slice(at, ROWS_MAX), notes=notes)
             writer.sync()
 
-    def _standing(self, partition: int, query: str) -> tuple[int, int]:
-        """Return the last batch that a partition has of, and the last piece of it."""
+    def _last_piece(self, partition: int, query: str) -> tuple[int, int]:
+        """Return the last batch and piece in a partition."""
         with PartitionReader(self._topic, partition) as reader:
             first, end = reader.range()
             if first == end:
@@ -127,9 +127,9 @@ class Landing:
             notes = reader.notes_at(end - 1)
         if notes.get(_QUERY) != query:
             raise InputError(
-                f"{PREFIX}{self._topic.path} was filled by another query, or by somebody else: "
-                f"what Spark knew of it, in {self.query}, is gone, so it cannot be told which rows "
-                "it has. Let them land in another topic"
+                f"{PREFIX}{self._topic.path} was filled by another query or program: its "
+                f"Spark checkpoint, {self.query}, is gone, so the rows in it are unknown. "
+                "Let them land in another topic"
             )
         return int(notes[_BATCH]), int(notes[_PIECE])
 
@@ -157,7 +157,7 @@ class Landing:
         field = self._plan.source.time_field
         if field is None:
             return rows
-        return rows.take(pc.sort_indices(rows.column(field)))  # which keeps those of one time
+        return rows.take(pc.sort_indices(rows.column(field)))  # stable
 
     def _divided(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         count, key = self._topic.partitions, self._topic.key
@@ -167,7 +167,7 @@ class Landing:
         return [found.get(one, rows.slice(0, 0)) for one in range(count)]
 
     def _forget(self, number: int) -> None:
-        """Remove batches that Spark cannot give again: it has begun this one."""
+        """Remove files of batches that Spark cannot repeat: it has begun this one."""
         disk = self._topic.disk
         for name in disk.list(self._folder):
             kind, _, said = name.partition("-")
@@ -188,8 +188,8 @@ def _made(disk: LiveDisk, path: str, plan: Plan, partitions: int) -> Topic:
     names = [member.name for member in plan.source.schema.fields]
     if partitions > 1 and not (key and set(key) <= set(names)):
         raise InputError(
-            f"{plan.name} does not say by which fields of its records they are divided: give 1 "
-            "partition, or make the topic with ripple log create"
+            f"{plan.name} does not declare a key of its records: give 1 "
+            "partition, or create the topic with ripple log create"
         )
     return Topic.create(
         disk,

@@ -1,7 +1,8 @@
-"""Partitions that live in this process between micro-batches: what an executor has of the state.
+"""Resident tasks: partitions that stay in this executor process between micro-batches.
 
-A life is begun where a micro-batch finds none, from the store; it ends with its process, or when
-another one has taken the partition over. Nothing is lost by that: it is a life like any other.
+A micro-batch without a running task starts one from the store. The task ends with its process, or
+after another process has taken the partition over. It is an ordinary active task, so nothing is
+lost.
 """
 
 from __future__ import annotations
@@ -42,38 +43,38 @@ _Key: TypeAlias = tuple[str, int]  # of a query and a partition
 
 CLAIMS_MAX = 16
 END_S = 30.0
-"""So long may a partition that lives elsewhere take to end here."""
+"""The time for a partition to end here after a takeover elsewhere."""
 
 
 class Resident:
-    """The partitions of one process, on an event loop in a thread of their own."""
+    """The partitions of one process, on an event loop in its own thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._lives: dict[_Key, _Lived] = {}
+        self._lives: dict[_Key, _ResidentTask] = {}
         self._locks: dict[_Key, asyncio.Lock] = {}
         threading.Thread(target=self._loop.run_forever, name="ripple-lives", daemon=True).start()
 
     def bring(self, turn: Turn) -> dict[str, Any]:
-        """Bring a partition up to the cut of a turn; return what there is to report."""
+        """Advance a partition to the cut of a turn; return the report."""
         return self.run(self._bring(turn))
 
     def drop(self, turn: Turn) -> None:
-        """End a partition that lives elsewhere, if it is here, before its next effect."""
-        self.run(self._drop((turn.hearer.token, turn.partition)))
+        """End a partition that was taken over elsewhere, if it is here, before its next effect."""
+        self.run(self._drop((turn.hint_receiver.token, turn.partition)))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do something on the event loop, from another thread, and return what it comes to."""
+        """Run a coroutine on the event loop from another thread; return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def go_on(self, token: str, partition: int, stop: Cut) -> dict[str, Any] | None:
-        """Bring a partition of a query up to a cut if it lives here; None if it does not."""
+    async def advance(self, token: str, partition: int, stop: Cut) -> dict[str, Any] | None:
+        """Advance a partition of a query to a cut if it is here; else return None."""
         key = (token, partition)
         async with self._locked(key):
             return await self._slice(key, stop) if key in self._lives else None
 
     async def _bring(self, turn: Turn) -> dict[str, Any]:
-        key = (turn.hearer.token, turn.partition)
+        key = (turn.hint_receiver.token, turn.partition)
         async with self._locked(key):
             if key not in self._lives:
                 self._lives[key] = await _begun(turn)
@@ -89,23 +90,23 @@ class Resident:
     async def _drop(self, key: _Key) -> None:
         lived = self._lives.pop(key, None)
         if lived is not None:
-            with suppress(TimeoutError):  # what hangs is left behind: it is shut out
+            with suppress(TimeoutError):  # a hung task is abandoned: it is fenced
                 await asyncio.wait_for(lived.end(), END_S)
 
     def _locked(self, key: _Key) -> asyncio.Lock:
-        return self._locks.setdefault(key, asyncio.Lock())  # a task may be there twice
+        return self._locks.setdefault(key, asyncio.Lock())  # two attempts may run at once
 
 
 @cache
 def here() -> Resident:
-    """Return what lives in this process."""
+    """Return the resident partitions of this process."""
     return Resident()
 
 
-async def _begun(turn: Turn) -> _Lived:
-    """Take a partition over, under an epoch above all that were. Raises as a life does."""
+async def _begun(turn: Turn) -> _ResidentTask:
+    """Take a partition over, under a new highest epoch. Raises as a task does."""
     for attempt in range(CLAIMS_MAX):
-        lived = _Lived(turn)
+        lived = _ResidentTask(turn)
         try:
             await lived.begin(attempt)
             return lived
@@ -118,8 +119,8 @@ async def _begun(turn: Turn) -> _Lived:
     raise refused
 
 
-class _Lived:
-    """One life of a partition, at work as long as micro-batches ask for it."""
+class _ResidentTask:
+    """One task of a partition, which advances when micro-batches request it."""
 
     def __init__(self, turn: Turn) -> None:
         stream = turn.stream
@@ -127,16 +128,16 @@ class _Lived:
         self._plan = stream.parcel.plan()
         part = None if stream.partitions == 1 else Part(turn.partition, stream.partitions)
         self._inputs = Sliced(stream.inputs(self._plan, part), turn.stop)
-        self._world = live_world(".")  # where nothing is written: all is in the store
+        self._world = live_world(".")  # nothing is written there: everything is in the store
         self._closing = AsyncExitStack()
         self._restored: Restored | None = None
         self._failed_to_store = ""
-        self._reported = (0, 0)  # events and rows: a life begins to read before it is asked to
+        self._reported = (0, 0)  # events and rows: a task begins to read before the first request
         self._epoch = 0
         self._task: asyncio.Task[Any] | None = None
 
     async def begin(self, attempt: int) -> None:
-        """Restore, up to where it is live. attempt: how many claims have failed."""
+        """Restore the state, and start. attempt: the number of failed claims."""
         stream, world = self._stream, self._world
         bare = await self._closing.enter_async_context(open_store(stream.store))
         store = RetryingStore(bare, world.clock, world.random)
@@ -144,7 +145,7 @@ class _Lived:
         newest = await checkpoints.manifest.newest()
         last = newest.entry.content.epoch if newest.entry is not None else 0
         self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
-        self._keeper = _Keeper(
+        self._keeper = _StateManager(
             checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
         )
         self._life = ActiveTask(
@@ -161,7 +162,7 @@ class _Lived:
             await self._moment()
 
     async def _known(self) -> int:
-        """Return the highest epoch that the outputs know: the store may have been lost."""
+        """Return the highest epoch in the outputs: the store may have been lost."""
         outputs = self._stream.outputs(self._plan, self._partition, 1, self._world.executor)
         try:
             return await looked_at(outputs, None)
@@ -169,7 +170,7 @@ class _Lived:
             await outputs.close()
 
     async def bring(self, stop: Cut) -> dict[str, Any]:
-        """Come to a cut, commit there, and store what has changed."""
+        """Advance to a cut, commit there, and store a checkpoint."""
         self._inputs.go_to(stop)
         self._failed_to_store = ""
         while not self._inputs.is_at_stop:
@@ -198,7 +199,7 @@ class _Lived:
         }
 
     async def end(self) -> None:
-        """End before the next effect, and release everything."""
+        """Stop before the next effect, and release everything."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -206,7 +207,7 @@ class _Lived:
         await self._closing.aclose()
 
     async def _moment(self) -> None:
-        """Let the life go on a bit; raise what it has failed with."""
+        """Wait a moment; raise the task's error."""
         task = self._task
         if task is not None:
             await asyncio.wait([task], timeout=0.002)
@@ -222,8 +223,8 @@ class _Lived:
             self._failed_to_store = event.error
 
 
-class _Keeper(DurableState):
-    """Knows the life that it keeps."""
+class _StateManager(DurableState):
+    """A state manager that knows its task."""
 
     kept: DurableRun
 

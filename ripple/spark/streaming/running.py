@@ -1,4 +1,4 @@
-"""A pipeline on Spark Structured Streaming, from the driver's side."""
+"""A pipeline on Spark Structured Streaming: the driver's side."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 EVERY = "1 second"
 
-# What such a source has given and Spark has not noted as done, it never gives again.
+# Such a source never repeats batches that Spark has not committed.
 _FORGETS = re.compile(r"StreamingRelation\S* .*?(?:TextSocket|\bsocket\b)")
 
 
@@ -55,10 +55,10 @@ def stream(
     store: str,
     **more: Any,
 ) -> DataFrame:
-    """Return a pipeline as a streaming DataFrame: a row a micro-batch and partition, its report.
+    """Return a pipeline as a streaming DataFrame: one report per micro-batch and partition.
 
-    Whatever query reads it drives the pipeline; one at a time does. The rest is as of ``run``, with
-    a source at a place.
+    The query that reads it drives the pipeline; only one may do so at a time. Arguments as for
+    ``run``, with a source URI.
     """
     made = _made(spark, Parcel.of(pipeline, pickled), source, sinks, store, **more)
     packed = base64.b64encode(pickled(made)).decode()
@@ -80,30 +80,30 @@ def run(
     show: Show = lambda _, __: None,
     **more: Any,
 ) -> StreamingQuery:
-    """Start a pipeline as a query, which goes on from the state in the store.
+    """Start a pipeline as a query, which resumes from the state in the store.
 
     pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC`` or
-    ``kafka:BROKERS/TOPIC``; or a streaming DataFrame with the fields of the pipeline's records,
-    whose micro-batches first land, each once, in the topic ``landing`` (``log:DIR/TOPIC``, made
-    where there is none). sinks: outputs with places that can be taken over, ``log:`` or ``kafka:``.
-    store: of checkpoints, a folder that all executors have or ``s3://bucket/prefix``. follow: go on
-    at the end of the source; else it is what was there when the query began. every: the time
-    between two micro-batches that follow, as Spark writes it, a second by default. show: told the
-    reports of each. more: ``partitions`` of the pipeline, 1 as with ``ripple run``, by default as
-    many as the source has, as in a cluster; ``batch_rows`` and ``keep``, as of a run. Raises
-    PlanError, InputError, OutputError, SchemaError and StoreError.
+    ``kafka:BROKERS/TOPIC``; or a streaming DataFrame with the fields of the pipeline's records, the
+    micro-batches of which first land, each once, in the topic ``landing`` (``log:DIR/TOPIC``,
+    created if missing). sinks: outputs with URIs that support takeover, ``log:`` or ``kafka:``.
+    store: of checkpoints, a folder shared by all executors or ``s3://bucket/prefix``. follow: wait
+    for more at the end of the source; else stop at its present end. every: the interval of
+    micro-batches with ``follow``, in Spark's notation, a second by default. show: called with the
+    reports of each. more: ``partitions`` of the pipeline, by default the source's, as in a cluster;
+    1 as with ``ripple run``; ``batch_rows`` and ``keep``, as of a run. Raises PlanError,
+    InputError, OutputError, SchemaError and StoreError.
     """
     if every is not None and not follow:
-        raise InputError(f"every={every!r} is between two micro-batches that follow")
+        raise InputError(f"every={every!r} needs follow")
     if isinstance(source, str):
         if landing is not None:
-            raise InputError(f"{source} has offsets of its own, and need not land in {landing}")
+            raise InputError(f"{source} has offsets of its own: leave landing={landing!r} out")
         reports = stream(spark, pipeline, source, sinks, store, **more)
 
         def shown(frame: DataFrame, number: int) -> None:
             show(number, [json.loads(row.report) for row in frame.collect()])
 
-        # What Spark remembers counts for nothing: it has a folder for that, and removes it.
+        # Spark's own checkpoint is not used: it has a temporary folder, which it removes.
         writer = reports.writeStream.foreachBatch(shown)
     else:
         parcel = Parcel.of(pipeline, pickled)
@@ -118,7 +118,7 @@ def run(
 
 
 class _Landing:
-    """What is done with a micro-batch of somebody's: it lands, and the partitions read it."""
+    """Handles a micro-batch of a DataFrame: it lands, and the partitions read it."""
 
     def __init__(self, made: Stream, landing: Landing, driver: Driver, show: Show) -> None:
         self._made, self._landing, self._show = made, landing, show
@@ -135,11 +135,11 @@ class _Landing:
 
 
 def _landed(frame: DataFrame, plan: Plan, place: str | None, partitions: int | None) -> Landing:
-    """Return where a DataFrame lands. Raises InputError and SchemaError for one that cannot."""
+    """Return a DataFrame's landing. Raises InputError and SchemaError."""
     if not getattr(frame, "isStreaming", False):
         raise InputError(
-            "a source is a place or a streaming DataFrame (spark.readStream): what is there as a "
-            "whole is replayed, or backfilled"
+            "a source is a URI or a streaming DataFrame (spark.readStream): replay or backfill "
+            "a static one"
         )
     names = [one.name for one in plan.source.fields]
     missing = [name for name in names if name not in frame.columns]
@@ -150,13 +150,13 @@ def _landed(frame: DataFrame, plan: Plan, place: str | None, partitions: int | N
         )
     if place is None:
         raise InputError(
-            "micro-batches have no offsets, by which a state could go on: say landing='log:DIR/"
+            "micro-batches have no offsets from which a state could resume: add landing='log:DIR/"
             "TOPIC', where they get some"
         )
     known = getattr(frame, "_jdf", None)  # of no Spark Connect
     if known is not None and _FORGETS.search(known.queryExecution().analyzed().toString()):
         raise InputError(
-            "a socket gives nothing a second time, so what a crash interrupts would be lost: read "
+            "a socket cannot repeat anything, so a crash would lose records: read "
             "Kafka, files, a table, or another source that Spark can replay"
         )
     landed = Landing.at(place, plan, partitions)
@@ -181,7 +181,7 @@ def _made(
     given = [sinks] if isinstance(sinks, str) else [f"{one}={at}" for one, at in sinks.items()]
     places = sinks_by_output(plan, given)
     if not places:
-        raise OutputError("name a place for the output: a query without one has no effect")
+        raise OutputError("name a sink for the output: a query without one has no effect")
     check_not_read(source, places)
     made = Stream.of(
         parcel,
@@ -197,9 +197,9 @@ def _made(
 
 
 async def _probed(made: Stream, plan: Plan) -> None:
-    """Raise UnsafeStoreError for a store that does not keep its promise.
+    """Raise UnsafeStoreError for an unsafe store.
 
-    Raises ChangedPlanError where the state in it is that of a cluster's stages.
+    Raises ChangedPlanError if its state is that of a cluster with several stages.
     """
     async with open_store(made.store, is_probed=True) as store:
         patient = RetryingStore(store, LiveClock(), LiveRandom())

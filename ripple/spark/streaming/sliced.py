@@ -1,4 +1,4 @@
-"""Inputs of a life up to a cut that is moved on, micro-batch by micro-batch."""
+"""Inputs of a task up to a cut that each micro-batch advances."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 
 class Sliced(PassedInputs):
-    """What ``inputs`` have up to ``stop``; there it waits until that is moved, and never ends.
+    """``inputs`` up to ``stop``; there it waits until the stop is advanced, and never ends.
 
-    The life that it belongs to tells by what it asks for how far it has come: ``is_at_stop``.
+    The task's progress follows from its requests: ``is_at_stop``.
     """
 
     def __init__(self, inputs: Inputs, stop: Cut) -> None:
-        """Take inputs that are not followed. stop: of all of them."""
+        """Wrap inputs that end. stop: of all of them."""
         super().__init__(inputs)
         self._stop = {name: stop[name] for name in inputs.names}
         self._is_moved = False
-        self._is_ending = True  # at a stop that the life has asked for itself
+        self._is_ending = True  # at a stop that the task itself requested
         self._cut: Cut = {}
         self._rows = 1
         self._woken = asyncio.Event()
 
     @property
     def is_at_stop(self) -> bool:
-        """Whether the life has come to where the present micro-batch ends, or further."""
+        """Whether the task has reached the end of the present micro-batch, or more."""
         return not self._is_ending and cuts.is_within(self._stop, self._cut)
 
     def go_to(self, stop: Cut) -> None:
-        """Let the life go on up to another cut; one that is behind changes nothing."""
+        """Advance the stop; an earlier cut changes nothing."""
         self._stop = {name: max(offset, stop[name]) for name, offset in self._stop.items()}
         self._is_moved = True
         self.wake()
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``, up to ``stop`` where the life says one: there it has an end."""
+        """Go to ``cut``; with a ``stop`` from the task the inputs end there."""
         self._cut, self._rows, self._is_ending = dict(cut), rows, stop is not None
         self._is_moved = self._is_moved and self._is_ending
         await self._inputs.open(cut, rows, self._until(cut) if stop is None else stop)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``. Raises InputError where less is there than there was."""
+        """Return the next batch after ``cut``. Raises InputError if the input was shortened."""
         self._cut = dict(cut)
         if not self._is_ending and (self._is_moved or self.is_at_stop):
             return Signal.WAITING
@@ -58,12 +58,12 @@ class Sliced(PassedInputs):
         if found is Signal.ENDED and not self._is_ending:
             raise InputError(
                 f"the input ends at {cuts.text(cut)}, and had {cuts.text(self._stop)} before: it "
-                "is another one, or somebody has cut it"
+                "was replaced or truncated"
             )
         return found
 
     async def more(self) -> None:
-        """Wait until the stop is moved, or what is before it has been read."""
+        """Wait until the stop is advanced, or records before it have been read."""
         if self._is_moved and not self._is_ending:
             await self._inputs.open(self._cut, self._rows, self._until(self._cut))
             self._is_moved = False

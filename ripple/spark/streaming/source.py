@@ -37,10 +37,10 @@ REPORT = pa.schema(
 
 
 class RunReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Offers cuts to Spark, and brings partitions there.
+    """Offers cuts to Spark, and advances partitions to them.
 
-    Spark's own offsets say when there is work, and for which partitions. How far a partition is,
-    its outputs and the store say, so what Spark keeps of a query counts for nothing.
+    Spark's own offsets decide when there is work, and for which partitions. A partition's progress
+    is in its outputs and the store, so Spark's checkpoint of a query is not used.
     """
 
     def __init__(self, stream: Stream, driver: Driver, schema: StructType) -> None:
@@ -50,25 +50,25 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
         self._hints: Hints | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what tasks need."""
+        """Return the state for tasks."""
         return {**self.__dict__, "_hints": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where nothing was read; Spark does not begin before something is there."""
+        """Return the offsets of an unread input; Spark waits until there is a record."""
         return {}
 
     def latestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where the inputs end now."""
+        """Return the present end of the inputs."""
         return dict(self._stream.bounds()[1])
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Return a turn for each partition of the pipeline that has more to read."""
+        """Return a turn for each partition with more to read."""
         if self._hints is None:
             self._hints = Hints(self._driver)
         return [InputPartition(turn) for turn in turns(self._stream, self._hints, start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Bring a partition up to the end of the micro-batch, and yield its report."""
+        """Advance a partition to the end of the micro-batch, and yield its report."""
         if partition.value is None:
             return
         found = partition.value.run()
@@ -79,7 +79,7 @@ class RunReader(DataSourceStreamReader):  # type: ignore[misc]
 
 
 class RunSource(DataSource):  # type: ignore[misc]
-    """What a query reads."""
+    """The data source of a query."""
 
     @classmethod
     def name(cls) -> str:
@@ -91,7 +91,7 @@ class RunSource(DataSource):  # type: ignore[misc]
         return spark_schema(REPORT)
 
     def streamReader(self, schema: StructType) -> RunReader:  # noqa: N802 - Spark's name
-        """Return what reads it."""
+        """Return the reader."""
         stream = cloudpickle.loads(base64.b64decode(self.options["stream"]))
         driver = Driver(self.options["host"], self.options["bind"])
         return RunReader(stream, driver, schema)

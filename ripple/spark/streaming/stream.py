@@ -1,4 +1,4 @@
-"""What all tasks of a query have in common: a pipeline, and where it begins and ends."""
+"""The common parameters of a query's tasks: pipeline, source and sinks."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A pipeline, with places that mean the same on every machine.
+    """A pipeline, with URIs that are valid on every machine.
 
-    sinks: outputs with their places. partitions: of the pipeline; 1 has all inputs, as ``ripple
-    run`` does.
+    sinks: outputs with their URIs. partitions: of the pipeline; 1 has all inputs, like ``ripple
+    run``.
     """
 
     parcel: Parcel
@@ -56,7 +56,7 @@ class Stream:
         batch_rows: int,
         keep: int,
     ) -> Stream:
-        """Look at what is there; nothing is written. partitions: by default as many as the source.
+        """Examine source and sinks; writes nothing. partitions: by default the source's.
 
         Raises InputError, OutputError, PlanError and ConnectorError.
         """
@@ -84,7 +84,7 @@ class Stream:
         return made
 
     def check(self, plan: Plan) -> None:
-        """Raise PlanError and InputError for what cannot be computed in so many partitions."""
+        """Raise PlanError and InputError if so many partitions are impossible."""
         if len(self.inputs(plan, None).names) > 1:
             check_triggers(plan)
         if self.partitions == 1:
@@ -92,24 +92,23 @@ class Stream:
         one = "give 1 partition, which has all stages, or run it in a cluster"
         if len(stages_of(plan)) > 1:
             raise PlanError(
-                f"{plan.name} has several stages, and tasks of Spark cannot follow each other: "
-                f"{one}"
+                f"{plan.name} has several stages, which tasks of Spark cannot connect: {one}"
             )
         why = divided_why(plan, keyed_by(self.inputs(plan, None)))
         if why is not None:
             raise InputError(f"{self.source} cannot be read partition by partition: {why}; {one}")
 
     def settings(self) -> Settings:
-        """Return the settings of a life; what is between two micro-batches is committed by them."""
+        """Return the settings of a task, which also commits between two micro-batches."""
         interval_ns = commit_interval_ns(place for _, place in self.sinks)
         return Settings(batch_rows=self.batch_rows, commit_interval_ns=interval_ns, keep=self.keep)
 
     def inputs(self, plan: Plan, part: Part | None) -> Inputs:
-        """Return what a partition reads, or everything."""
+        """Return the inputs of a partition, or all."""
         return open_inputs(self.source, plan, self.batch_rows, follow=False, part=part)
 
     def division(self, plan: Plan) -> Division | None:
-        """Return how the input is divided, if it says so and it matters."""
+        """Return the input's partitioning, if declared and relevant."""
         whole = self.inputs(plan, None)
         key = keyed_by(whole)
         if self.partitions == 1 or not key:
@@ -117,14 +116,14 @@ class Stream:
         return Division(key, {name: at for at, name in enumerate(whole.names)}, len(whole.names))
 
     def outputs(self, plan: Plan, number: int, epoch: int, executor: Executor) -> ReadableGroup:
-        """Return what a partition writes, for its owner of an epoch."""
+        """Return the outputs of a partition, for its owner of an epoch."""
         part = Part(number, self.partitions)
         return group_at(
             dict(self.sinks), plan, executor, source=self.source, epoch=epoch, part=part
         )
 
     def bounds(self) -> tuple[Cut, Cut]:
-        """Return where the inputs begin and end now. Raises InputError and OSError."""
+        """Return the present beginning and end of the inputs. Raises InputError and OSError."""
         return asyncio.run(self._bounds(self.inputs(self.parcel.plan(), None)))
 
     async def _bounds(self, inputs: Inputs) -> tuple[Cut, Cut]:

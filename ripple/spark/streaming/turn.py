@@ -1,4 +1,4 @@
-"""What one task of a micro-batch does: bring a partition up to a cut, wherever it lives."""
+"""The work of one Spark task in a micro-batch: advance a partition to a cut."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.core.cut import Cut
-    from ripple.spark.streaming.hints import Hearer, Hints
+    from ripple.spark.streaming.hints import HintReceiver, Hints
     from ripple.spark.streaming.stream import Stream
 
 Address: TypeAlias = tuple[str, int]
@@ -22,32 +22,32 @@ Address: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One partition of a pipeline, and how far it is to go; what is there already is not repeated.
+    """One partition of a pipeline, and its cut to reach; finished work is not repeated.
 
-    hearer: who wants to know where it lives; its token is that of the query. at: where that was
-    when it was heard of last.
+    hint_receiver: with the token of the query. at: the last known address of the partition's
+    process.
     """
 
     stream: Stream
     partition: int
     stop: Cut
-    hearer: Hearer
+    hint_receiver: HintReceiver
     at: Address | None = None
 
     def run(self) -> dict[str, Any]:
-        """Do it, and return the report: by who has the state, else here from the store.
+        """Advance the partition in its process, else here from the store; return the report.
 
-        Raises what the life raises, FencedError among it.
+        Raises the task's errors, including FencedError.
         """
-        token = self.hearer.token
-        own = calls.served(token, self.hearer.host)
+        token = self.hint_receiver.token
+        own = calls.served(token, self.hint_receiver.host)
         found = None
         if self.at is not None and self.at != own:
-            here().drop(self)  # whatever it was, somebody has shut it out
+            here().drop(self)  # another owner has fenced it
             found = calls.asked(self.at, token, self.partition, self.stop)
         at = self.at if found is not None and self.at is not None else own
         found = found or here().bring(self)
-        self.hearer.tell(self.partition, found["epoch"], at)
+        self.hint_receiver.send(self.partition, found["epoch"], at)
         return found
 
 
@@ -58,16 +58,16 @@ class TurnJob:
     turn: Turn
 
     def run(self) -> Iterator[Packet]:
-        """Do it, and yield the report."""
+        """Run the turn, and yield the report."""
         yield Packet(packets.REPORT, sender=self.turn.partition, about=self.turn.run())
 
 
 def turns(stream: Stream, hints: Hints, start: Cut, end: Cut) -> list[Turn]:
-    """Return a turn for each partition of the pipeline that has more to read."""
+    """Return a turn for each partition with more to read."""
     names, found = list(end), []
     for number in range(stream.partitions):
         own = names[number :: stream.partitions]
         if any(end[name] != start.get(name) for name in own):
             stop = {name: end[name] for name in own}
-            found.append(Turn(stream, number, stop, hints.hearer, hints.known.get(number)))
+            found.append(Turn(stream, number, stop, hints.hint_receiver, hints.known.get(number)))
     return found
