@@ -51,7 +51,7 @@ def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = T
             identity_of(_bare(source), uses[0]) == identity_of(_bare(place), uses[1])
         ):
             shown = _CREDENTIALS.sub("//", place)
-            raise OutputError(f"cannot write {shown}: it is what is read from")
+            raise OutputError(f"cannot write {shown}: it is the run's own source")
 
 
 def _scheme(place: str) -> str:
@@ -83,11 +83,9 @@ def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
         if target is None or identity is None:
             continue
         if identity == read:
-            raise OutputError(f"cannot write {_file_name(target)}: it is what is read from")
+            raise OutputError(f"cannot write {_file_name(target)}: it is the run's own source")
         if identity in seen and not os.path.isdir(target):
-            raise OutputError(
-                f"cannot write two things to {_file_name(target)}: give each a place of its own"
-            )
+            raise OutputError(f"cannot write two things to {_file_name(target)}: give each its own")
         seen[identity] = target
 
 

@@ -78,7 +78,7 @@ class Letter:
         except (pa.ArrowInvalid, OSError, StopIteration) as error:
             raise InputError(f"the record cannot be read: {error}") from error
         if batch.num_rows != 1:
-            raise InputError(f"there are {batch.num_rows} records in place of one")
+            raise InputError(f"there are {batch.num_rows} records instead of one")
         return batch
 
 

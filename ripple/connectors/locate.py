@@ -151,7 +151,7 @@ def open_sink(
         raise _unsealed(repr(text_of(place)), epoch)
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise OutputError(
-            f"cannot write {part.of} partitions to {text_of(place)!r}: each needs a place of its "
+            f"cannot write {part.of} partitions to {text_of(place)!r}: each needs its "
             "own. Write to log:DIR/TOPIC, which has one for each"
         )
     sink: Sink = found.opened(writing, is_sink)
@@ -235,8 +235,8 @@ def check_sealed(place: str) -> None:
     """Raise OutputError unless a sink at ``place`` can be taken over from an owner before."""
     if not find(place, "continued_sink").use.has_epochs:
         raise OutputError(
-            f"cannot write to {place!r} in a cluster: an owner that was replaced could go on "
-            "writing there, and nothing would tell its lines from its successor's. Write to "
+            f"cannot write to {place!r} in a cluster: an owner that was replaced could continue "
+            "to write there, and its lines would look like its successor's. Write to "
             "log:DIR/TOPIC, which is sealed (docs/seals.md), or to kafka:BROKERS/TOPIC"
         )
 
@@ -244,7 +244,7 @@ def check_sealed(place: str) -> None:
 def _unsealed(place: str, epoch: int) -> OutputError:
     return OutputError(
         f"cannot write to {place} as the owner of epoch {epoch}: an owner that was replaced could "
-        "go on writing there, and nothing would tell its lines from its successor's. Write to "
+        "continue to write there, and its lines would look like its successor's. Write to "
         "log:DIR/TOPIC, which is sealed (docs/seals.md)"
     )
 

@@ -256,7 +256,7 @@ class Retries:
                     f"a retry to {step.target} was cut short: finish it first, by a retry to there"
                 )
             if missing := [name for name in names if name not in rows]:
-                reason = "its dead letter has gone while a retry of it was cut short"
+                reason = "its dead letter has gone during an interrupted retry"
                 self.outcome.refused += [(name, reason) for name in missing]
             else:
                 self._append(step, [rows[name] for name in names])
@@ -334,9 +334,9 @@ class Retries:
             writer.append(pa.concat_batches(rows), stamp)
         except SequenceError as error:
             raise InputError(
-                f"{step.target} does not know what the retry that was cut short appended ({error}):"
-                " was it made anew? Nobody can tell whether its records are there. Remove the "
-                f"folder {self._path} to forget which letters were retried"
+                f"{step.target} does not know the records of the interrupted retry ({error}):"
+                " was it recreated? Its records may be there or not. Remove the "
+                f"folder {self._path} to forget which dead letters were retried"
             ) from error
         writer.sync()
 

@@ -156,4 +156,4 @@ def test_new_package_passes_its_own_tests_and_is_found(folder: Path) -> None:
     again = ripple("connector", "new", "quotes")
     assert "ripple-quotes exists" in again.err
     assert "invalid name" in ripple("connector", "new", "No-Name").err
-    assert "there is a connector 'csv'" in ripple("connector", "new", "csv").err
+    assert "a connector 'csv' exists" in ripple("connector", "new", "csv").err

@@ -83,13 +83,13 @@ def test_reading_and_writing_the_same_file_is_refused(tmp_path):
     trades.write_text(BOOK_TRADES)
     ended = demo("--file", trades, "--dead-letter", trades)
     assert ended.code == 1
-    assert ended.only_line.endswith("it is what is read from")
+    assert ended.only_line.endswith("it is the run's own source")
     appended = shell(f"$demo --file {trades} >> {trades}")
     assert appended.code == 1
     (tmp_path / "alias.csv").symlink_to(trades)
     ended = ripple("run", "examples/vwap.py", "--source", trades, "--sink", tmp_path / "alias.csv")
     assert ended.code == 1
-    assert ended.only_line.endswith("it is what is read from")
+    assert ended.only_line.endswith("it is the run's own source")
     assert trades.read_text() == BOOK_TRADES
 
 
@@ -105,7 +105,7 @@ def test_log_that_is_read_is_not_written(tmp_path):
     for more in ([], ["--checkpoint-dir", tmp_path / "state"]):
         ended = ripple("run", *wanted, *more)
         assert ended.code == 1
-        assert ended.only_line.endswith(f"cannot write {tmp_path}/t: it is what is read from")
+        assert ended.only_line.endswith(f"cannot write {tmp_path}/t: it is the run's own source")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
 
 

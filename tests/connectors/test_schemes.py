@@ -141,7 +141,7 @@ class TestSchemes:
         place = f"csv:{folder}/levels.txt"
         for sink in (place, f"jsonl:{folder}/./levels.txt"):
             ended = ripple("run", pipeline, "--source", place, "--sink", sink)
-            assert ended.only_line.endswith("levels.txt: it is what is read from")
+            assert ended.only_line.endswith("levels.txt: it is the run's own source")
         assert (folder / "levels.txt").read_text() == CSV
 
     def test_names_no_file(self) -> None:

@@ -177,7 +177,9 @@ def test_plain_run_writes_what_it_writes_of_a_file(
     assert written.count(b"\n") > 30
     sinks = {"output": f"kafka:{broker.bootstrap}/{topic}"}
     for continues in (True, False):  # its results would be records, without end
-        with pytest.raises(OutputError, match=f"cannot write .*/{topic}: it is what is read from"):
+        with pytest.raises(
+            OutputError, match=f"cannot write .*/{topic}: it is the run's own source"
+        ):
             check_not_read(place, sinks, continues=continues)
 
 
@@ -414,7 +416,7 @@ def test_topic_that_lost_records_or_was_made_anew_is_told(
     story(broker.bootstrap, removed)
     said = refused(folder, *given)
     assert "begins at offset 700, and the run has read up to 500" in said
-    assert "begin anew in another --checkpoint-dir" in said
+    assert "start over in another --checkpoint-dir" in said
 
     async def anew(topics: Topics, rows: int) -> None:
         await topics.delete(topic)

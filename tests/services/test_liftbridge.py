@@ -95,7 +95,7 @@ def test_a_subject_that_nobody_stores_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(liftbridge, "ANSWER_S", 0.2)
     monkeypatch.setattr(liftbridge, "TRIES", 2)
     sink = liftbridge_sink("nobody", WRITING)
-    with pytest.raises(OutputError, match="nobody acknowledges 40 of 40 messages: is there a"):
+    with pytest.raises(OutputError, match="no server acknowledges 40 of 40 messages: is there a"):
         sink.write(changes(3), reached(3))
     sink.close()
     with pytest.raises(OutputError, match="cannot tell which subject liftbridge:a"):

@@ -271,7 +271,7 @@ def test_a_plain_run_writes_a_table_whole_or_leaves_it(server: Postgres) -> None
     given_up.write(changes(("C", "", 0, 1.0)), at(1))
     given_up.close()
     assert server.rows(SYMBOL) == [("B",)]
-    with pytest.raises(OutputError, match="a run that is gone on with and one that is not"):
+    with pytest.raises(OutputError, match="a durable run and a one-shot run"):
         sink()
 
 

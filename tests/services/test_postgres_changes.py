@@ -448,7 +448,7 @@ def test_what_is_missing_is_told_with_how_it_is_made(tmp_path: Path) -> None:
     run(f"CREATE PUBLICATION ripple_{table} FOR TABLE {table}")
     assert "has no replica identity" in refused(table)
     run(f"ALTER TABLE {table} ADD PRIMARY KEY (number)")
-    assert "a delete tells no more than number, and records must have name, price" in refused(table)
+    assert "a delete has no more than number, and records must have name, price" in refused(table)
     run(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
     how = f"SELECT pg_create_logical_replication_slot('ripple_{table}', 'pgoutput')"
     assert how in refused(table)
@@ -500,7 +500,7 @@ def test_slots_that_lost_what_is_needed_are_told(tmp_path: Path) -> None:
     )
     again = ended(command(tmp_path, table, "out"))
     assert again.returncode == 1
-    assert "somebody else has read from it, or it is another one" in again.stderr
+    assert "another client has read from it, or it is another one" in again.stderr
     run(f"SELECT pg_drop_replication_slot('ripple_{table}')")
     gone = ended(command(tmp_path, table, "out"))
     assert "is gone, and with it the changes since" in gone.stderr

@@ -268,7 +268,7 @@ def test_wrong_arguments_are_refused_in_one_line(
 
 
 def test_output_to_the_source_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(rp.OutputError, match="it is what is read from"):
+    with pytest.raises(rp.OutputError, match="it is the run's own source"):
         rp.run(PIPELINE, **given | {"sink": given["source"]})
 
 

@@ -153,7 +153,7 @@ class DeltaSink:
             if found is None:
                 raise OutputError(
                     f"cannot write {self.name}: the table was removed while it was written: bring "
-                    "it back, or begin anew in another folder and with another --checkpoint-dir"
+                    "it back, or start over in another folder and with another --checkpoint-dir"
                 )
             if found.number != self._number:
                 raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
@@ -177,7 +177,7 @@ class WholeTable(BasicSink):
         known = table.record()
         if known is not None and known.commit is not None:
             raise OutputError(
-                f"cannot write {self.name}: a run that is gone on with writes it. Name another "
+                f"cannot write {self.name}: a durable run writes it. Name another "
                 "folder, or remove this one"
             )
         self._number = known.number if known is not None else 0

@@ -91,8 +91,8 @@ class Table:
                 if APPLICATION in entry:
                     return self._read(entry[APPLICATION], number)
         raise OutputError(
-            f"cannot write {self.name}: its log no longer has the commit that says what was "
-            "reached. Name another folder to begin anew"
+            f"cannot write {self.name}: its log no longer has the commit with the "
+            "cut. Name another folder to start over"
         )
 
     def make(self, record: Record) -> None:
@@ -109,7 +109,7 @@ class Table:
         if self._id not in ("", id_):
             raise OutputError(
                 f"cannot write {self.name}: it is another table than the one that was written "
-                "until now: bring that one back, or remove this one to begin anew"
+                "until now: bring that one back, or remove this one to start over"
             )
         self._id = id_
 
@@ -184,7 +184,7 @@ class Table:
             )
         if record.owner != self.owner:
             raise OutputError(
-                f"{self.name} belongs to {record.owner}, not to {self.owner}: choose another place"
+                f"{self.name} belongs to {record.owner}, not to {self.owner}: choose another URI"
             )
         return record
 

@@ -28,7 +28,7 @@ from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.schema.avro import from_avro
 from ripple.model.schema.avro_times import in_nanoseconds, without_units
 
-with needed("avro", "format=avro of a kafka: place"):
+with needed("avro", "format=avro of a kafka: URI"):
     import fastavro
     from fastavro.schema import SchemaParseException, UnknownType
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ripple.model.schema.types import Schema
 
 FORM = "AVRO"
-LEFT_OVER = "bytes are left over behind the record"
+LEFT_OVER = "bytes are left over after the record"
 NOT_ONE = "not a record of its schema"
 FIELDS_MAX = 512
 

@@ -9,7 +9,7 @@ from ripple.connectors.formats.contract import shown_of
 from ripple.connectors.formats.rows import batch_of_rows
 from ripple.core.extras import needed
 
-with needed("msgpack", "format=msgpack of a kafka: place"):
+with needed("msgpack", "format=msgpack of a kafka: URI"):
     import msgspec
 
 if TYPE_CHECKING:

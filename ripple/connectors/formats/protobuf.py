@@ -16,7 +16,7 @@ from ripple.connectors.record_shape import TYPE_WORDS, arrow_schema_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 
-with needed("protobuf", "format=protobuf of a kafka: place"):
+with needed("protobuf", "format=protobuf of a kafka: URI"):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.descriptor import FieldDescriptor as Kind
     from google.protobuf.message import DecodeError

@@ -159,13 +159,13 @@ class Registry:
                     if error.code < 500:
                         raise RegistryError(f"{self.url}{path}: {why}") from error
             except ValueError as error:
-                raise RegistryError(f"{self.url}{path}: it answers what is no JSON") from error
+                raise RegistryError(f"{self.url}{path}: the answer is no JSON") from error
             except OSError as error:
                 reason = getattr(error, "reason", error)
                 why, away = str(reason), reason if isinstance(reason, BaseException) else error
             else:
                 if not isinstance(found, dict):
-                    raise RegistryError(f"{self.url}{path}: it answers what is no object")
+                    raise RegistryError(f"{self.url}{path}: the answer is no JSON object")
                 self._has_answered = True
                 return found
             if time.monotonic() + pause_s > until:

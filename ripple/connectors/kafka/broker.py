@@ -24,7 +24,7 @@ from ripple.core.errors import OutputError
 from ripple.core.extras import needed
 from ripple.world.broker import BrokerError, NoTopicError, TopicPartition
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
     from aiokafka.client import AIOKafkaClient
 

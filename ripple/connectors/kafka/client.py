@@ -14,7 +14,7 @@ from ripple.connectors.kafka.tokens import TokenError, Tokens, tokens_of
 from ripple.core.extras import needed
 from ripple.world.broker import AnotherTopicError, BrokerError, NoTopicError, TopicPartition
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import TopicPartition as KafkaPartition
     from aiokafka import errors
     from aiokafka.abc import AbstractTokenProvider
@@ -214,7 +214,7 @@ class KafkaClient:
             first = self._ids.setdefault(topic, found)
             if found != first:
                 raise AnotherTopicError(
-                    f"{self.brokers}: topic {topic!r} was made anew: it has the id {found.hex()}, "
+                    f"{self.brokers}: topic {topic!r} was recreated: it has the id {found.hex()}, "
                     f"and had {first.hex()} as it was opened"
                 )
 

@@ -23,7 +23,7 @@ from ripple.world.broker import (
     TopicPartition,
 )
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
 
 if TYPE_CHECKING:

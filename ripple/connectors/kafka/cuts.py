@@ -94,7 +94,7 @@ class Cuts:
             raise OutputError(
                 f"{place} holds a record that is no cut: {record.value!r}. The topic belongs to "
                 "the pipeline alone; give the pipeline another name, or remove the topic and the "
-                "checkpoints to begin anew"
+                "checkpoints to start over"
             ) from error
 
 
@@ -128,10 +128,10 @@ async def newest(broker: Broker, place: TopicPartition) -> Cuts | None:
             return Cuts.of(found, place)
     if earliest:  # compaction leaves the newest, and where a partition begins
         raise OutputError(
-            f"{place} begins at offset {earliest}, and holds no cut record: what said how far the "
-            "outputs were committed was removed, so all would be written to them again. Remove the "
-            "topic, the outputs and the checkpoints to begin anew, or give the pipeline another "
-            "name; and let nothing but compaction remove what is in it (cleanup.policy=compact)"
+            f"{place} begins at offset {earliest}, and holds no cut record: those of the outputs "
+            "were removed, so all rows would be written to them again. Remove the "
+            "topic, the outputs and the checkpoints to start over, or give the pipeline another "
+            "name; and let nothing but compaction remove its records (cleanup.policy=compact)"
         )
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ripple.core.extras import needed
 from ripple.world.broker import BrokerError, FencedError, NoTopicError, TooLargeError
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
 
 # What passes: who leads a partition changes, or a broker is away.

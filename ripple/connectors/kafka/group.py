@@ -224,7 +224,7 @@ class KafkaGroup:
                 if found != self._last:
                     raise OutputError(
                         f"{self._whose.place} of {self._where} has a cut record that this owner "
-                        "has not written: nobody else may write there"
+                        "has not written: no other process may write there"
                     )
             await self._transact(wanted, rows)
 
@@ -292,7 +292,7 @@ class KafkaGroup:
             raise OutputError(
                 f"topic {topic} of {self._where} has {found} partitions, and the pipeline has "
                 f"{of}: it needs one for each. Give the pipeline another name, or remove the "
-                "topic and the checkpoints to begin anew"
+                "topic and the checkpoints to start over"
             )
 
     async def _take_over(self, beside: Callable[[], Coroutine[Any, Any, None]] = _nothing) -> Cuts:
@@ -420,8 +420,8 @@ class KafkaGroup:
             if reached is not None and reached.topic != written.topic:
                 raise OutputError(
                     f"output {output!r} of pipeline {self._whose.pipeline!r} was written to topic "
-                    f"{reached.topic}, and now it is {written.topic}: go on with that, or give the "
-                    "pipeline another name"
+                    f"{reached.topic}, and now it is {written.topic}: continue with that, or give "
+                    "the pipeline another name"
                 )
             others = [name for name, one in found.outputs.items() if one.topic == written.topic]
             if reached is None and others:
@@ -449,13 +449,13 @@ class KafkaGroup:
         if known is None:
             return Held(topic_id, count)
         if (known.id and topic_id and known.id != topic_id) or count < known.partitions:
-            raise self._lost(output, topic, "was made anew since")
+            raise self._lost(output, topic, "was recreated since")
         return Held(known.id or topic_id, known.partitions)
 
     def _lost(self, output: str, topic: str, how: str) -> OutputError:
         return OutputError(
             f"output {output!r} of pipeline {self._whose.pipeline!r} was committed to topic {topic}"
-            f" of {self._where}, which {how}: what was there is gone. To write it again from the "
+            f" of {self._where}, which {how}: its records are gone. To write it again from the "
             f"first record, remove the topic {self._whose.place.topic} and the checkpoints; or "
             "give the pipeline another name"
         )

@@ -42,8 +42,8 @@ class Growth:
                     self._known = found
                     self._tell(
                         f"topic {self._topic} of Kafka has {found} partitions now, and "
-                        f"{self._read} as reading began: what is written to the others is not "
-                        "read. To go on with those alone after a restart, name "
-                        f"?partitions={self._read} behind the topic; to read all, begin anew with "
+                        f"{self._read} at the start: the others are not "
+                        "read. To continue with those alone after a restart, name "
+                        f"?partitions={self._read} after the topic; to read all, start over with "
                         "another folder of checkpoints and outputs"
                     )

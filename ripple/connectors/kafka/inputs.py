@@ -373,8 +373,8 @@ def check_there(consumer: Consumer, away_s_max: float = AWAY_S) -> None:
 
 
 _WAY_OUT = (
-    "The topic's retention has removed what was not read yet, or it is another topic of this name: "
-    "begin anew in another --checkpoint-dir, with what is left, and keep records for longer than a "
+    "The topic's retention has removed unread records, or it is another topic of this name: "
+    "start over in another --checkpoint-dir, with what is left, and keep records for longer than a "
     "run may stand still"
 )
 
@@ -395,7 +395,7 @@ def _told_meanwhile(error: Exception) -> Exception:
     """Return the cleanup of a started reader."""
     if isinstance(error, NoTopicError):
         return InputError(
-            f"{error} any more, and what was not read of it is lost with it: begin anew with "
+            f"{error} any more, and its unread records are lost: start over with "
             "another topic, in another --checkpoint-dir"
         )
     return _told(error)
@@ -403,8 +403,8 @@ def _told_meanwhile(error: Exception) -> Exception:
 
 def _another(how: str) -> InputError:
     return InputError(
-        f"{how}: it is another topic of this name, or its log was cut back. Name the one that was "
-        "read, or begin anew in another --checkpoint-dir"
+        f"{how}: it is another topic of this name, or it was truncated. Name the original, "
+        "or start over in another --checkpoint-dir"
     )
 
 

@@ -20,7 +20,7 @@ from ripple.connectors.kafka.private_topics import (
 from ripple.core.errors import RippleError
 from ripple.core.extras import needed
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
     from aiokafka.client import AIOKafkaClient
     from aiokafka.conn import create_conn

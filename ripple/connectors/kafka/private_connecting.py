@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.kafka.private import told
 from ripple.core.extras import needed
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
     from aiokafka.client import AIOKafkaClient, ConnectionGroup
     from aiokafka.conn import AIOKafkaConnection

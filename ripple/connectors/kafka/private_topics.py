@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.extras import needed
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka.protocol.api import RequestStruct, Response
     from aiokafka.protocol.metadata import MetadataResponse_v5
     from aiokafka.protocol.types import (

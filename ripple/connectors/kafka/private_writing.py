@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ripple.core.extras import needed
 from ripple.world.broker import TopicPartition
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
     from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
     from aiokafka.protocol.admin import (

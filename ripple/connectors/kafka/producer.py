@@ -19,7 +19,7 @@ from ripple.world.broker import (
 from ripple.world.producer_state import ProducerState
 from ripple.world.together import together
 
-with needed("kafka", "a kafka: place"):
+with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class KafkaProducer:
         name, broker, state = self._named, self._broker, self._state
         if self._added or self._has_group:
             unknown = UnknownOutcomeError(
-                f"{name}: nobody knows whether the transaction was "
+                f"{name}: it is unknown whether the transaction was "
                 f"{'committed' if commits else 'aborted'}"
             )
             before, state.over = state.over, unknown

@@ -127,7 +127,7 @@ class KafkaRetries:
             return self._background.call(asked)
         except FencedError as error:
             raise InputError(
-                f"{self.name}: somebody else has begun to retry letters of this pipeline"
+                f"{self.name}: another process has begun to retry dead letters of this pipeline"
             ) from error
         except BrokerError as error:
             raise InputError(f"cannot write {self.name}: {error}") from error
@@ -155,7 +155,7 @@ class KafkaRetries:
         original = letter.original()
         place, records = kept_of(original)
         if records.values.null_count:
-            raise InputError("it is a deletion, and would delete what was written since")
+            raise InputError("it is a deletion, and would delete later records")
         if place.partition >= self._partitions:
             raise InputError(
                 f"it is of partition {place.partition}, and {self._topic} has {self._partitions}"

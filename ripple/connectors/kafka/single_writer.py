@@ -27,7 +27,7 @@ def check_right_behind(alone: TopicPartition, end: int, found: int) -> None:
     """
     if found != end:
         raise BrokerError(
-            f"{alone} ends at {found}, and who was asked said at {end}",
+            f"{alone} ends at {found}, and the broker reported {end}",
             done=False,
         )
 

@@ -48,7 +48,7 @@ class KafkaUri(NamedTuple):
             )
         if topic.isdigit() and "/" in brokers:
             raise InputError(
-                f"{name!r}: a partition is named behind the topic, as in "
+                f"{name!r}: a partition is named after the topic, as in "
                 f"{PREFIX}{brokers}?partition={topic}"
             )
         for broker in brokers.split(","):
@@ -60,7 +60,7 @@ class KafkaUri(NamedTuple):
                 raise InputError(f"{name!r} says {option} twice")
             options[option] = value
         if query and not options:
-            raise InputError(f"cannot read {query!r}, behind {name}: it must be OPTION=VALUE")
+            raise InputError(f"cannot read {query!r}, after {name}: it must be OPTION=VALUE")
         return cls(brokers, topic, MappingProxyType(options))
 
     def check_options(self, known: Sequence[str]) -> None:

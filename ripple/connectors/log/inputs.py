@@ -108,7 +108,7 @@ class LogInputs:
 
     async def more(self) -> None:
         """Wait until one of the partitions has new records."""
-        assert self._watch is not None, "open() comes before, and what is not followed ends"
+        assert self._watch is not None, "open() comes before, and an unfollowed input ends"
         await self._watch.changed()
         for source in self._sources.values():
             source.look()

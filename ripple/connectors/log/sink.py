@@ -265,7 +265,7 @@ class LogSink:
     def _check_free(self, reader: PartitionReader) -> None:
         owner = _owner_of(reader)
         if owner is not None:
-            raise OutputError(f"{self.name} belongs to {owner}: choose another place")
+            raise OutputError(f"{self.name} belongs to {owner}: choose another URI")
 
     def _resume(self, reader: PartitionReader, owner: Owner) -> None:
         record = _newest_record(reader.topic, reader.partition)
@@ -318,7 +318,7 @@ def look_at(
 def _check_written(note: _Note | None, owner: Owner, name: str) -> _Note:
     """Raise OutputError unless the last records of a partition are of this output."""
     if note is None:
-        raise OutputError(f"{name} holds records that no output has written: choose another place")
+        raise OutputError(f"{name} holds records that no output has written: choose another URI")
     CutRecord(note.owner, ()).check_owner(owner, name)
     return note
 
@@ -329,14 +329,14 @@ def _check(reader: PartitionReader, record: CutRecord, name: str, first: int, en
     if end < record.end:
         raise OutputError(
             f"{name} ends at offset {end}, but {record.end} were committed: restore it, or remove "
-            f"{path} to go on from what the log says"
+            f"{path} to resume from the log"
         )
     if record.end > first:
         header = reader.frame_with(record.end - 1).header
         if (header.next_offset, header.crc) != (record.end, record.crc):
             raise OutputError(
                 f"{name} holds other records before offset {record.end} than those that were "
-                f"committed: restore it, or remove {path} to begin anew"
+                f"committed: restore it, or remove {path} to start over"
             )
 
 
@@ -450,7 +450,7 @@ def _newest_record(topic: Topic, partition: int) -> CutRecord | None:
     path = _newest_record_path(topic, partition)
     if path is None:
         return None
-    way_out = "remove it to go on from what the log itself says"
+    way_out = "remove it to resume from the log itself"
     return cut_record.read(topic.disk, path, way_out=way_out)
 
 

@@ -50,7 +50,7 @@ _LAST = " behind "
 SAME_US = 1000
 # Of so many cuts it is known which message is before them.
 KNOWN_MAX = 1000
-ANEW = "Name another --checkpoint-dir and other outputs to begin anew with what is there"
+ANEW = "Name another --checkpoint-dir and other outputs to start over with the present data"
 
 
 class _Message(NamedTuple):
@@ -161,7 +161,7 @@ class NatsInputs:
         if found.time is not None and abs(_us(found.time) - last.got_us) > SAME_US:
             raise InputError(
                 f"{self._place}: number {last.offset + 1} is another message than the one that was "
-                f"read: it has lost what it had, and goes on otherwise. {ANEW}"
+                f"read: its history has changed. {ANEW}"
             )
 
     def _check(self, info: StreamInfo, offset: int, known: str) -> int:
@@ -179,8 +179,8 @@ class NatsInputs:
             )
         if offset < first:
             raise InputError(
-                f"{self._place} begins at {first}, and it was read up to {offset}: what is between "
-                f"has been removed by the stream's limits. {ANEW}"
+                f"{self._place} begins at {first}, and it was read up to {offset}: messages "
+                f"between were removed by the stream's limits. {ANEW}"
             )
         return end
 
@@ -263,7 +263,7 @@ class NatsInputs:
         except FAILURES as error:
             raise told(self._place, await left(self._client, error), InputAwayError) from error
         if info is None:
-            anew = f" any more: it has lost what was read. {ANEW}" if self._created else ""
+            anew = f" any more: its records are lost. {ANEW}" if self._created else ""
             raise InputError(f"{self._place}: there is no such stream{anew}")
         check_kept(self._place, info)
         return info
@@ -368,8 +368,8 @@ def check_kept(place: NatsPlace, info: StreamInfo) -> None:
     retention = RetentionPolicy(info.config.retention or RetentionPolicy.LIMITS)
     if retention is not RetentionPolicy.LIMITS:
         raise InputError(
-            f"{place}: its retention is {retention.value}, so messages that somebody "
-            "has read are removed, and no run could go on from them: read a stream of retention "
+            f"{place}: its retention is {retention.value}, so messages that a "
+            "consumer has read are removed, and no run could resume: read a stream of retention "
             "limits that has this one among its sources, or another one"
         )
 

@@ -109,7 +109,7 @@ class LiftbridgeSink(BasicSink):
             except TimeoutError:
                 if next(tries, None) is None:
                     raise OutputError(
-                        f"cannot write {self.name}: nobody acknowledges {len(self._waits)} of "
+                        f"cannot write {self.name}: no server acknowledges {len(self._waits)} of "
                         f"{len(rows)} messages: is there a stream of Liftbridge for that subject?"
                     ) from None
                 missing = min(self._waits)

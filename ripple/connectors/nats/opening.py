@@ -86,13 +86,13 @@ def identity(path: str) -> str:
 def check_subject(path: str) -> str:
     """Connect; raises InputError."""
     place = _answered(NatsPlace.parse(path, SUBJECT))
-    return f"a server of NATS answers; whether anybody sends to {place.stream} it does not know"
+    return f"a server of NATS answers; whether there are publishers to {place.stream} is unknown"
 
 
 def check_liftbridge(path: str) -> str:
     """Connect; raises InputError."""
     place = _answered(NatsPlace.parse(path, LIFTBRIDGE))
-    return f"a server of NATS answers; whether a stream has {place.stream} shows who acknowledges"
+    return f"a server of NATS answers; a stream of {place.stream} shows by acknowledgements"
 
 
 def discover(path: str) -> list[Stream]:

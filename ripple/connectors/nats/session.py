@@ -50,8 +50,8 @@ class _Client(Client):
         if self.place.is_secure:
             if initial_connection and not (info.get("tls_required") or info.get("tls_available")):
                 raise NatsError(
-                    "the server offers no TLS, without which nobody is told who we are: let it, or "
-                    "set NATS_TLS=false where all may read along"
+                    "the server offers no TLS, without which no credentials are sent: enable it, "
+                    "or set NATS_TLS=false where all may read along"
                 )
             info["tls_required"] = True
         elif self.place.settings.tls is None:

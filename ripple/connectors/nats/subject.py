@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ripple.connectors.nats.uri import NatsPlace
     from ripple.model.batch import Batch
 
-LOST = "the connection was lost, and with it what was sent meanwhile"
+LOST = "the connection was lost, and with it the messages meanwhile"
 SLOW = "messages came more quickly than they were taken, and are lost"
 WAIT_S = 0.05
 AHEAD_MESSAGES_MAX = 10_000

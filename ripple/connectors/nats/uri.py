@@ -35,9 +35,9 @@ class Settings:
     """What the environment says: nothing of it is ever part of a place."""
 
     server: str | None = setting(
-        "HOST:PORT, unless the place says it", variable="NATS_SERVER", default=None
+        "HOST:PORT, unless the URI names it", variable="NATS_SERVER", default=None
     )
-    user: str | None = setting("who connects", variable="NATS_USER", default=None)
+    user: str | None = setting("user name", variable="NATS_USER", default=None)
     password: str | None = setting(
         "of the user", variable="NATS_PASSWORD", default=None, secret=True
     )
@@ -46,7 +46,7 @@ class Settings:
     )
     credentials: str | None = setting("a file of credentials", variable="NATS_CREDS", default=None)
     nkey: str | None = setting("a file with a seed", variable="NATS_NKEY", default=None)
-    authority: str | None = setting("a file: who signs servers", variable="NATS_CA", default=None)
+    authority: str | None = setting("CA certificates (a file)", variable="NATS_CA", default=None)
     certificate: str | None = setting("a file: our own", variable="NATS_CERT", default=None)
     key: str | None = setting("a file: its key", variable="NATS_KEY", default=None)
     quiet_s: int | None = setting(
@@ -74,7 +74,7 @@ class NatsPlace(NamedTuple):
         what, pattern = _KINDS[prefix]
         if "@" in path:
             raise InputError(
-                f"a {prefix} place has no user and no password, which others could read there: set "
+                f"a {prefix} URI has no user and no password, which others could read there: set "
                 "NATS_CREDS, NATS_NKEY, NATS_TOKEN, or NATS_USER and NATS_PASSWORD"
             )
         found = pattern.fullmatch(path)

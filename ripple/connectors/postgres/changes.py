@@ -74,8 +74,8 @@ class Changes:
             is_named = (message.schema, message.name) == (self._table.schema, self._table.name)
             if is_named != (message.number == self._table.relation):
                 raise InputError(
-                    f"{self._name} is another table behind {self.at} in its log: it was renamed, "
-                    "or made anew, and what was read is of the one before"
+                    f"{self._name} is another table after {self.at} in its log: it was renamed, "
+                    "or recreated, and the records so far are of the one before"
                 )
             if is_named:
                 self.is_told_of = True
@@ -103,8 +103,8 @@ class Changes:
             raise InputError(
                 f"{self._name}: the transaction at {lsn_text(awaited.at.lsn)}, of which "
                 f"{awaited.at.within} changes were read, does not come again: the server has lost "
-                "what it had, or the publication was changed. Make a new slot, and name another "
-                "--checkpoint-dir and other outputs, to begin anew"
+                "log, or the publication was changed. Make a new slot, and name another "
+                "--checkpoint-dir and other outputs, to start over"
             )
 
     def _change(self, change: Change) -> bytes | Refused | None:
@@ -125,10 +125,10 @@ class Changes:
         try:
             self._rows = Rows(self._name, relation.columns, self._shape)
         except InputError as error:
-            raise InputError(f"{error}; so it is behind {self.at} in its log") from error
+            raise InputError(f"{error}; so it is after {self.at} in its log") from error
         gone = sorted(before - self._rows.columns)
         if gone:
             raise InputError(
-                f"{self._name} has no column {gone[0]!r} any more behind {self.at} in its log: "
-                "what was before is read; go on with a record without it"
+                f"{self._name} has no column {gone[0]!r} any more after {self.at} in its log: "
+                "all changes before are read; continue with a record without it"
             )

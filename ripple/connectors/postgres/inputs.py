@@ -45,7 +45,7 @@ MOMENT_S = (0.1, 0.3, 1.0, 2.0)
 DELAYS_S = (*MOMENT_S, 4.0, 8.0, 15.0)
 # A server that shuts down asks again and again until all that it has sent is not needed any more.
 ASKED_MAX = 10
-ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to begin anew"
+ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to start over"
 
 
 class _Held(NamedTuple):
@@ -164,8 +164,8 @@ class PostgresInputs:
             )
         if known.told and known.told != slot.told:
             raise InputError(
-                f"{self._place}: the table was made anew, or what the publication "
-                f"{self._slots.publication!r} tells of it was changed, since it was read up to "
+                f"{self._place}: the table was recreated, or its publication "
+                f"{self._slots.publication!r} was changed, since it was read up to "
                 f"{offset}, so changes may be missing. {ANEW}"
             )
         at = known.mark.at
@@ -324,7 +324,7 @@ class PostgresInputs:
         if offset < slot.first:
             raise InputError(
                 f"{self._place}: the slot {self._slots.name!r} begins at {slot.first}, and "
-                f"{offset} is asked for: what is between has been let go"
+                f"{offset} is needed: the changes between were released"
             )
 
     async def _count(self, slot: Slot, offset: int) -> None:
@@ -354,8 +354,8 @@ class PostgresInputs:
 
     def _changed(self) -> InputError:
         return InputError(
-            f"{self._place}: the table was made anew, or what the publication "
-            f"{self._slots.publication!r} tells of it was changed, behind {self._mark.at} in its "
+            f"{self._place}: the table was recreated, or its publication "
+            f"{self._slots.publication!r} was changed, after {self._mark.at} in its "
             f"log, so changes may be missing. {ANEW}"
         )
 
@@ -393,7 +393,7 @@ class PostgresInputs:
         if self._mark.at < slot.at and self._through != slot.first:
             raise InputError(
                 f"{self._place}: the slot {self._slots.name!r} has advanced to {slot.at} while it "
-                f"was read, at {self._mark.at}: somebody else has read from it"
+                f"was read, at {self._mark.at}: another client has read from it"
             )
         begin = self._mark if self._mark.at >= slot.at else Mark(slot.at)
         stream = self._stream = await Stream.begin(self._slots, begin.at.lsn, slot.at.lsn)

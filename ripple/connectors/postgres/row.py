@@ -180,7 +180,7 @@ def _looked_up(change: Change, one: _Taken, value: Value) -> bytes | None:
             return None
     if isinstance(value, Unchanged):
         raise InputError(
-            f"{one.of} is long, stored apart (TOAST) and did not change: the server tells it with "
+            f"{one.of} is long, stored apart (TOAST) and did not change: the server sends it with "
             "REPLICA IDENTITY FULL alone"
         )
     return value

@@ -197,12 +197,12 @@ def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
         )
     if not is_there and are_fitting:
         raise OutputError(
-            f"cannot write {table.place}: the table is gone, and what was reached in it is known. "
-            f"Bring it back, or remove its rows from ripple_outputs to begin anew"
+            f"cannot write {table.place}: the table is gone, and its cut is recorded. "
+            f"Bring it back, or remove its rows from ripple_outputs to start over"
         )
     if not all(are_fitting):
         raise OutputError(
-            f"cannot write {table.place}: a run that is gone on with and one that is not cannot "
+            f"cannot write {table.place}: a durable run and a one-shot run cannot "
             "write the same table. Name another one"
         )
 

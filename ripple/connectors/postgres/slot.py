@@ -131,7 +131,7 @@ class Slots:
         if Position.parse(confirmed).lsn > at.lsn:
             raise InputError(
                 f"{self.place}: the slot {self.name!r} is at {confirmed}, and was left at "
-                f"{lsn_text(at.lsn)}: somebody else has read from it, or it is another one: "
+                f"{lsn_text(at.lsn)}: another client has read from it, or it is another one: "
                 f"{self._anew()}"
             )
         is_known, end_lsn = known is not None, Position.parse(end).lsn
@@ -261,7 +261,7 @@ class Slots:
         unknown = unknown_at_delete(self._shape, key) if deletes else []
         if unknown:
             raise InputError(
-                f"{self.place}: a delete tells no more than {', '.join(sorted(key))}, and records "
+                f"{self.place}: a delete has no more than {', '.join(sorted(key))}, and records "
                 f"must have {', '.join(unknown)}: let these be optional, ALTER TABLE ... REPLICA "
                 "IDENTITY FULL, or publish no deletes (publish = 'insert, update')"
             )
@@ -286,7 +286,7 @@ class Slots:
 
     def _anew(self) -> str:
         return (
-            f"drop the slot, if it is there, and its row in {TABLE}, and begin anew, with another "
+            f"drop the slot, if it is there, and its row in {TABLE}, and start over, with another "
             "--checkpoint-dir and other outputs"
         )
 

@@ -97,7 +97,7 @@ class Table:
             raise OutputError(
                 f"cannot write {self.place}: it is another table than the one that was written "
                 "until now: bring that one back, or remove this one and its rows in ripple_outputs "
-                "to begin anew"
+                "to start over"
             )
         for name, kind in self.columns.items():
             if found.columns.get(name) != kind:

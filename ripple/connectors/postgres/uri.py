@@ -35,11 +35,11 @@ class Settings:
     """What the environment says: what all programs of PostgreSQL take is left to them."""
 
     host: str | None = setting(
-        "the server, unless the place names it", variable="PGHOST", default=None
+        "the server, unless the URI names it", variable="PGHOST", default=None
     )
     port: int | None = setting("its port", variable="PGPORT", default=None)
     database: str | None = setting("its database", variable="PGDATABASE", default=None)
-    user: str | None = setting("who connects", variable="PGUSER", default=None)
+    user: str | None = setting("user name", variable="PGUSER", default=None)
     password: str | None = setting("of the user", variable="PGPASSWORD", default=None, secret=True)
     password_file: str | None = setting("of passwords", variable="PGPASSFILE", default=None)
     service: str | None = setting("of the file of services", variable="PGSERVICE", default=None)
@@ -69,7 +69,7 @@ class PostgresUri(NamedTuple):
             return cls(**_named(path, path))
         if re.match(r"//[^@/:]*:[^@/]*@", path):
             raise OutputError(
-                "cannot take a postgres: place with a password in it, where others can read it: "
+                "cannot take a postgres: URI with a password in it, where others can read it: "
                 "name it in PGPASSFILE, in a service file or in PGPASSWORD"
             )
         found = _WHERE.fullmatch(path)

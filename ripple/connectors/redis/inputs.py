@@ -35,7 +35,7 @@ KNOWN_MAX = 1000
 # For a moment; and half a minute in all where nobody else waits, as a server restarts.
 MOMENT_S = (0.1, 0.3, 1.0)
 DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
-ANEW = "Name another --checkpoint-dir and other outputs to begin anew with what is there"
+ANEW = "Name another --checkpoint-dir and other outputs to start over with the present data"
 
 
 class _At(NamedTuple):
@@ -241,18 +241,18 @@ class RedisInputs:
         """Raise InputError unless a page goes on at a place."""
         if at.offset > page.end:
             raise InputError(
-                f"{self._place} ends at {page.end}, and it was read up to {at.offset}: it has lost "
-                f"what it had. {ANEW}"
+                f"{self._place} ends at {page.end}, and it was read up to {at.offset}: its "
+                f"records are lost. {ANEW}"
             )
         if at.offset < page.first:
             raise InputError(
-                f"{self._place} begins at {page.first}, and it was read up to {at.offset}: what is "
-                f"between has been trimmed. {ANEW}"
+                f"{self._place} begins at {page.first}, and it was read up to {at.offset}: "
+                f"entries between were trimmed. {ANEW}"
             )
         if at.id != NOTHING and not page.is_named_there and at.offset > page.first:
             raise InputError(
                 f"{self._place} has no entry {at.id.decode()}, which was read before {at.offset}: "
-                f"it is another stream, or its server has lost what it had. {ANEW}"
+                f"it is another stream, or its server has lost entries. {ANEW}"
             )
 
     async def _page(self, after: bytes, count: int) -> Page:
@@ -263,7 +263,7 @@ class RedisInputs:
                 raise
             raise told(self._place, error) from error
         if page is None:
-            anew = f" any more: it has lost what was read. {ANEW}" if after != NOTHING else ""
+            anew = f" any more: its records are lost. {ANEW}" if after != NOTHING else ""
             raise InputError(f"{self._place}: there is no such stream{anew}")
         return page
 

@@ -79,8 +79,8 @@ def _range(said: Mapping[str, Any], place: RedisPlace) -> tuple[int, int]:
     first = said["first-entry"]
     if first and _order(_id(said["max-deleted-entry-id"])) > _order(_id(first[0])):
         raise InputError(
-            f"{place}: entries were deleted out of its middle (XDEL), so nobody can tell where the "
-            "others stand: remove entries with XTRIM, or by MAXLEN or MINID of XADD"
+            f"{place}: entries were deleted out of its middle (XDEL), so offsets are "
+            "unknown: remove entries with XTRIM, or by MAXLEN or MINID of XADD"
         )
     end = int(said["entries-added"])
     return end - int(said["length"]), end

@@ -73,12 +73,10 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
     if isinstance(error, ResponseError) and "WRONGTYPE" in str(error):
         return InputError(f"{place}: there is something else of that name, which is no stream")
     if isinstance(error, InvalidResponse):
-        return InputAwayError(
-            f"{place}: who answers there does not speak as a server of Redis does"
-        )
+        return InputAwayError(f"{place}: the server there does not speak the protocol of Redis")
     hint = ""
     if isinstance(error, AuthenticationError):
-        hint = ": REDIS_USER and REDIS_PASSWORD say who we are"
+        hint = ": set REDIS_USER and REDIS_PASSWORD"
     # By name, as nothing here may reach for sockets: nobody is there who could speak TLS.
     absent = type(error.__context__).__name__ in ("gaierror", "ConnectionRefusedError")
     if isinstance(error, _LOST) and not isinstance(error, AuthenticationError) and not absent:

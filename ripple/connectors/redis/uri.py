@@ -25,14 +25,14 @@ class Settings:
     """What the environment says: nothing of it is ever part of a place."""
 
     server: str | None = setting(
-        "HOST:PORT, unless the place says it", variable="REDIS_SERVER", default=None
+        "HOST:PORT, unless the URI names it", variable="REDIS_SERVER", default=None
     )
     database: int = setting("which of the server's", variable="REDIS_DATABASE", default=0)
-    user: str | None = setting("who connects", variable="REDIS_USER", default=None)
+    user: str | None = setting("user name", variable="REDIS_USER", default=None)
     password: str | None = setting(
         "of the user", variable="REDIS_PASSWORD", default=None, secret=True
     )
-    authority: str | None = setting("a file: who signs servers", variable="REDIS_CA", default=None)
+    authority: str | None = setting("CA certificates (a file)", variable="REDIS_CA", default=None)
     certificate: str | None = setting("a file: our own", variable="REDIS_CERT", default=None)
     key: str | None = setting("a file: its key", variable="REDIS_KEY", default=None)
     tls: bool | None = setting(
@@ -52,7 +52,7 @@ class RedisPlace(NamedTuple):
         """Parse the text after the scheme. Raises InputError."""
         if "@" in path:
             raise InputError(
-                "a redis: place has no user and no password, which others could read there: set "
+                "a redis: URI has no user and no password, which others could read there: set "
                 "REDIS_USER and REDIS_PASSWORD"
             )
         found = _PLACE.fullmatch(path)

@@ -131,7 +131,7 @@ def _said(file: str) -> dict[str, Any]:
 def _divided(path: str) -> tuple[str, str]:
     file, comma, place = path.partition(",")
     if not (file and comma and place):
-        raise InputError(f"cannot tell what through:{path} is: it must be through:FILE.toml,PLACE")
+        raise InputError(f"cannot read through:{path}: it must be through:FILE.toml,URI")
     return file, place
 
 

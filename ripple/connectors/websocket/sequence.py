@@ -50,8 +50,8 @@ class Sequence:
         before = self.last
         if before is not None and self._is_anew(number, before):
             raise InputError(
-                f"the feed counts anew: number {number} comes after {before} was there. Start the "
-                "run again; a feed that repeats what was there needs WS_RESUME"
+                f"the feed's numbers start over: number {number} comes after {before}. Start the "
+                "run again; a feed that repeats messages needs WS_RESUME"
             )
         self._before = number
         if self._first is None:

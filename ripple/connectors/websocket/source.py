@@ -190,8 +190,8 @@ class WebsocketSource:
         at = connection.protocol.uri
         if (at.secure, at.host, at.port) != self._origin:
             raise InputError(
-                f"cannot read {self._feed.url}: its server sends on to {at.host}:{at.port}, which "
-                "is not told what this one may know: name that place, if it is the one"
+                f"cannot read {self._feed.url}: its server redirects to {at.host}:{at.port}, which "
+                "gets no credentials: name that URI, if it is the right one"
             )
         last = self._sequence.last
         self._sequence.connected(last if self._feed.settings.resume else None)

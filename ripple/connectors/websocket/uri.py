@@ -39,7 +39,7 @@ class Settings:
         "header of that name", variable="WS_AUTHORIZATION", default=None, secret=True
     )
     authority: str | None = setting(
-        "a file: who signs servers, instead of those that the system knows",
+        "CA certificates (a file), instead of the system's",
         variable="WS_CA",
         default=None,
     )

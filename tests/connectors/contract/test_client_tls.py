@@ -98,7 +98,7 @@ def test_a_server_without_tls_is_told_nothing(scheme: str, monkeypatch: pytest.M
 def test_who_does_not_speak_as_a_server_of_redis_is_told_so_in_one_short_line() -> None:
     with (
         listening(INFO, is_first=False) as (address, _),
-        pytest.raises(RippleError, match="does not speak as a server of Redis") as refused,
+        pytest.raises(RippleError, match="does not speak the protocol of Redis") as refused,
     ):
         checked("redis", address)
     assert "server_id" not in str(refused.value)
@@ -122,7 +122,7 @@ def test_a_feed_that_sends_on_elsewhere_is_told_nothing(monkeypatch: pytest.Monk
         moved = "\r\n".join((*told, "", "")).encode()
         with listening(moved, is_first=False) as (address, _):
             source = open_plain(f"//{address}/feed", reading)
-            with pytest.raises(RippleError, match=f"sends on to 127.0.0.1:{port}"):
+            with pytest.raises(RippleError, match=f"redirects to 127.0.0.1:{port}"):
                 next(source.batches())
             source.close()
         elsewhere.shutdown()

@@ -175,7 +175,7 @@ def test_check_reads_the_file_and_asks_the_place(tmp_path: Path) -> None:
     assert check(path) == wanted
     with pytest.raises(InputError, match=r"cannot read nope\.toml: No such file"):
         check("nope.toml,csv:a")
-    with pytest.raises(InputError, match=r"it must be through:FILE\.toml,PLACE"):
+    with pytest.raises(InputError, match=r"it must be through:FILE\.toml,URI"):
         check("nope.toml")
 
 

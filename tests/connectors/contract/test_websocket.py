@@ -252,15 +252,15 @@ def test_numbers_that_begin_anew_end_the_run() -> None:
     sequence.connected(None)
     assert taken(5, 6, 6, 9, 8, 10) == [new, new, repeated, Gap(7, 8), repeated, new]
     for number in (1, 5):
-        with pytest.raises(InputError, match=r"counts anew: number . comes after 10"):
+        with pytest.raises(InputError, match=r"numbers start over: number . comes after 10"):
             sequence.take(number)
     sequence.connected(10)  # to go on behind it
     assert taken(10, 11) == [repeated, new]
     sequence.connected(None)
-    with pytest.raises(InputError, match="counts anew"):
+    with pytest.raises(InputError, match="numbers start over"):
         sequence.take(11)
     sequence.connected(11)
-    with pytest.raises(InputError, match="counts anew"):
+    with pytest.raises(InputError, match="numbers start over"):
         sequence.take(10)
     assert taken(14) == [Gap(12, 13)]
 
@@ -276,7 +276,7 @@ def test_a_connection_that_counts_anew_ends_the_run(monkeypatch: pytest.MonkeyPa
     with serving(talk) as path, closing(open_plain(path, Reading("t", SHAPE, 10))) as source:
         batches = source.batches()
         assert [next(batches).next_offset for _ in range(2)] == [10, 20]
-        with pytest.raises(InputError, match="counts anew: number 0 comes after 19"):
+        with pytest.raises(InputError, match="numbers start over: number 0 comes after 19"):
             next(batches)
 
 

@@ -74,5 +74,5 @@ def test_one_that_was_made_anew_is_not_taken_for_what_it_was(
     asyncio.run(client.partitions(MADE))
     assert client.topic_id(MADE) == client.id.hex()
     client.id = bytes(15) + b"2"
-    with pytest.raises(AnotherTopicError, match="made anew"):
+    with pytest.raises(AnotherTopicError, match="recreated"):
         asyncio.run(client.partitions(MADE))

@@ -123,7 +123,7 @@ def test_damaged_record_is_refused(kind: Kind, disk: Disk) -> None:
     for wrong in (b"", data[:-3], data.replace(b"vwap", b"vwop"), data + b"x"):
         rewrite(disk, name, wrong)
         found = contents(disk)
-        way_out = "remove both to begin anew" if name == "out.cut" else "remove it to go on from"
+        way_out = "remove both to start over" if name == "out.cut" else "remove it to resume from"
         with pytest.raises(OutputError, match=rf"cut is damaged: .* {way_out}"):
             kind.open(world_of(disk))
         assert contents(disk) == found

@@ -193,7 +193,7 @@ def test_file_that_is_taken_away_while_it_is_written_ends_the_run(disk: LiveDisk
     }[how]()
     sink.write(changes(1), reached(1))
     with pytest.raises(
-        OutputError, match=r"out .*(removed or renamed|somebody else has changed it)"
+        OutputError, match=r"out .*(removed or renamed|another process has changed it)"
     ):
         sink.commit(reached(1))
     sink.close()

@@ -163,7 +163,7 @@ def test_topic_made_anew_during_a_retry_is_told(tmp_path, monkeypatch) -> None:
         patched.setattr(Retries, "_append", cut_short)
         with pytest.raises(OSError, match="pulled out"):
             retry(disk, topic)
-    with pytest.raises(InputError, match="made anew"):
+    with pytest.raises(InputError, match="recreated"):
         retry(disk, topic)
 
 

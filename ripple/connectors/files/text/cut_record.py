@@ -51,9 +51,7 @@ class CutRecord:
     def check_owner(self, owner: Owner, name: str) -> None:
         """Raise OutputError if the data are of another output."""
         if self.owner != owner:
-            raise OutputError(
-                f"{name} belongs to {self.owner}, not to {owner}: choose another place"
-            )
+            raise OutputError(f"{name} belongs to {self.owner}, not to {owner}: choose another URI")
 
 
 def read(disk: Disk, path: str, *, way_out: str = "restore it from a copy") -> CutRecord | None:

@@ -142,8 +142,8 @@ class FileSink:
         size = file.size()
         if size != self._length and self._guards("truncation"):
             raise OutputError(
-                f"{self.name} has {size} bytes, but {self._length} were written: somebody else has "
-                f"changed it: {way_out}"
+                f"{self.name} has {size} bytes, but {self._length} were written: another process "
+                f"has changed it: {way_out}"
             )
 
     # --- opening ---
@@ -188,7 +188,7 @@ class FileSink:
         if _crc_of(file, record.end) != record.crc:
             raise OutputError(
                 f"{self.name} was changed within the {record.end} bytes that were committed: "
-                f"restore it, or remove it and {self._record_path} to begin anew"
+                f"restore it, or remove it and {self._record_path} to start over"
             )
 
     def _take_back(self) -> None:
@@ -216,7 +216,7 @@ def _examine(
 ) -> CutRecord | None:
     """Return the record; raise OutputError for files that cannot be continued."""
     record_path = f"{path}.cut"
-    way_out = f"restore it and {name} from a copy, or remove both to begin anew"
+    way_out = f"restore it and {name} from a copy, or remove both to start over"
     record = cut_record.read(disk, record_path, way_out=way_out)
     is_there = disk.exists(path)
     if record is None:
@@ -236,7 +236,7 @@ def _examine(
     if not is_there and record.reached is not None:
         raise OutputError(
             f"{name} is gone, but {record_path} says that it had {record.end} bytes: restore it, "
-            "or remove the record to begin anew"
+            "or remove the record to start over"
         )
     return record
 
@@ -246,7 +246,7 @@ def _check_size(file: File, record: CutRecord, record_path: str, name: str) -> N
     if size < record.end:
         raise OutputError(
             f"{name} has {size} bytes, but {record.end} were committed: restore it, or remove it "
-            f"and {record_path} to begin anew"
+            f"and {record_path} to start over"
         )
 
 
