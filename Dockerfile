@@ -12,8 +12,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-# What Ripple needs comes first: a change of the source alone does not fetch it again. Two builds of
-# one commit have the same packages: `make lock` writes their versions and hashes.
+# Dependencies come first, so that a change of the source does not fetch them again. Two builds of one
+# commit have the same packages: `make lock` writes their versions and hashes.
 COPY deploy/docker/requirements.lock deploy/docker/
 RUN python -m venv /opt/ripple \
     && /opt/ripple/bin/pip install --require-hashes --requirement deploy/docker/requirements.lock
@@ -27,7 +27,7 @@ RUN python -m pip wheel --no-deps --wheel-dir /wheels . \
     && /opt/ripple/bin/pip uninstall --yes pip setuptools
 
 FROM python:${PYTHON}
-# ripple cert asks openssl, which comes with the image's certificates.
+# ripple cert needs openssl, which comes with ca-certificates.
 RUN openssl version \
     && groupadd --gid 10001 ripple \
     && useradd --uid 10001 --gid ripple --no-create-home --home-dir /var/lib/ripple --shell /usr/sbin/nologin ripple \
@@ -39,8 +39,8 @@ COPY examples /opt/ripple/examples
 ENV PATH=/opt/ripple/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 WORKDIR /var/lib/ripple
-# Of a worker: probes, data of its first process, metrics. Of a coordinator: gRPC, probes, metrics,
-# the dashboard. Of a gateway: Arrow Flight, probes.
+# Worker: probes, data of its first process, metrics. Coordinator: gRPC, probes, metrics, dashboard.
+# Gateway: Arrow Flight, probes.
 EXPOSE 9100 9101 9102 9200 9201 9202 9203 9300 9301
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-I", "-S", "/opt/ripple/healthy.py"]

@@ -248,8 +248,8 @@ def _check_dashboard(values: Mapping[str, Any], found: Mapping[str, InForce]) ->
         return
     if values["roles"] is None:
         raise SettingsError(
-            f"dashboard (from {found['dashboard'].origin}) would be shown at {values['host']} to "
-            "everybody who gets there: give a file of roles, or listen on 127.0.0.1"
+            f"dashboard (from {found['dashboard'].origin}) would be open to the network at "
+            f"{values['host']}: give a file of roles, or listen on 127.0.0.1"
         )
 
 

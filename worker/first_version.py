@@ -61,7 +61,7 @@ async def begin_above(
         except (RippleError, OSError) as error:
             if str(error) != told:
                 told = str(error)
-                say(f"cannot see who has written the outputs before, tries again: {told}")
+                say(f"cannot read the previous owners of the outputs, tries again: {told}")
         await world.clock.sleep(PAUSE_S)
 
 

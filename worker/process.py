@@ -232,7 +232,9 @@ async def _end(worker: Supervisor, settings: Settings, vain: str, log: Log) -> N
         reason=vain or "it was told to stop",
     )
     if vain:
-        raise UnfinishedError(f"{vain}; others have its partitions: mend that, start it again")
+        raise UnfinishedError(
+            f"{vain}; other workers have its partitions: fix that, start it again"
+        )
     if not is_complete:
         raise UnfinishedError(f"not everything was completed in {settings.stop_ms} ms")
 

@@ -366,7 +366,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     endpoint = found["trace_endpoint"]
     if endpoint.value and not str(endpoint.value).startswith(("http://", "https://")):
         raise SettingsError(
-            f"trace_endpoint is {endpoint.value!r}, no URL of HTTP (from {endpoint.origin})"
+            f"trace_endpoint is {endpoint.value!r}, not an http(s) URL (from {endpoint.origin})"
         )
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     values["tls"] = tls_of(values, found)
@@ -375,7 +375,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     del values["coordinator"]
     values["coordinators"] = others("coordinator", values["tls"], found)
     if not values["coordinators"]:
-        raise SettingsError(f"coordinator names nobody (from {found['coordinator'].origin})")
+        raise SettingsError(f"coordinator is empty (from {found['coordinator'].origin})")
     values["sinks"] = places_listed(values.pop("sink"))
     check_places(found, values["sinks"])
     names = [one.name for one in fields(Thresholds)]

@@ -38,16 +38,14 @@ def check_places(found: Mapping[str, InForce], sinks: Sequence[str]) -> None:
 def _check_sinks(sinks: Sequence[str]) -> None:
     pairs = [output_and_place(text) for text in sinks]
     if not pairs:
-        raise SettingsError("no place is named")
+        raise SettingsError("no URI is given")
     for _, place in pairs:
         check_sealed(place)
-    for what, one in (("output", 0), ("place", 1)):
+    for what, one in (("output", 0), ("URI", 1)):
         for name, times in Counter(pair[one] for pair in pairs).items():
             if times > 1:
-                told = (
-                    f"{what} {name!r} is there" if name else "a place without its output is there"
-                )
-                raise SettingsError(f"{told} {times} times: each output has a place of its own")
+                told = f"{what} {name!r} is given" if name else "a URI without an output is given"
+                raise SettingsError(f"{told} {times} times: each output has its own URI")
 
 
 def _check_cache(found: Mapping[str, InForce]) -> None:
@@ -58,6 +56,6 @@ def _check_cache(found: Mapping[str, InForce]) -> None:
     cache, store = os.path.realpath(cache), os.path.realpath(store)
     if os.path.commonpath((cache, store)) in (cache, store):
         raise SettingsError(
-            f"cache is {found['cache'].value}, which is in the store, or has it in it: give a "
+            f"cache is {found['cache'].value}, which is inside the store, or contains it: give a "
             f"folder of this worker's own (from {found['cache'].origin})"
         )

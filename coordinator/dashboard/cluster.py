@@ -230,7 +230,7 @@ class ClusterShown:
         if what in _OF_OUTPUTS:
             with _answering():
                 return await _OF_OUTPUTS[what](self._outputs, asked)
-        raise AskedError(f"there is nothing called {what[:40]} to ask for")
+        raise AskedError(f"there is no listing called {what[:40]}")
 
     async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
         """Return an output as an Arrow stream, and its version."""

@@ -31,9 +31,9 @@ def command_of(said: Mapping[str, Any], who: str) -> commands.Command:
     for name in names:
         given = said.get(name)
         if name == "partition" and not (type(given) is int and 0 <= given < PARTITIONS_MAX):
-            raise AskedError("partition is no number from 0 on")
+            raise AskedError("partition is not a number from 0")
         if name == "worker" and not (isinstance(given, str) and given):
-            raise AskedError("worker is no name")
+            raise AskedError("worker is not a name")
         values.append(given)
     reason = said.get("reason")
     if not isinstance(reason, str) or not reason.strip():

@@ -40,7 +40,7 @@ class Retry(NamedTuple):
         partition, offset, cause = said.get("partition"), said.get("offset"), said.get("cause")
         texts = [said.get(name) for name in ("pipeline", "input", "reason")]
         if not (type(partition) is int and 0 <= partition < PARTITIONS_MAX):
-            raise AskedError("partition is no number from 0 on")
+            raise AskedError("partition is not a number from 0")
         if not all(isinstance(one, str) and one.strip() for one in texts):
             raise AskedError("a retry needs pipeline, input and reason")
         # As text: it may exceed the numbers of a browser.

@@ -21,7 +21,7 @@ OLD_S = 20.0
 _CAUSES = {
     "outboxes": "a worker that receives from it is slow",
     "uncommitted": "outputs commit slowly: the disk, the broker or the store",
-    "divided": "the next stage takes what was divided slowly",
+    "divided": "the next stage takes repartitioned records slowly",
 }
 
 
@@ -45,7 +45,7 @@ def _verdicts(status: Status, partitions: Sequence[Values], totals: Values) -> I
     if totals.get("digest_mismatches"):
         yield (
             "bad",
-            "A restored table is not what was committed: its partition has stopped.",
+            "A restored table differs from what was committed: its partition has stopped.",
             "See DataLossDetected in docs/operations.md before anything is restarted.",
         )
     if not status.members:
@@ -62,13 +62,13 @@ def _verdicts(status: Status, partitions: Sequence[Values], totals: Values) -> I
         name, why = status.waiting[0]
         yield "warn", f"{name} waits to join.", why
     if status.problems:
-        yield "warn", "Everything is computed, and somebody should look at something.", first
+        yield "warn", "Everything is computed, but there are problems.", first
 
 
 def _of_workers(status: Status, first: str) -> Iterator[_Verdict]:
     dead = [one.id for one in status.members if one.standing is HealthState.DEAD and one.partitions]
     if dead:
-        yield "bad", f"{', '.join(dead)} cannot be heard, and owns partitions.", first
+        yield "bad", f"{', '.join(dead)} is silent, and owns partitions.", first
     silent = [one.id for one in status.members if one.standing is not HealthState.ACTIVE]
     if silent:
         yield "warn", f"{', '.join(silent)} has not been heard lately.", first
@@ -91,7 +91,7 @@ def _of_partitions(status: Status, partitions: Sequence[Values]) -> Iterator[_Ve
         moving = _many(len(status.moves), "partition")
         yield "warn", f"{moving} on the move; everything is computed.", status.cause
     if status.frozen is not None:
-        yield "warn", "Frozen: no partition moves, and nobody joins.", status.frozen
+        yield "warn", "Frozen: no moves and no joins.", status.frozen
 
 
 def waiting_for(row: Values, move: MoveStatus | None, standing: HealthState | None) -> str:
@@ -120,7 +120,7 @@ def bottlenecks(
     for one in workers:
         if one["fill"] is not None and one["fill"] >= FILL_MIN:
             where = f"{one['id']}: {one['queue']}"
-            why = _CAUSES.get(one["queue"] or "", "what empties it is slow")
+            why = _CAUSES.get(one["queue"] or "", "its consumer is slow")
             found.append({"where": where, "share": one["fill"], "cause": why, "what": "queue"})
         if one["load"] is not None and one["load"] >= LOAD_MIN:
             why = "a process computes without a pause: more partitions, processes or workers"

@@ -124,7 +124,7 @@ class _Draft:
             why = f"version {version - 1} cannot be read"
         else:
             why = f"no version before {version} can be read"
-        self.causes.append(f"{why}: all is given anew")
+        self.causes.append(f"{why}: everything is assigned anew")
         if not self._guards("give_anew"):
             return
         self.now = self.now.with_members(
@@ -153,7 +153,7 @@ class _Draft:
             starts = facts.starts[worker]
             if starts != members[worker].starts:
                 members[worker] = replace(members[worker], starts=starts)
-                self.causes.append(f"a process of {worker} was started again")
+                self.causes.append(f"a process of {worker} was restarted")
         self._grow(facts.inputs)
         joined = []
         for candidate in sorted(facts.joining, key=lambda one: one.id):
@@ -291,7 +291,7 @@ class _Draft:
                 if target is not None and target != share.owner:
                     wanted[partition] = target
         if given:
-            self.causes.append(f"{_counted(given, 'partition')} given to who is there")
+            self.causes.append(f"{_counted(given, 'partition')} assigned to members")
         if dropped:
             self.causes.append(f"{dropped} moves are not needed any more")
         self._switch(facts)

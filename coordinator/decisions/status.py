@@ -205,7 +205,7 @@ def _problems(
     returned = coordinator.waiting.ids
     if is_somebody_silent and is_mass_silence(verdicts, coordinator.limits, returned):
         found.append(
-            "many workers are silent at once: nobody is evicted before "
+            "many workers are silent at once: none is evicted before "
             f"{coordinator.limits.mass_silence_ms // 1000} s of it"
         )
     found += [
@@ -221,7 +221,7 @@ def _problems(
     found += _partition_problems(now, coordinator.limits.partitions)
     found += input_problems(coordinator.progress.inputs, now)
     found += [
-        f"partition {pin.partition} is pinned to {pin.worker}, which is not there"
+        f"partition {pin.partition} is pinned to {pin.worker}, which is not a member"
         for pin in now.pins
         if pin.worker not in now.by_id
     ]

@@ -85,7 +85,7 @@ def _view(view: View) -> pb.View:
 
 def _view_from(message: pb.View) -> View:
     if not message.replica:
-        raise RpcError("a view is nobody's")
+        raise RpcError("a view has no replica id")
     not_too_many(message.sightings, "a view", MEMBERS_MAX)
     return View(
         text(message.replica, "replica"),

@@ -1,4 +1,4 @@
-"""Print what Ripple and the extras that are named need, a requirement a line."""
+"""Print the requirements of Ripple and of the named extras, one a line."""
 
 import re
 import sys

@@ -158,7 +158,7 @@ def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
     except OSError as error:
         given = found[name]
         raise SettingsError(
-            f"{name} is {given.value} (from {given.origin}), and nobody can listen there: "
+            f"{name} is {given.value} (from {given.origin}), and that port is unavailable: "
             f"{error.strerror or error}. Give another one, as --{name.replace('_', '-')} or "
             f"RIPPLE_{name.upper()}"
         ) from error
@@ -180,8 +180,8 @@ def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
         check_secured(joined(values["host"], 0), tls)
     except ValueError:
         raise SettingsError(
-            f"host is {values['host']} (from {found['host'].origin}), where others on the network "
-            "could read and change what is said: give tls_certificate, tls_key and tls_authority "
+            f"host is {values['host']} (from {found['host'].origin}), and without TLS the network "
+            "could read and change messages: give tls_certificate, tls_key and tls_authority "
             "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
         ) from None
     return tls
@@ -256,8 +256,7 @@ def check_pages(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None
         return
     raise SettingsError(
         f"host is {values['host']} (from {found['host'].origin}), and /health, /ready and /metrics "
-        "have no TLS: say pages_without_tls, if everybody who gets there may read them, or listen "
-        "on 127.0.0.1"
+        "have no TLS: set pages_without_tls, if the network may read them, or listen on 127.0.0.1"
     )
 
 
@@ -285,7 +284,7 @@ def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[st
         try:
             check_secured(address, tls)
             if not parts(address)[1]:
-                raise ValueError(f"{address} has port 0, where nobody is")
+                raise ValueError(f"{address} has port 0, which is no address")
         except ValueError as error:
             raise SettingsError(f"{name}: {error} (from {origin})") from error
     if len(set(addresses)) < len(addresses):
@@ -321,6 +320,6 @@ def _store(held: Any) -> str:
         raise ValueError(f"it has no {needed}")
     unknown = [name for name in held if name not in ("backend", needed, "prefix")]
     if unknown:
-        raise ValueError(f"it has {unknown[0]}, which nobody reads")
+        raise ValueError(f"it has {unknown[0]}, which is unknown")
     place = held[needed] if needed == "path" else f"s3://{held[needed]}"
     return f"{place}/{held['prefix']}" if held.get("prefix") else place

@@ -32,7 +32,7 @@ class Reread(Generic[T]):
             try:
                 self._value = self._read(self._path)
             except RippleError as error:
-                self.warn(f"{error}: what it said before is gone on with")
+                self.warn(f"{error}: the last valid content stays in use")
         return self._value
 
 

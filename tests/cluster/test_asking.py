@@ -222,7 +222,7 @@ def test_top_draws_on_a_terminal(asked: Asked) -> None:
     assert b"\x1b[32m3/3 workers active" in shown
 
 
-def test_what_would_move_is_said_and_nothing_moves(asked: Asked) -> None:
+def test_dry_run_shows_moves_and_moves_nothing(asked: Asked) -> None:
     before = asked.value("status")
     would = asked.value("drain", "worker-1", "--reason", "to see", "--dry-run")
     mine = [n for n, one in enumerate(before["owners"]) if one["owner"] == "worker-1/0"]
@@ -374,7 +374,7 @@ def test_while_a_worker_dies_a_tap_stalls_and_goes_on_and_a_query_is_the_truth(
     assert tables == rows
 
 
-def test_nobody_answers_is_exit_code_2() -> None:
+def test_no_answer_is_exit_code_2() -> None:
     for arguments in (
         ["status"],
         ["query", "SELECT 1"],

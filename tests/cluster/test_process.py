@@ -37,14 +37,14 @@ async def lived(process: Process) -> None:
         await process.live()
 
 
-def test_one_that_only_refuses_will_not_start(tmp_path: Path) -> None:
+def test_process_that_always_refuses_is_given_up(tmp_path: Path) -> None:
     process = Process(planned(tmp_path, "exit 1"), lambda *_: None)
     with pytest.raises(WillNotStartError, match="worker-1 does not start"):
         asyncio.run(lived(process))
     assert process.starts == REFUSALS_MAX
 
 
-def test_what_has_worked_is_started_until_it_does_again(tmp_path: Path) -> None:
+def test_process_that_has_worked_is_restarted_until_it_works(tmp_path: Path) -> None:
     said: list[str] = []
     away = ["exit 1"] * (REFUSALS_MAX + 2)
 
@@ -59,7 +59,7 @@ def test_what_has_worked_is_started_until_it_does_again(tmp_path: Path) -> None:
     assert any("was killed by SIGKILL" in line for line in said)
 
 
-def test_what_dies_again_and_again_has_short_pauses_if_it_lived(
+def test_repeated_deaths_have_short_pauses_after_a_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAUSE_MAX_S", 60.0)
@@ -81,7 +81,7 @@ def test_what_dies_again_and_again_has_short_pauses_if_it_lived(
     assert pauses(4) == ["0.01"] * 4
 
 
-def test_each_of_several_that_will_not_start_is_named_and_none_is_a_traceback(
+def test_processes_that_do_not_start_are_named_without_a_traceback(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     forgotten: list[dict[str, Any]] = []

@@ -74,7 +74,7 @@ class Up:
 
 
 @pytest.mark.services
-def test_it_leaves_what_one_process_would(job: Job, tmp_path: Path) -> None:
+def test_up_leaves_the_output_of_a_single_process(job: Job, tmp_path: Path) -> None:
     first = Up(job, "--until-end")
     assert first.ended() == 0, first.said
     assert f"{3000 * PARTITIONS:,} of {3000 * PARTITIONS:,} records" in first.said
@@ -134,7 +134,7 @@ def test_a_worker_of_too_many_processes_is_told_that_there_are_no_ports() -> Non
 
 
 @pytest.mark.services
-def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
+def test_dead_processes_are_restarted_and_ctrl_c_ends_all(job: Job) -> None:
     up = Up(job)
     number = up.says(r"worker-1 +\| process (\d+)")[1]
     up.says(r"worker-1 .*partition \d: begins at")
@@ -146,7 +146,7 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(job: Job) -> None:
     assert "coordinator-1 | process" in up.said
 
 
-def test_it_is_ended_from_elsewhere_and_runs_once_in_a_folder(job: Job) -> None:
+def test_down_ends_it_and_a_folder_has_one_cluster(job: Job) -> None:
     folder = job.source.parent / "state"
     assert command("cluster", "down", "--dir", folder).only_line.endswith(
         "no cluster runs in " + str(folder)
@@ -163,7 +163,7 @@ def test_it_is_ended_from_elsewhere_and_runs_once_in_a_folder(job: Job) -> None:
     assert command("cluster", "down", "--dir", folder).code == 1
 
 
-def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
+def test_children_end_when_up_is_killed(job: Job) -> None:
     up = Up(job)
     up.says(r"worker-1 .*partition \d: begins at")
     ours = [int(number) for number in re.findall(r"\| process (\d+)", up.said)]
@@ -187,7 +187,7 @@ def test_nobody_is_left_when_it_is_killed(job: Job) -> None:
         (("--workers", "11"), "more than 10 workers or coordinators need --free-ports"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(job: Job, changed: tuple[str, str], why: str) -> None:
+def test_invalid_flags_are_refused_at_once(job: Job, changed: tuple[str, str], why: str) -> None:
     flags = {"--source": f"log:{job.source}", "--sink": f"log:{job.folder}/out", "--dir": "state"}
     flags |= {changed[0]: changed[1].format(source=job.source)}
     refused = command("cluster", "up", job.pipeline, *(x for pair in flags.items() for x in pair))

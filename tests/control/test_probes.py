@@ -76,7 +76,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("request_bytes", "status"), BAD)
-def test_what_is_no_request_for_a_page_is_told_so(request_bytes: bytes, status: bytes) -> None:
+def test_invalid_request_gets_an_error_page(request_bytes: bytes, status: bytes) -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         cluster.host("b").start(serving)
         cluster.host("a").start(idle)
@@ -86,7 +86,7 @@ def test_what_is_no_request_for_a_page_is_told_so(request_bytes: bytes, status: 
     simulate(scenario)
 
 
-def test_who_asks_slowly_does_not_keep_others_waiting() -> None:
+def test_slow_client_does_not_delay_others() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         cluster.host("b").start(serving)
         host = cluster.host("a")
@@ -115,7 +115,7 @@ def test_request_without_an_end_is_hung_up_on() -> None:
     simulate(scenario)
 
 
-def test_who_says_nothing_keeps_nobody_out() -> None:
+def test_silent_clients_keep_no_client_out() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         cluster.host("b").start(serving)
         host = cluster.host("a")

@@ -75,7 +75,7 @@ def test_daemons_begin_as_commands_do(module: str, monkeypatch: pytest.MonkeyPat
     assert begun == [True]
 
 
-def test_who_reads_nothing_stops_nobody_and_is_told_what_was_left_out():
+def test_unread_output_blocks_nothing_and_reports_omitted_lines():
     reading, writing = os.pipe()
     lines = Lines(writing, bytes_max=1 << 18)
     for number in range(4096):

@@ -30,7 +30,7 @@ def test_a_secret_in_a_place_is_not_shown(place: str) -> None:
     "text",
     ["csv:data@x.csv: line 3", "kafka:host:9092/t?format=avro", "s3://bucket/a", "k@host:1", "a:1"],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_ordinary_text_stays(text: str) -> None:
     assert hider({})(text) == text
 
 

@@ -19,7 +19,7 @@ from ripple.world import live_tls
 from ripple.world.tls import Tls
 
 
-def test_what_is_left_is_said_and_follows_the_file(tmp_path: Path) -> None:
+def test_remaining_validity_follows_the_file(tmp_path: Path) -> None:
     assert main(["cert", "--dir", str(tmp_path), "--name", "w", "--days", "20"]) == 0
     path = str(tmp_path / "w.crt")
     shown = subprocess.run(
@@ -46,13 +46,13 @@ def test_what_is_left_is_said_and_follows_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----"]
 )
-def test_what_is_no_certificate_is_named(text: str, tmp_path: Path) -> None:
+def test_invalid_certificate_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "c").write_text(text)
     with pytest.raises(RippleError, match="/c: "):
         Validity(Tls(certificate=str(tmp_path / "c"), key="", authority=""), lambda: 0)
 
 
-def test_whoever_watches_hears_each_day_and_shows_it_all_the_time() -> None:
+def test_expiry_is_logged_daily_and_shown_always() -> None:
     concerns = ["", "13 days", "13 days", "12 days"]
     said, shown, validity = list[str](), list[str](), SimpleNamespace(concern="")
 

@@ -28,7 +28,7 @@ def test_rates_are_of_each_partition_and_then_added() -> None:
     assert (found["rate"], found["changes_rate"], found["keys"], found["bytes"]) == (100, 6, 10, 14)
 
 
-def test_what_is_computed_most_comes_first() -> None:
+def test_nodes_with_most_work_come_first() -> None:
     nodes: dict[str, Any] = {
         "a": {"recomputed_rate": 60.0, "wasted_rate": 50.0},
         "b": {"recomputed_rate": 35.0, "wasted_rate": None},

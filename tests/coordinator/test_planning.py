@@ -69,7 +69,7 @@ def test_first_members_are_given_everything_at_once() -> None:
     assert {share.phase for share in now.shares} == {Phase.OWNED}
     assert {share.since for share in now.shares} == {1}
     assert spread(now) <= 1
-    assert now.cause == "w0, w1, w2 join; 128 partitions given to who is there"
+    assert now.cause == "w0, w1, w2 join; 128 partitions assigned to members"
 
 
 def test_a_join_moves_the_least_in_bounded_steps() -> None:
@@ -98,7 +98,7 @@ def test_moves_under_way_are_bounded_in_all() -> None:
     assert spread(versions[-1]) <= 1
 
 
-def test_who_is_leaving_has_half_a_minute_so_that_more_moves_away_at_once() -> None:
+def test_leaving_worker_moves_more_partitions_at_once() -> None:
     limits = Limits()
     before = cluster(3, limits)
     drained = follow(before, limits, commands=(Drain("w1", "a rolling restart"),))
@@ -136,7 +136,7 @@ def test_a_crash_gives_its_partitions_to_others_at_once() -> None:
         else:
             assert now == was
     assert spread(after) <= 1
-    assert after.cause.startswith("w1 is gone: silent for 8 s; 32 partitions given")
+    assert after.cause.startswith("w1 is gone: silent for 8 s; 32 partitions assigned")
 
 
 def test_a_process_that_was_started_again_keeps_its_partitions_under_higher_epochs() -> None:
@@ -157,7 +157,7 @@ def test_a_worker_that_comes_again_at_once_keeps_its_partitions_under_higher_epo
     assert after.by_id["w1"].incarnation == 2
 
 
-def test_nobody_is_left_and_whoever_comes_then_gets_everything() -> None:
+def test_first_worker_after_an_empty_cluster_gets_everything() -> None:
     limits = Limits(partitions=8)
     now = follow(cluster(1, limits), limits, gone={"w0": "silent"})
     assert {share.owner for share in now.shares} == {None}
@@ -427,7 +427,7 @@ def test_a_process_that_begins_anew_finds_its_partitions_at_those_who_stood_by()
     assert {share.standby for share in after.shares} == {"w0/0"}
 
 
-def test_who_moves_where_somebody_stands_by_is_followed_by_somebody_else() -> None:
+def test_move_to_a_standby_chooses_another_standby() -> None:
     limits = Limits(partitions=1, standbys=1)
     now = cluster(2, limits)
     owner, standby = now.shares[0].owner, now.shares[0].standby

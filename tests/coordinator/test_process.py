@@ -353,5 +353,5 @@ def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str)
         )
     assert ended.returncode == 1
     setting, said = name.replace("-", "_"), ended.stderr.splitlines()[-1]  # gRPC has its own, too
-    assert f"{setting} is {port} (from --{name}), and nobody can listen there: " in said
+    assert f"{setting} is {port} (from --{name}), and that port is unavailable: " in said
     assert said.endswith(f"Give another one, as --{name} or RIPPLE_{setting.upper()}")

@@ -34,12 +34,12 @@ ONE: dict[str, Any] = {
         ({"offset": None, "cause": ""}, "needs an offset"),
     ],
 )
-def test_what_makes_no_sense_is_refused(changed: dict[str, Any], problem: str) -> None:
+def test_invalid_retry_is_rejected(changed: dict[str, Any], problem: str) -> None:
     with pytest.raises(AskedError, match=problem):
         Retry.of(ONE | changed, "me")
 
 
-def test_nothing_that_is_said_becomes_a_flag() -> None:
+def test_texts_of_a_retry_never_become_flags() -> None:
     said = ONE | {"pipeline": "--source=log:/x", "offset": None, "cause": "--json"}
     assert all(one.startswith(("--p", "--input=", "--reason=")) for one in Retry.of(said, "").flags)
 

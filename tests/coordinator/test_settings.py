@@ -166,7 +166,7 @@ def test_check_config_prints_a_file_that_says_the_same_and_where_each_came_from(
         ),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_invalid_setting_is_named(
     flags: list[str], file: bytes, environment: dict[str, str], text: str
 ) -> None:
     given = flags if text.startswith("store is missing") else ["--store=s", *flags]
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_named(
         ('"x"', "not a table with a backend"),
         ('{ backend = "tape" }', "its backend is none of S3 and Disk"),
         ('{ backend = "S3" }', "it has no bucket"),
-        ('{ backend = "S3", bucket = "b", path = "p" }', "it has path, which nobody reads"),
+        ('{ backend = "S3", bucket = "b", path = "p" }', "it has path, which is unknown"),
     ],
 )
 def test_a_store_that_cannot_be_is_refused(store: str, text: str) -> None:
@@ -220,14 +220,14 @@ def test_tls_is_needed_where_others_can_hear_and_may_be_off_where_they_cannot() 
         loaded("--store=s", "--peers=localhost:1,localhost:1")
 
 
-def test_what_is_in_force_is_a_file_that_says_the_same() -> None:
+def test_printed_config_is_a_file_with_the_same_settings() -> None:
     one = loaded("--store=s", "--insecure", "--peers=localhost:9300", "--partitions=8")
     again = loaded(file=one.text.encode())
     assert (again.peers, again.limits, again.tls) == (one.peers, one.limits, one.tls)
     assert again.origins["insecure"].value is True
 
 
-def test_what_is_to_be_known_of_s3_is_read_from_the_file_that_workers_share() -> None:
+def test_s3_settings_are_read_from_the_shared_file() -> None:
     file = b'[cluster]\ns3_endpoint = "http://minio:9000"\ns3_encryption = "aws:kms"\n'
     one = loaded("--store", "s3://b/p", "--s3-kms-key=k", file=file)
     assert one.s3 == S3Settings("http://minio:9000", "", "aws:kms", "k")
@@ -237,7 +237,7 @@ def test_what_is_to_be_known_of_s3_is_read_from_the_file_that_workers_share() ->
 
 
 def test_pages_are_shown_to_the_network_only_where_it_was_said() -> None:
-    with pytest.raises(SettingsError, match="have no TLS: say pages_without_tls"):
+    with pytest.raises(SettingsError, match="have no TLS: set pages_without_tls"):
         loaded("--store=s", "--host=0.0.0.0", *TLS)
     assert loaded("--store=s", "--host=0.0.0.0", "--pages-without-tls", *TLS).pages_without_tls
 

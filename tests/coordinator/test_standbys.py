@@ -35,6 +35,6 @@ def test_promises(shares: list[Share], members: set[str]) -> None:
     assert standbys(again, members) == found
 
 
-def test_whoever_may_stay_stays() -> None:
+def test_eligible_standby_stays() -> None:
     shares = [Share("w0/0", 1, standby="w1/0"), Share("w0/0", 1, standby="w2/0")]
     assert standbys(shares, MEMBERS) == ("w1/0", "w2/0")

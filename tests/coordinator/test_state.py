@@ -55,7 +55,7 @@ def evicted_after(one: Cluster, number: int, seconds: float = 60) -> float | Non
     return None
 
 
-def test_those_who_come_within_the_collecting_time_join_in_one_version() -> None:
+def test_candidates_within_the_collecting_time_join_in_one_version() -> None:
     one = Cluster(workers=4)
     one.start(0)
     one.run(2)
@@ -229,7 +229,7 @@ def test_of_two_workers_of_one_name_the_second_waits_and_takes_nothing() -> None
     assert second.incarnation == one.newest.by_id["w1"].incarnation
 
 
-def test_who_cannot_join_yet_does_not_end_the_collecting_of_others() -> None:
+def test_postponed_candidate_does_not_end_the_collecting_time() -> None:
     waiting = JoinQueue(Limits())
     waiting.asks(candidate("w1", "second"), 0)
     for second in range(1, 12):
@@ -276,7 +276,7 @@ def test_drained_worker_is_empty_and_its_leaving_moves_nothing() -> None:
     assert is_member(one, 1), "who left in good order does not flap"
 
 
-def test_who_leaves_in_good_order_again_and_again_does_not_wait() -> None:
+def test_graceful_leaves_do_not_count_as_flapping() -> None:
     one = started()
     for _ in range(3):
         one.leave(1)
@@ -333,7 +333,7 @@ def test_commands_are_answered_once_the_chain_has_them() -> None:
     one.check_settled()
 
 
-def test_nothing_is_frozen_before_a_worker_has_said_what_the_stages_are() -> None:
+def test_freeze_before_the_first_worker_is_refused() -> None:
     """Else the cluster would have the stages of no pipeline, and refuse every worker for ever."""
     one = Cluster()
     request = one.command(Freeze("not yet"))
@@ -573,7 +573,7 @@ def test_too_many_candidates_are_refused_by_the_limits_name() -> None:
 # Checkpoints.
 
 
-def test_each_worker_is_told_to_store_checkpoints_every_ten_seconds_without_waiting() -> None:
+def test_checkpoints_are_triggered_every_ten_seconds_without_waiting() -> None:
     one = started()
     one.triggers.clear()
     one.run(100)
@@ -632,7 +632,7 @@ def test_status_names_what_somebody_should_look_at() -> None:
         one.workers[number].paused_until = 10**9
     one.run(6)
     found = status(one).problems
-    assert found[0].startswith("many workers are silent at once: nobody is evicted before 30 s")
+    assert found[0].startswith("many workers are silent at once: none is evicted before 30 s")
     assert found[1].startswith("w0 is suspected: silent for ")
 
 
@@ -657,7 +657,7 @@ def test_a_member_from_a_later_version_makes_it_read_the_chain() -> None:
     assert one.step(ev.Heartbeat(("w1", 9)), 0) == [ins.ReadChain()]
 
 
-def test_other_stages_do_not_fit_and_both_are_named() -> None:
+def test_different_stages_are_refused_with_both_named() -> None:
     one = alone()
     joined(one, "w1")
     (told,) = register(one, code=replace(CODE, stages=(("main", 0), ("portfolio", 2))))
@@ -713,7 +713,7 @@ def test_alerts_are_what_workers_say_and_who_is_silent() -> None:
     assert after.alerts == ()
 
 
-def test_what_its_owner_tries_in_vain_is_told_and_of_much_the_first() -> None:
+def test_failing_partitions_are_problems_of_many_the_first() -> None:
     one = alone(Limits(partitions=12))
     joined(one, "w1")
     failed = tuple(MoveFailed(number, "w1/0", "the disk is full") for number in range(12))
@@ -771,7 +771,7 @@ def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None
     assert again.waiting == (("w9", "joins soon"),)
 
 
-def test_what_a_worker_says_of_itself_has_limits() -> None:
+def test_texts_of_a_candidate_have_limits() -> None:
     for changes in ({"nonce": "n" * 257}, {"addresses": (("a", "b"),) * 513}):
         with pytest.raises(AssignmentError, match="says too much of itself"):
             replace(candidate("w1"), **changes)  # type: ignore[arg-type]

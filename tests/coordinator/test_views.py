@@ -108,7 +108,7 @@ def test_order_of_views_changes_nothing(
 
 
 @given(sightings, st.lists(sightings), sightings)
-def test_one_more_view_that_heard_it_makes_nobody_more_dead(
+def test_another_view_that_heard_a_worker_makes_it_no_more_dead(
     own: Observation, others: list[Observation], more: Observation
 ) -> None:
     views = [{W: other} for other in others]
@@ -118,9 +118,7 @@ def test_one_more_view_that_heard_it_makes_nobody_more_dead(
 
 
 @given(sightings, st.lists(sightings))
-def test_nobody_is_dead_whom_any_view_has_heard_lately(
-    own: Observation, others: list[Observation]
-) -> None:
+def test_worker_heard_by_any_view_is_not_dead(own: Observation, others: list[Observation]) -> None:
     verdict = merged({W: own}, [{W: other} for other in others], LIMITS)[W]
     for one in [own, *others]:
         if one.was_heard and one.silent_ns < LIMITS.ended_after_ms * MS:
@@ -190,7 +188,7 @@ def test_a_replica_that_was_late_observes_anew() -> None:
     assert doomed(one, 28) == [W]
 
 
-def test_nobody_is_doomed_before_the_views_of_others_were_looked_for() -> None:
+def test_no_eviction_before_other_views_were_read() -> None:
     one = hearing()
     assert one.doomed(one.verdicts(at(20)), at(20)) == []
     one.looked(at(13))
@@ -257,7 +255,7 @@ def test_mass_silence_that_begins_one_after_the_other_waits_too() -> None:
     assert mass(one, 8.9) == []
 
 
-def test_those_nobody_has_looked_at_for_long_enough_count_as_silent() -> None:
+def test_workers_observed_too_shortly_count_as_silent() -> None:
     """A replica that reads late who has joined does not take them for well."""
     one = hearing(*MANY)
     one.members_are(MANY, at(20))

@@ -42,7 +42,7 @@ def pod_of(workload: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": metadata}
 
 
-def test_each_object_is_taken_as_it_stands(api: ApiServer) -> None:
+def test_every_manifest_is_accepted_by_the_api_server(api: ApiServer) -> None:
     api.kubectl("apply", "--server-side", "-R", "-f", manifests.FOLDER)
     for (kind, name), given in manifests.objects().items():
         kept = json.loads(api.kubectl("get", kind, name, "-n", "ripple", "-o", "json"))

@@ -156,7 +156,7 @@ def test_services_budgets_and_policies_choose_pods_that_there_are() -> None:
     assert OBJECTS["Service", "ripple-worker"]["spec"]["clusterIP"] == "None"
 
 
-def test_nobody_is_root_or_writes_outside_of_volumes() -> None:
+def test_containers_are_not_root_and_write_to_volumes_only() -> None:
     for one in CONTAINERS:
         assert one.text["securityContext"] == RESTRICTED
         assert one.pod["securityContext"]["runAsNonRoot"] is True
@@ -178,7 +178,7 @@ def test_images_of_others_are_pinned() -> None:
         assert one.is_ours or re.search(r"\d", tag), one.image
 
 
-def test_what_prometheus_scrapes_are_services() -> None:
+def test_scrape_targets_are_services() -> None:
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     targets = {
         target

@@ -14,7 +14,7 @@ from tests.deploy.compose import ROOT
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
-def test_who_answers_well_is_healthy(status: int, code: int) -> None:
+def test_good_answer_is_healthy(status: int, code: int) -> None:
     async def ask() -> int:
         pages = {"/health": lambda: Page("as it is\n", status)}
         listener = await serve_pages(LiveNetwork(), "127.0.0.1:0", pages)
@@ -26,7 +26,7 @@ def test_who_answers_well_is_healthy(status: int, code: int) -> None:
     assert asyncio.run(ask()) == code
 
 
-def test_who_does_not_answer_is_not_healthy() -> None:
+def test_missing_answer_is_unhealthy() -> None:
     assert _check("9") == 1
 
 

@@ -60,7 +60,7 @@ def test_the_reference_says_what_docstrings_say(laid: Path) -> None:
 
 
 @pytest.mark.deploy
-def test_it_is_made_without_a_warning_and_a_dead_link_is_one(laid: Path) -> None:
+def test_site_is_built_without_warnings_and_a_dead_link_is_one(laid: Path) -> None:
     try:
         made = site.make(laid)
     except MissingError as error:

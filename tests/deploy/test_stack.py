@@ -126,7 +126,7 @@ def test_each_expression_of_the_board_finds_something(stack: Stack, tmp_path: Pa
             time.sleep(0.5)
 
 
-def test_nobody_writes_outside_of_volumes(stack: Stack) -> None:
+def test_services_write_to_volumes_only(stack: Stack) -> None:
     for name in (*WORKERS, *COORDINATORS):
         assert list(stack.root_of(name).iterdir()) == [], name
 

@@ -123,7 +123,7 @@ def test_intake_slows_down_pauses_and_comes_back() -> None:
         raise done.error
 
 
-def test_what_a_process_says_of_its_queues_arrives_and_a_worker_says_the_most() -> None:
+def test_worker_reports_the_fullest_queue_of_its_processes() -> None:
     full, empty = Backpressure(Level.SLOW, 0.83, "outboxes"), Backpressure()
     said, _ = messages.reported(messages.report(Report(backpressure=full), {}))
     assert said.backpressure == full

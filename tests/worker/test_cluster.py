@@ -53,7 +53,7 @@ def test_rolling_restart_moves_everything_away_and_back() -> None:
             raise done.error
 
 
-def test_what_is_not_live_is_told_with_why_it_has_failed() -> None:
+def test_partition_that_fails_is_reported_with_its_cause() -> None:
     @on_cluster
     async def scenario(cluster: SimCluster, seed: int) -> None:
         scene = ClusterScene(cluster, trials.windows.truth, Shape(workers=1, partitions=2))

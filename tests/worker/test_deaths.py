@@ -43,7 +43,7 @@ def test_twenty_deaths_of_one_process_are_too_many_for_this_worker() -> None:
     assert deaths.too_many == "process 0 has ended 20 times, by SIGKILL"
 
 
-def test_who_says_that_it_cannot_work_is_told_at_once_and_believed_after_ten_seconds() -> None:
+def test_process_that_cannot_work_is_reported_at_once_and_gives_up_after_ten_seconds() -> None:
     clock = Clock()
     deaths = Deaths(clock)  # type: ignore[arg-type]
     for second in (1, 2, 4, 8):

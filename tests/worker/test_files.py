@@ -21,7 +21,7 @@ def test_each_partition_has_a_file_for_what_it_reads_and_two_for_what_it_writes(
     assert needed(PLAN, divided, "a/0", inputs=4) == 2 * (2 + 2 * 3) + 3 * (4 + 2)
 
 
-def test_both_numbers_are_said_once_for_each_growth() -> None:
+def test_growing_need_of_files_is_warned_of_once_with_both_numbers() -> None:
     said: list[str] = []
     watcher = Watcher(lambda: (20, 1024), said.append)
     for need in (900, 1300, 1300, 1200, 2000):

@@ -78,7 +78,7 @@ WHO = ("the next owner", "both owners", "one coordinator", "the owner", "both co
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_whoever_dies_at_a_step_of_a_move_leaves_one_owner(step: str) -> None:
+def test_death_at_any_step_of_a_move_leaves_one_owner(step: str) -> None:
     """By default two of them die at each step, others at the next one; all in ``make wide``."""
     first = 2 * list(STEPS).index(step)
     for number in range(first, first + (2 if EXAMPLES == 1 else len(WHO))):

@@ -50,7 +50,7 @@ def test_places_are_the_same_however_they_are_said_and_others_are_not(
     assert ("lanes", "/lanes") in others
 
 
-def test_what_is_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_cannot_be_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").symlink_to(tmp_path / "data")
     told = "cannot write log:here/trades: it is what is read from"

@@ -84,7 +84,7 @@ def session(**changed: int) -> Any:
         ({"granted_bytes": -FRAME_BYTES}, "J9"),
     ],
 )
-def test_what_waits_beyond_its_limits_is_seen(changed: dict[str, int], name: str) -> None:
+def test_queue_beyond_its_limit_is_found(changed: dict[str, int], name: str) -> None:
     connection = OfConnection("a/0", LIMITS)
     connection.look(session())
     with pytest.raises(Broken, match=f"{name}: a/0"):

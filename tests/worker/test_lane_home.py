@@ -32,9 +32,9 @@ def test_lanes_are_where_somebody_says_or_topics_are(
         assert home.place("p.records") == f"kafka:{brokers}/p.records"
 
 
-def test_what_can_have_no_lanes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uri_without_lanes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RIPPLE_KAFKA_BROKERS", raising=False)
-    with pytest.raises(SettingsError, match=r"lanes is 'nats:h:4222/x', .* or in kafka:BROKERS"):
+    with pytest.raises(SettingsError, match=r"lanes is 'nats:h:4222/x': .* or in kafka:BROKERS"):
         lane_home("nats:h:4222/x", [TOPIC])
     with pytest.raises(InputError, match="names no broker"):
         lane_home("kafka:", [TOPIC])

@@ -424,7 +424,7 @@ def test_flapping_worker_waits_before_it_joins_again() -> None:
     simulate(scenario)
 
 
-def test_one_coordinator_at_a_time_asks_for_checkpoints() -> None:
+def test_checkpoints_are_triggered_by_one_coordinator_at_a_time() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         seen = start(cluster)
         await rest(cluster, seen)

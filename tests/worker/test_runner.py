@@ -120,7 +120,7 @@ class Hopeless(Flaky):
         raise OSError("the disk is full")
 
 
-async def test_who_has_no_epoch_left_says_so_and_has_new_ones_by_a_later_version(
+async def test_exhausted_epochs_are_reported_and_a_later_version_brings_new_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runner, "PAUSE_MIN_S", 0)

@@ -63,7 +63,7 @@ class Hearing(Silent):
         self.heard.append(message["standings"]["3"]["is_live"])
 
 
-def test_what_is_new_is_said_at_once_and_the_rest_every_second_look() -> None:
+def test_changes_are_reported_at_once_and_other_reports_every_second_round() -> None:
     async def run() -> list[bool]:
         pipe, clock = Hearing(), Turning()
         runtime = Standings("w/0", lambda _: None)  # type: ignore[arg-type, return-value]

@@ -44,7 +44,7 @@ def test_the_budget_of_keys_is_a_setting_and_lateness_is_none() -> None:
 
 
 @pytest.mark.parametrize("flag", [["--partition-id", "p0"], ["--partition-id=p0"]])
-def test_who_asks_for_a_partition_hears_who_decides(flag: list[str]) -> None:
+def test_partition_id_flag_is_explained(flag: list[str]) -> None:
     with pytest.raises(SettingsError, match="coordinators decide which worker owns"):
         flags_of([*GIVEN, *flag])
 
@@ -111,7 +111,7 @@ def test_thresholds_are_flags_variables_and_places_like_all_others() -> None:
         ([], "coordinator is missing"),
         (["--coordinator", "10.0.0.1:9200"], "not on this machine"),
         (["--coordinator", "nowhere"], "is no address"),
-        (["--coordinator", ","], "coordinator names nobody"),
+        (["--coordinator", ","], "coordinator is empty"),
         (["--coordinator", "127.0.0.1:1,127.0.0.1:1"], "coordinator names one twice"),
         (["--coordinator", "127.0.0.1:0"], "has port 0"),
         (["--coordinator", "127.0.0.1:1", "--worker-id", "a/b"], "worker_id: 'a/b' is no worker's"),
@@ -143,7 +143,7 @@ def test_thresholds_are_flags_variables_and_places_like_all_others() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(given: list[str], said: str) -> None:
+def test_invalid_setting_is_named(given: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         loaded([*GIVEN, *given])
 
@@ -160,7 +160,7 @@ def test_data_ports_of_processes_are_not_those_of_their_neighbours() -> None:
     assert delta_addresses("h", 9101, 3, {"health_port": 9100, "metrics_port": 0}) == found
 
 
-def test_what_stages_hand_to_each_other_is_in_the_store_unless_that_is_in_s3() -> None:
+def test_lanes_are_in_the_store_unless_that_is_in_s3() -> None:
     coordinator = ("--coordinator", "localhost:1")
     assert loaded([*GIVEN, *coordinator]).root == "s"
     assert loaded([*GIVEN, *coordinator, "--lanes", "l"]).root == "l"
@@ -189,15 +189,15 @@ COORDINATOR = ["--coordinator", "127.0.0.1:1"]
             "sink: cannot write 'foo' so that a restart continues it: .*--sink",
         ),
         (["--sink", "o.csv"], "sink: cannot write to 'o.csv' in a cluster"),
-        (["--sink", ","], "sink: no place is named"),
-        (["--sink", "log:d/o,log:d/p"], "sink: a place without its output is there 2 times"),
-        (["--sink", "a=log:d/o,a=log:d/p"], "sink: output 'a' is there 2 times"),
-        (["--sink", "a=log:d/o,b=log:d/o"], "sink: place 'log:d/o' is there 2 times"),
+        (["--sink", ","], "sink: no URI is given"),
+        (["--sink", "log:d/o,log:d/p"], "sink: a URI without an output is given 2 times"),
+        (["--sink", "a=log:d/o,a=log:d/p"], "sink: output 'a' is given 2 times"),
+        (["--sink", "a=log:d/o,b=log:d/o"], "sink: URI 'log:d/o' is given 2 times"),
         (["--lanes", "kafka:"], "lanes: .* names no broker"),
         (["--lanes", "log:d"], "lanes: lanes is 'log:d'"),
-        (["--cache", "s"], "cache is s, which is in the store, or has it in it: .*--cache"),
-        (["--cache", "."], "cache is ., which is in the store"),
-        (["--cache", "s/c"], "cache is s/c, which is in the store"),
+        (["--cache", "s"], "cache is s, which is inside the store, or contains it: .*--cache"),
+        (["--cache", "."], "cache is ., which is inside the store"),
+        (["--cache", "s/c"], "cache is s/c, which is inside the store"),
     ],
 )
 def test_places_that_no_worker_can_use_are_named_before_anything_is_opened(

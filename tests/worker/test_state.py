@@ -80,7 +80,7 @@ def test_only_an_active_worker_is_ready_and_every_one_is_healthy(state: str) -> 
 
 
 @pytest.mark.parametrize("state", WAYS)
-def test_whoever_is_told_to_stop_has_a_legal_way(state: str) -> None:
+def test_every_state_has_a_legal_path_to_stopped(state: str) -> None:
     worker = worker_in(state)
     for step in STOP_PATHS[worker.state]:
         worker.go(step)
@@ -124,7 +124,7 @@ class _Taker:
         (True, [State.STOPPING, State.STOPPED]),
     ],
 )
-def test_who_is_told_to_stop_drains_while_others_take_what_it_has(
+def test_stopping_worker_drains_while_its_partitions_move(
     is_alone: bool, states: list[State]
 ) -> None:
     async def story() -> list[State]:

@@ -160,7 +160,7 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
         if must:
             raise
         log.say(
-            f"nobody can look at its outputs from outside: {error}; rpc_port gives it another port",
+            f"output port unavailable, external clients cannot connect: {error}; change rpc_port",
             Level.WARN,
         )
 

@@ -101,9 +101,9 @@ class EndpointUris:
         if found and said and not set(found) <= set(said):
             by, name = ", ".join(found), self._plan.source.name
             raise InputError(
-                f"{self._source} is divided among partitions by {by}, and the pipeline says that "
-                f"{name} is by {', '.join(said)}: say key={by!r}, and records change partition "
-                "where they must, or leave it out"
+                f"{self._source} is partitioned by {by}, but the pipeline says that {name} is "
+                f"partitioned by {', '.join(said)}: say key={by!r}, and records are repartitioned "
+                "where necessary, or leave it out"
             )
         return divided_why(self._plan, found) is not None
 

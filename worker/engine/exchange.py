@@ -175,7 +175,7 @@ class ExchangePort:
         try:
             credentials = await self._known()
         except (RippleError, TimeoutError) as error:
-            self._tell(PeerLost(peer or stream.peer, f"nobody can be known: {error}"))
+            self._tell(PeerLost(peer or stream.peer, f"peers cannot be authenticated: {error}"))
             return
         dirty = asyncio.Event()
         side, binding = Side.CONNECTS if peer else Side.ACCEPTS, stream.binding

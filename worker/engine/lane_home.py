@@ -25,8 +25,8 @@ def lane_home(said: str, places: Iterable[str]) -> LaneHome | None:
     found = _home(said)
     if found is None and said.partition(":")[0] in schemes():
         raise SettingsError(
-            f"lanes is {said!r}, and records on their way between stages are in a folder that all "
-            "workers have, or in kafka:BROKERS"
+            f"lanes is {said!r}: repartition topics are in a folder that all workers share, or in "
+            "kafka:BROKERS"
         )
     return found
 

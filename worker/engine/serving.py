@@ -90,7 +90,7 @@ async def _end_spent(runtime: Runtime, partition: int, say: Callable[[str], None
     """End the process, so that its next start is given its partitions by a new version."""
     say(
         f"partition {partition} has failed {ATTEMPTS_MAX} times, as often as one version may "
-        "give it: the process ends, and the next one goes on trying"
+        "give it: the process ends, and the next one continues"
     )
     with suppress(TimeoutError):
         async with asyncio.timeout(SPENT_S):

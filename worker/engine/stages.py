@@ -46,14 +46,14 @@ def check_stages(plan: Plan, assignment: Assignment) -> None:
     window, divides = plan.folds[0].window, assignment.stages[0].name == DIVIDING
     if divides and window is not None and isinstance(window.trigger, OnCount | OnInterval):
         raise PlanError(
-            f"{plan.name} shows partial results by {window.trigger!r}, and its records are divided "
-            "anew on their way: what would be shown depends on the order of reading"
+            f"{plan.name} shows partial results by {window.trigger!r}, and its records are "
+            "repartitioned: partial results would depend on the order of reading"
         )
     if is_spread(plan) or len(stages_of(plan)) == 1 or len(assignment.shares) == 1:
         return
     raise PlanError(
-        f"{plan.name} has an event edge behind a stage that follows others, which cannot write the "
-        f"log that it needs: it runs with one partition, not with {len(assignment.shares)}"
+        f"{plan.name} has an event edge after a downstream stage, which cannot write the log that "
+        f"it needs: it runs with one partition, not with {len(assignment.shares)}"
     )
 
 

@@ -97,7 +97,7 @@ class CoordinatorLink:
         except (TimeoutError, DeadlineError):
             # The connection may be half open: use another one next time.
             await self.close()
-            return f"it has said nothing for {self._silent_s} s"
+            return f"no answer for {self._silent_s} s"
         except (ControlError, RpcError, OSError) as error:
             return str(error)
         return "it has ended the conversation"

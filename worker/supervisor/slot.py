@@ -208,7 +208,7 @@ class Slot:
                         self._answer(message["inspected"])
                     self._changed()
         except Exception as error:
-            self._say(f"process {self.number} is not understood: {error!r}")
+            self._say(f"process {self.number} has sent an invalid message: {error!r}")
         engine.kill()  # it does not read any more, or sends invalid messages
 
     async def _write(self, engine: Engine) -> None:
@@ -235,8 +235,8 @@ class Slot:
                 patience_s = max(patience_s, START_S)
             if silent_s > patience_s:
                 self._say(
-                    f"process {self.number} has not turned its loop for {silent_s:.0f} s: it shows "
-                    "where it is, unless it is stopped (SIGSTOP), and is killed"
+                    f"process {self.number} has been hung for {silent_s:.0f} s: it dumps its "
+                    "stacks, unless it is stopped (SIGSTOP), and is killed"
                 )
                 engine.dump()
                 await self._clock.sleep(DUMP_S)

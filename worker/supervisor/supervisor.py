@@ -153,7 +153,7 @@ class Supervisor:
         for slot in self.slots:
             slot.kill()
         if late:
-            self._say(f"{len(late)} processes had to be killed: others recover what they had")
+            self._say(f"{len(late)} processes had to be killed: others recover their partitions")
             await asyncio.wait(late, timeout=LEAVE_S)
         if self.membership is not None:
             with suppress(TimeoutError):
@@ -176,7 +176,7 @@ class Supervisor:
                 self._changed.clear()
                 await self._changed.wait()
             if abandoned.done():
-                self._say("no coordinator answers: what it has is completed here")
+                self._say("no coordinator answers: its partitions are completed here")
         finally:
             draining.cancel()
             abandoned.cancel()
@@ -270,7 +270,7 @@ class Supervisor:
         return self.watch.deaths.too_many
 
     def _exited(self, number: int, start: int, how: str, is_unable: bool) -> None:
-        self._warn(f"process {number} has ended: {how}; another one begins")
+        self._warn(f"process {number} has ended: {how}; it is restarted")
         self.watch.deaths.died(number, how, is_unable=is_unable)
         if self.membership is not None:
             self.membership.exited(number, start)

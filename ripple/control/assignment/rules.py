@@ -61,7 +61,7 @@ def _wrong(share: Share, version: int, processes: set[str]) -> list[str]:
         if one is not None and one not in processes
     ]
     if share.standby is not None and share.standby == share.owner:
-        found.append("has its owner stand by")
+        found.append("has its owner as its standby")
     if share.owner is None:
         if named or share.since:
             found.append("has no owner, and moves or is owned since a version")

@@ -199,7 +199,7 @@ def _candidate_from(message: pb.Candidate) -> Candidate:
     except RpcError:
         raise
     except RippleError as error:
-        raise RpcError(f"a worker asks to join that cannot be: {error}") from error
+        raise RpcError(f"a worker that asks to join is invalid: {error}") from error
 
 
 def _report(report: Report) -> pb.Report:

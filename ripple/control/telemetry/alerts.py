@@ -159,7 +159,7 @@ class Alerts:
         then, now = self._window(seen.samples, now_ns)
         slow_ms = _quantile(seen.samples, then.slow, now.slow) / 1e6
         if slow_ms > limits.alert_stabilization_ms:
-            yield "StabilizationSlow", f"bringing the views up takes {slow_ms:.3g} ms (p99)"
+            yield "StabilizationSlow", f"stabilization takes {slow_ms:.3g} ms (p99)"
         queues = (
             (value, labels[0])
             for (name, labels), value in seen.samples.numbers.items()
@@ -185,7 +185,7 @@ class Alerts:
         if losses > self._losses:
             self._losses, self._lost_ns = losses, now_ns
         if self._lost_ns is not None and now_ns - self._lost_ns < LOSS_S * NS:
-            yield "DataLossDetected", "a restored table is not what was committed"
+            yield "DataLossDetected", "a restored table differs from what was committed"
 
     def _of_worker(self, seen: Seen) -> Iterator[tuple[str, str]]:
         """Yield the same for the worker itself, apart from its pipeline."""
@@ -197,7 +197,7 @@ class Alerts:
         if left_s < EXPIRY_S:
             yield (
                 "CertificateExpires",
-                f"the certificate is believed for {left_s / 86_400:.1f} days",
+                f"the certificate expires in {left_s / 86_400:.1f} days",
             )
         if seen.dying:
             yield "ProcessesDying", seen.dying

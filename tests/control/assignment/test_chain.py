@@ -37,7 +37,7 @@ async def test_of_two_who_propose_a_version_one_has_won() -> None:
     assert await one.problems() == ()
 
 
-async def test_who_proposes_the_same_as_another_has_not_won() -> None:
+async def test_equal_proposal_that_is_second_has_not_won() -> None:
     store = MemoryStore()
     one, other = AssignmentChain(store, "one"), AssignmentChain(store, "other")
     seen = await one.newest()

@@ -24,6 +24,6 @@ def test_largest_epoch_has_ten_digits() -> None:
 
 
 @pytest.mark.parametrize(("since", "attempt"), [(0, 0), (VERSION_MAX + 1, 0), (1, -1), (1, 1024)])
-def test_what_has_no_epoch_is_refused(since: int, attempt: int) -> None:
+def test_version_or_attempt_without_an_epoch_is_refused(since: int, attempt: int) -> None:
     with pytest.raises(LimitError, match="is not from"):
         epoch_of(since, attempt)

@@ -23,11 +23,11 @@ def written(assignment: Assignment) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("assignment", [example(), empty([Stage("trades", 5)])])
-def test_what_was_written_is_read(assignment: Assignment) -> None:
+def test_written_version_is_read(assignment: Assignment) -> None:
     assert FORM.from_fields(written(assignment)) == assignment
 
 
-def test_what_its_members_read_and_write_is_kept_where_they_say_it() -> None:
+def test_endpoints_of_members_are_kept() -> None:
     said = replace(CODE, ends=(("output out", "log:/b/v"), ("source", "log:/a/trades")))
     one = example()
     one = one.with_members(replace(each, code=said) for each in one.members)

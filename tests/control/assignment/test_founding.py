@@ -10,7 +10,7 @@ from ripple.storage.store.memory import MemoryStore
 from ripple.world import LiveRandom
 
 
-async def test_who_comes_second_is_of_the_same_cluster() -> None:
+async def test_second_coordinator_joins_the_founded_cluster() -> None:
     store = MemoryStore()
     assert await founded(store) is None
     first = await found(store, "prod", LiveRandom())

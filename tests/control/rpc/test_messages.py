@@ -75,12 +75,12 @@ TOLD = [
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_what_a_worker_says_arrives(said: words.Said) -> None:
+def test_worker_messages_round_trip(said: words.Said) -> None:
     assert said_from_bytes(said_to_bytes(said)) == said
 
 
 @pytest.mark.parametrize("told", TOLD)
-def test_what_a_coordinator_tells_arrives(told: words.Told) -> None:
+def test_coordinator_messages_round_trip(told: words.Told) -> None:
     assert told_from_bytes(told_to_bytes(told)) == told
 
 
@@ -145,7 +145,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("message", "problem"), BAD)
-def test_what_cannot_be_is_refused_by_name(message: Any, problem: str) -> None:
+def test_invalid_field_is_refused_by_name(message: Any, problem: str) -> None:
     with pytest.raises(RpcError, match=problem):
         said_from_bytes(message.SerializeToString())
 

@@ -77,7 +77,7 @@ def test_slow_steps_fire_and_quick_ones_end_it(worker: Worker) -> None:
     assert worker.alerts.standings["StabilizationSlow"].state is State.WAITING
     worker.pass_time(10, lambda: worker.steps(40))
     assert worker.firing == ["StabilizationSlow"]
-    assert worker.cause.startswith("bringing the views up takes 4")
+    assert worker.cause.startswith("stabilization takes 4")
     worker.pass_time(WINDOW_S + 10, lambda: worker.steps(2))
     assert worker.firing == []
 
@@ -104,7 +104,7 @@ def test_a_full_queue_fires_after_a_minute_by_its_name(worker: Worker) -> None:
     assert worker.firing == []
 
 
-def test_what_ends_while_it_waits_begins_to_wait_anew(worker: Worker) -> None:
+def test_interrupted_condition_waits_anew(worker: Worker) -> None:
     for fill in (0.9, 0.1, 0.9):
         worker.samples.set("ripple_worker_queue_fill", fill, "outboxes", "0")
         worker.pass_time(45)
@@ -134,7 +134,7 @@ def test_an_old_checkpoint_fires_only_while_something_is_to_be_replayed(worker: 
     assert worker.firing == []
 
 
-def test_what_comes_after_a_long_rest_has_time_to_be_in_a_checkpoint(worker: Worker) -> None:
+def test_events_after_a_long_pause_have_time_for_a_checkpoint(worker: Worker) -> None:
     labels = "w0", "1"
     worker.samples.set("ripple_partition_checkpoint_age_seconds", 300, *labels)
     worker.samples.set("ripple_partition_replay_debt_events", 0, *labels)
@@ -173,7 +173,7 @@ def test_a_refused_worker_says_why(worker: Worker) -> None:
     assert worker.firing == []
 
 
-def test_what_is_not_in_a_result_fires_and_says_where(worker: Worker) -> None:
+def test_rows_missing_in_a_result_fire_with_their_fold(worker: Worker) -> None:
     worker.samples.set("ripple_fold_uncomputable_rows", 0, "w0", "f")
     worker.samples.set("ripple_partition_keys", 2000, "w0", "1")
     worker.samples.add("ripple_window_future_events_total", 7, "w0")
@@ -210,7 +210,7 @@ def test_a_loss_is_told_for_a_quarter_of_an_hour(worker: Worker) -> None:
     assert worker.firing == []
 
 
-def test_what_begins_and_ends_is_returned_once() -> None:
+def test_begin_and_end_of_an_alert_are_returned_once() -> None:
     alerts, full = Alerts(), Seen(Samples())
     full.samples.set("ripple_worker_queue_fill", 1.0, "divided", "0")
     changed = [alerts.look(full if at < 100 else Seen(Samples()), at * NS) for at in range(200)]

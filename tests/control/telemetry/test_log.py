@@ -97,7 +97,7 @@ def test_the_books_form_is_an_s_expression() -> None:
     ]
 
 
-def test_what_happens_all_the_time_is_said_at_level_debug_alone() -> None:
+def test_events_of_each_batch_are_logged_at_debug_alone() -> None:
     committed = events.Committed({"a": 7}, 3, 0.1, {})
     for level, lines in (("info", 0), ("debug", 1)):
         said = Said("json", level)
@@ -128,7 +128,7 @@ def test_no_secret_is_ever_said(form: str) -> None:
     assert "***" not in said.lines[-1], "names, places and short words are no secrets"
 
 
-def test_what_is_said_again_and_again_is_counted_and_not_repeated() -> None:
+def test_repeated_lines_are_counted() -> None:
     said = Said("text")
     for _ in range(TIMES + 20):
         said.log.tell(LOST)
@@ -171,7 +171,7 @@ def test_libraries_say_what_they_say_in_the_same_log() -> None:
     assert failed["exception"].splitlines()[-1] == "ValueError: of ***"
 
 
-def test_what_loses_nothing_is_no_error() -> None:
+def test_harmless_event_is_not_an_error() -> None:
     assert level_of(LOST)[0] is Level.WARN
     assert level_of(FAILED)[0] is Level.ERROR
     assert level_of(events.Joined("w0", 1)) == (Level.INFO, "membership")

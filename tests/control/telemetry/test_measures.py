@@ -55,7 +55,7 @@ def of(samples: Samples, name: str, *labels: str) -> float:
     return samples.numbers[f"ripple_{name}", ("w0", *labels)]
 
 
-def test_each_batch_counts_what_became_of_its_events(measures: Measures, clock: Hands) -> None:
+def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Hands) -> None:
     engine = Engine(PLAN)
     begin(measures)
     for at, seconds in enumerate(([10, 20, 70], [30], [130], [5], [1000]), 1):
@@ -83,7 +83,7 @@ def test_each_batch_counts_what_became_of_its_events(measures: Measures, clock: 
     assert of(measures.samples([3]), "partition_event_lag_seconds", "3") == 60
 
 
-def test_who_has_come_back_and_has_no_input_is_seen_all_the_same(measures: Measures) -> None:
+def test_recovered_partition_without_input_has_gauges(measures: Measures) -> None:
     engine = Engine(PLAN)
     engine.apply("trades", trades([10, 20]), 2)
     engine.stabilize()
@@ -97,7 +97,7 @@ def test_who_has_come_back_and_has_no_input_is_seen_all_the_same(measures: Measu
     assert ("ripple_graph_node_count", ("w0",)) not in measures.samples([3]).numbers
 
 
-def test_what_a_recovery_repeats_is_not_counted_again(measures: Measures) -> None:
+def test_replayed_events_are_not_counted_again(measures: Measures) -> None:
     engine = Engine(PLAN)
     measures.told(3, events.Started("vwap", 3, 1))
     engine.apply("trades", trades([10, 20]), 2)

@@ -38,11 +38,11 @@ def test_the_docs_have_each_metric() -> None:
     assert markdown(OF_WATCHES) in page
 
 
-def test_all_metrics_of_the_book_are_there() -> None:
+def test_all_metrics_of_ripple_ocaml_are_there() -> None:
     assert set(BOOK.split()) < BY_NAME.keys()
 
 
-def test_what_is_measured_has_a_name_of_the_list() -> None:
+def test_every_measured_metric_is_in_the_table() -> None:
     sources = [
         *(ROOT / "ripple/control/telemetry").glob("*.py"),
         *(ROOT / "worker").glob("*.py"),

@@ -14,7 +14,7 @@ def second(sampler: Sampler, number: int, batches: int) -> int:
 
 
 @pytest.mark.parametrize("batches", [500, 5_000, 60_000])
-def test_it_settles_at_its_target(batches: int) -> None:
+def test_rate_settles_at_its_target(batches: int) -> None:
     sampler = Sampler(SamplerLimits(target_per_s=100))
     counts = [second(sampler, number, batches) for number in range(8)]
     assert counts[0] == batches

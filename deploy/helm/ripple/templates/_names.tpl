@@ -46,7 +46,7 @@ seccompProfile:
   value: /etc/ripple/tls/tls.key
 - name: RIPPLE_TLS_AUTHORITY
   value: /etc/ripple/tls/ca.crt
-# Kubelets and Prometheus show no certificate.
+# Kubelets and Prometheus have no certificate.
 - name: RIPPLE_PAGES_WITHOUT_TLS
   value: "true"
 {{- end }}
