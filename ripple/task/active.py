@@ -1,13 +1,13 @@
-"""One process's life over a partition: read, apply, bring up, write, until the input ends.
+"""The task of a partition that reads inputs: it takes them in until they end.
 
-A keeper makes a partition outlive its lives. A plain run is a life without one: it claims nothing
-and goes on from nothing, and its outputs commit once, at the end.
+A StateManager makes a partition outlive its tasks. A one-shot run has an EphemeralState: it claims
+nothing, resumes from nothing, and its outputs commit once, at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ripple.connectors.endings import Endings
@@ -16,6 +16,7 @@ from ripple.core.errors import InputError
 from ripple.core.events import Tell, untold
 from ripple.engine.machine import Engine
 from ripple.model.window import OnCount, OnInterval
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.loop import TaskLoop, TaskSpec
 from ripple.task.report import Report
 from ripple.task.settings import Settings
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class NotifyingInputs(Protocol):
-    """Inputs that tell what happens to them; before anybody listens, nobody."""
+    """Inputs that emit events, to ``tell``."""
 
     tell: Tell
 
 
 class RunningState(Protocol):
-    """A partition that is live, and what its keeper does beside."""
+    """A restored partition, and the background work of its state manager."""
 
     @property
     def live(self) -> TaskLoop:
@@ -47,11 +48,11 @@ class RunningState(Protocol):
         ...
 
     async def catch_up(self) -> bool:
-        """Come to where what is new begins; return False if told to stop before."""
+        """Reach the cut where new input begins; return False if stopped before."""
         ...
 
     async def keep(self) -> None:
-        """Do what is due, between two batches."""
+        """Commit and store checkpoints when they are due, between two batches."""
         ...
 
     async def wait(self) -> None:
@@ -59,22 +60,22 @@ class RunningState(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Leave everything in good order: the input has ended, or somebody asked to stop."""
+        """Leave everything in good order: the input has ended, or the task was stopped."""
         ...
 
 
 class StateManager(Protocol):
-    """What a life is kept by."""
+    """Restores the state of a partition, and keeps it."""
 
     def keeping(
         self, parts: TaskSpec, endings: Endings
     ) -> AbstractAsyncContextManager[RunningState]:
-        """Make the partition live; endings: what is open, to be released after the life."""
+        """Restore the partition; endings: everything opened, to be released after the run."""
         ...
 
 
-class ActiveTask:
-    """One run over a partition. ``run`` is called once."""
+class ActiveTask(PartitionTask):
+    """A task over inputs that can be read again, or, with EphemeralState, once."""
 
     def __init__(
         self,
@@ -97,15 +98,15 @@ class ActiveTask:
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
-        outputs: opened when nobody else can be writing any more. tell: takes what happens. stop:
-        asked between two batches whether to end in good order; whoever makes it say so while the
-        life waits for more calls ``inputs.wake``. watch: called after each batch. staged: whether
-        to compute the plan's first stage alone. sends: who follows it, over a state edge. lanes:
-        where it is written what the next stage reads. engine: what computes it. division: how the
-        input is divided, where that is known. intake: asked before each batch that is new.
-        traces: of those batches, None where nobody follows events.
+        outputs: opened once no other owner can write. tell: is given events. stop: asked between
+        two batches whether to end in good order; to interrupt a wait for input, call
+        ``inputs.wake`` after setting it. watch: called after each batch. staged: whether to compute
+        the plan's first stage alone. sends: publishes the state edge, None without one. lanes: the
+        event edge to the next stage, None without one. engine: the class that computes. division:
+        how the input is partitioned, if known. intake: asked before each new batch. traces: of
+        those batches, None without tracing.
         """
-        self.report = Report()
+        super().__init__(stop)
         if isinstance(inputs, NotifyingInputs):
             inputs.tell = tell
         self._keeper = keeper
@@ -139,38 +140,12 @@ class ActiveTask:
         """The partition at work, once it was restored."""
         return None if self._going is None else self._going.live
 
-    async def run(self) -> Report:
-        """Restore, catch up, and go on until the input ends or ``stop`` says so.
-
-        Raises DiskLockedError and FencedError when somebody else owns the partition, InputError,
-        OutputError, SnapshotError, CheckpointError and OSError. Whatever is raised, what was
-        committed stays, and the next life goes on from there; what an output without a record of
-        its cut was written is given up.
-        """
+    @asynccontextmanager
+    async def _restored(self, endings: Endings) -> AsyncIterator[_ActiveRun]:
         self._check_triggers()
-        async with Endings() as endings, self._keeper.keeping(self._parts, endings) as going:
+        async with self._keeper.keeping(self._parts, endings) as going:
             self._going = going
-            if await going.catch_up():
-                await self._go_on(going)
-                await going.finish()
-                going.live.end()
-        return self.report
-
-    async def _go_on(self, going: RunningState) -> None:
-        inputs, stop, live = self._parts.inputs, self._parts.stop, going.live
-        intake = self._parts.intake
-        while not stop():
-            if intake is not None and not await intake.admits():
-                await going.keep()
-                continue
-            entry = inputs.next(live.cut)
-            if entry is Signal.ENDED:
-                return
-            if entry is Signal.WAITING:
-                await going.wait()
-            else:
-                await live.take(*entry)
-            await going.keep()
+            yield _ActiveRun(self._parts, going)
 
     def _check_triggers(self) -> None:
         """Raise InputError where rows would depend on the order in which inputs were read."""
@@ -182,3 +157,33 @@ class ActiveTask:
                 "over several partitions: what it shows depends on the order of reading; read one, "
                 "as in log:DIR/TOPIC/0"
             )
+
+
+class _ActiveRun:
+    """A run over inputs: what there is of them is taken in, one batch a step."""
+
+    def __init__(self, parts: TaskSpec, going: RunningState) -> None:
+        self._inputs, self._intake = parts.inputs, parts.intake
+        self._going, self._live = going, going.live
+
+    async def catch_up(self) -> bool:
+        return await self._going.catch_up()
+
+    async def step(self) -> bool:
+        going = self._going
+        if self._intake is not None and not await self._intake.admits():
+            await going.keep()
+            return True
+        entry = self._inputs.next(self._live.cut)
+        if entry is Signal.ENDED:
+            return False
+        if entry is Signal.WAITING:
+            await going.wait()
+        else:
+            await self._live.take(*entry)
+        await going.keep()
+        return True
+
+    async def finish(self) -> None:
+        await self._going.finish()
+        self._live.end()

@@ -1,14 +1,16 @@
-"""One process's life over a partition of a later stage: follow, bring up, write, commit, store.
+"""The task of a partition of a downstream stage: receive, stabilize, write, commit, store.
 
-It reads no log that could be read again, so after a crash it goes on differently from other
-lives: from the newest checkpoint it follows its senders, unseen, to a cut that is at or beyond all
-that its outputs hold, and writes there once what makes them right. See ``docs/exchange.md``.
+Its input cannot be read again, so it recovers by reconciliation: from the newest checkpoint it
+receives changes without writing, up to a cut at or beyond all that its outputs hold, and writes
+there once the difference. See ``docs/exchange.md``.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.commit_group import looked_at
@@ -27,9 +29,9 @@ from ripple.core.events import (
 )
 from ripple.task.checkpointing import CheckpointWriter
 from ripple.task.downstream_start import StagePosition
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.notices import ExceptionNotices
 from ripple.task.reconciliation import Reconciliation, mark_of
-from ripple.task.report import Report
 from ripple.task.restore import check_holders, holders
 from ripple.task.settings import CommitPace, Pace, Settings, StorePace
 from ripple.task.upstream_intake import UpstreamIntake
@@ -47,11 +49,11 @@ if TYPE_CHECKING:
     from ripple.world.ports import World
 
 
-class DownstreamTask:
-    """One run over a partition of a later stage. ``run`` is called once.
+class DownstreamTask(PartitionTask):
+    """A task over the changes of the upstream stage, which cannot be read again.
 
-    Invariants: what was written is at the engine's cut, or, until it has come back, at less than
-    the outputs hold; a cut is offered to the next stage only once it is committed.
+    Invariants: outputs hold the engine's cut, or, until reconciled, a later one; a cut is published
+    downstream only once it is committed.
     """
 
     def __init__(
@@ -75,12 +77,12 @@ class DownstreamTask:
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
-        senders: how many partitions the stage before has. epoch: from whoever assigns partitions,
-        None takes the next one. sends: who follows this one. stop: asked between two turns whether
-        to end in good order. wake: is set when something has arrived, is wanted, or is to stop.
-        traces: of what arrives, None where nobody follows events.
+        senders: number of partitions of the upstream stage. epoch: from the assignment, None takes
+        the next one. sends: publishes to the downstream stage. stop: asked between two turns
+        whether to end in good order. wake: is set when changes arrive, are requested, or the task
+        is to stop. traces: of arrivals, None without tracing.
         """
-        self.report = Report()
+        super().__init__(stop)
         self._place = StagePosition(plan, stage, number, tuple(map(str, range(senders))))
         self.engine = self._place.fresh()
         self._follows, self._sends = follows, sends
@@ -90,7 +92,6 @@ class DownstreamTask:
         self._epoch = epoch
         self._settings = settings = settings or Settings()
         self._tell = tell
-        self._stop = stop
         self._wake = wake or asyncio.Event()
         self._traces = traces
         now_ns = world.clock.monotonic_ns()
@@ -98,6 +99,7 @@ class DownstreamTask:
             settings.commit_interval_ns, settings.commit_batches, now_ns, None
         )
         self._work_ns = 0
+        self._turn_ns = now_ns
         self._stores = StorePace(settings, now_ns, lambda: self._work_ns)
         self._storing: CheckpointWriter
         self._standings: Mapping[str, OutputStatus] = {}
@@ -116,32 +118,25 @@ class DownstreamTask:
         self._is_asked = True
         self._wake.set()
 
-    async def run(self) -> Report:
-        """Go on with the partition until ``stop`` says so.
-
-        Raises FencedError and StaleEpochError when somebody else owns it, ChangedPlanError for
-        checkpoints of other code, InputError, OutputError, SnapshotError, CheckpointError and
-        OSError. Whatever is raised, what was committed stays.
-        """
-        async with Endings() as endings:
-            endings.add(self._outputs.close)
-            owner = await self._claim()
-            listed = await self._checkpoints.list()
-            self._standings = await self._outputs.open(owner.epoch, self._tell)
-            for output in self._standings:
-                if output not in self.engine.digests:
-                    raise OutputError(f"{output!r} is no output of stage {self._place.stage}")
-                self._outputs.mark(output)  # or it says why it cannot
-            check_holders(listed, self._standings)
-            base = await self._restore(listed)
-            try:
-                if await self._come_back(base):
-                    await self._go_on()
-                    await self._finish()
-            except BaseException:
-                await self._storing.abandon()
-                raise
-        return self.report
+    @asynccontextmanager
+    async def _restored(self, endings: Endings) -> AsyncIterator[_DownstreamRun]:
+        endings.add(self._outputs.close)
+        owner = await self._claim()
+        listed = await self._checkpoints.list()
+        self._standings = await self._outputs.open(owner.epoch, self._tell)
+        for output in self._standings:
+            if output not in self.engine.digests:
+                raise OutputError(f"{output!r} is no output of stage {self._place.stage}")
+            self._outputs.mark(output)  # or it says why it cannot
+        check_holders(listed, self._standings)
+        base = await self._restore(listed)
+        try:
+            yield _DownstreamRun(self, base)
+        except GeneratorExit:  # nothing runs any more that could be waited for
+            raise
+        except BaseException:
+            await self._storing.abandon()
+            raise
 
     async def _claim(self) -> Owner:
         world, settings = self._world, self._settings
@@ -163,7 +158,7 @@ class DownstreamTask:
         return owner
 
     async def _restore(self, listed: Sequence[Checkpoint]) -> DownstreamStart:
-        """Take the newest state that no output is behind, or none."""
+        """Restore the newest state that is not ahead of an output, or begin with none."""
         world, settings = self._world, self._settings
         base = await self._place.base(
             self._checkpoints, listed, self._standings.values(), world.executor
@@ -186,7 +181,7 @@ class DownstreamTask:
         return base
 
     async def _come_back(self, base: DownstreamStart) -> bool:
-        """Come to where what is new begins; return False if told to stop before."""
+        """Reach the cut where new input begins; return False if stopped before."""
         clock, engine, following = self._world.clock, self.engine, self._following
         began_ns = clock.monotonic_ns()
         comeback = Reconciliation(
@@ -228,24 +223,23 @@ class DownstreamTask:
         )
         self.report.restored = restored
         self._tell(restored)
+        self._turn_ns = clock.monotonic_ns()
         return True
 
-    async def _go_on(self) -> None:
+    async def _step(self) -> None:
         clock = self._world.clock
-        turn_ns, length_ns = clock.monotonic_ns(), self._settings.turn_ms * 1_000_000
-        while not self._stop():
-            began_ns = clock.monotonic_ns()
-            if await self._following.take_in():
-                self._bring_up()
-                self._work_ns += clock.monotonic_ns() - began_ns
-            elif self._storing.is_copying:
-                await clock.sleep(0)
-            else:
-                await self._following.wait(self._due_in_s())
-            await self._keep()
-            if clock.monotonic_ns() - turn_ns >= length_ns:
-                await clock.sleep(0)
-                turn_ns = clock.monotonic_ns()
+        began_ns = clock.monotonic_ns()
+        if await self._following.take_in():
+            self._bring_up()
+            self._work_ns += clock.monotonic_ns() - began_ns
+        elif self._storing.is_copying:
+            await clock.sleep(0)
+        else:
+            await self._following.wait(self._due_in_s())
+        await self._keep()
+        if clock.monotonic_ns() - self._turn_ns >= self._settings.turn_ms * 1_000_000:
+            await clock.sleep(0)
+            self._turn_ns = clock.monotonic_ns()
 
     def _bring_up(self) -> None:
         """Bring the views up to the cut, and write what changed."""
@@ -271,7 +265,7 @@ class DownstreamTask:
         now_ns = self._world.clock.monotonic_ns()
         if self._sends is not None:
             self._sends.offer_uncommitted(self.engine)
-        self._step()
+        self._look_at_storing()
         commit_due, store_due = self._commits.is_due(now_ns), self._stores.is_due(now_ns)
         if (store_due or self._is_asked) and not self._storing.is_busy:
             self._is_asked = False
@@ -283,7 +277,7 @@ class DownstreamTask:
 
     @property
     def _is_offer_due(self) -> bool:
-        """Whether somebody waits for what no commit brings by itself."""
+        """Whether a subscriber waits for an offer that no commit makes by itself."""
         if self._sends is None:
             return False
         return self._sends.is_wanted or (self._is_committed and self._sends.is_owed)
@@ -299,7 +293,7 @@ class DownstreamTask:
         return self._committed == self.engine.cut
 
     async def _commit(self) -> None:
-        """Let what was written survive, then let others follow it."""
+        """Make written rows durable, then publish them downstream."""
         clock, cut = self._world.clock, self.engine.cut
         self._commits.begin_at(cut, clock.monotonic_ns())
         if not self._is_committed:
@@ -329,10 +323,10 @@ class DownstreamTask:
 
     @property
     def _holders(self) -> dict[str, str]:
-        """The notes of what has the rows of outputs, once there are any."""
+        """The notes of the outputs' holders, once there are any."""
         return {} if self._committed is None else holders(self._standings)
 
-    def _step(self) -> None:
+    def _look_at_storing(self) -> None:
         self._storing.step()
         if self._storing.last is not self._last:
             self._last = self._storing.last
@@ -343,10 +337,10 @@ class DownstreamTask:
 
     async def _store(self) -> None:
         await self._storing.drain()
-        self._step()
+        self._look_at_storing()
         self._begin_checkpoint()
         await self._storing.drain()
-        self._step()
+        self._look_at_storing()
         self.report.checkpoint = self._last.name if self._last else None
 
     async def _finish(self) -> None:
@@ -354,4 +348,22 @@ class DownstreamTask:
         await self._commit()
         await self._store()
         self.report.watermark_ns = self.engine.watermark_ns
-        self._tell(Ended(self.engine.cut, self.engine.digest))
+        self.report.cut, self.report.digest = self.engine.cut, self.engine.digest
+        self._tell(Ended(self.report.cut, self.report.digest))
+
+
+class _DownstreamRun:
+    """A run over upstream changes, one turn a step."""
+
+    def __init__(self, task: DownstreamTask, base: DownstreamStart) -> None:
+        self._task, self._base = task, base
+
+    async def catch_up(self) -> bool:
+        return await self._task._come_back(self._base)
+
+    async def step(self) -> bool:
+        await self._task._step()
+        return True
+
+    async def finish(self) -> None:
+        await self._task._finish()
