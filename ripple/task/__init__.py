@@ -1,15 +1,21 @@
-"""One partition's life, wherever it is lived.
+"""Tasks: each runs one partition of one stage of a pipeline, and survives a crash.
 
-active      reads, applies, writes; downstream: of a later stage, which subscribes to others
-drive       pure: what an engine is fed; live: entries in, changes out
-plain, keeper   one that nobody goes on with, and one that is for ever
-home        whose state it is
-restoring   where it begins; catching_up: to where its outputs are; warm: beside an owner
-stage_base, comeback, following   the same of a later stage, and what it takes in
-group       outputs as one commit; outputs, shown: what each lacks; grouping: which belong together
-kept, storing   when it commits; checkpoints made beside the work
-letters     what was refused, in a letter_box; retries; in_flight, suspicion: which record kills
-place       where letters and notes lie: a letter_box in the store, notes there or in a file
-patient_inputs  inputs whose server may go away: a life waits for it; passed_inputs: the rest
-sends, lanes    contracts with those who follow, directly or by a log; tracing; noticed: told of
+task, blocking  ``rp.Task``, the public durable run, and a call that waits for it
+run, arguments  ``rp.run``; checks of arguments
+lifecycle       the states of every task, and its main loop
+active, loop    the task of a partition that reads inputs: entries in, changes out
+drive           pure: feeds the engine
+one_shot        state that is not kept: the task of a one-shot run
+durable_state   state that is: claimed, opened and restored, then kept by durable_run
+restore, replay   where a task resumes, and how; home: whether the state is a cluster's
+standby         hot standbys
+downstream, downstream_start, upstream_intake: the task of a downstream stage
+reconciliation, published_rows: how its outputs are corrected after a crash
+outputs, grouping   the changes that each output lacks; outputs with a common commit
+checkpointing, settings   checkpoints made concurrently; intervals and sizes
+retrying_inputs, passed_inputs   inputs that wait for their server
+edges, lanes, tracing   contracts with neighbouring stages; traces across them
+notices, report, retried   reports of exceptional records, of a run, of retried dead letters
+dead_letters    rejected records, and records that crash the process
+repartition     edges between stages that are logs
 """

@@ -60,7 +60,7 @@ def store_of(given: Any) -> str:
 
 
 def folds_of(rebuild: Any) -> Collection[str]:
-    """Return the names of the folds to rebuild. Raises PlanError for what is no list of texts."""
+    """Return the names of the folds to rebuild. Raises PlanError for anything else."""
     if isinstance(rebuild, str) or not isinstance(rebuild, Collection):
         raise PlanError(f"rebuild must be a list of names of folds, not {shown(rebuild)}")
     return rebuild

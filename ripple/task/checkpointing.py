@@ -1,4 +1,4 @@
-"""Checkpoints made beside the work: copied between batches, stored in the background."""
+"""Checkpoints made concurrently with the run: copied between batches, stored in the background."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class CheckpointWriter:
-    """At most one checkpoint at a time: being copied, then being stored by a task.
+    """At most one checkpoint at a time: being copied, then being stored by an asyncio task.
 
-    A store that fails costs a checkpoint and not the run: it is told, and the next one is tried
-    when it is due. A fence that another owner has passed ends the run; but where that is the next
-    one, and the outputs have fences of their own, the run goes on without checkpoints until it has
-    those, too. Nobody else takes them over, and no checkpoint would ever be stored again.
+    A store that fails costs a checkpoint, not the run: StoreFailed is emitted, and the next one is
+    tried when it is due. A fence that another owner has passed ends the run; unless that owner is
+    the assigned successor and the outputs have fences of their own: then the run goes on without
+    checkpoints until the successor has opened those, too. No other owner takes them over, and no
+    checkpoint would be stored again.
     """
 
     def __init__(
@@ -44,10 +45,9 @@ class CheckpointWriter:
     ) -> None:
         """Store for ``owner``, copying so many rows a step. wake: called when one is stored.
 
-        now_ns: a clock, to tell how long checkpoints take; none where nobody asks.
-
-        outlives: whether something else ends the run, by the epoch of who has the fence. stored: is
-        given the checkpoints that count once there is another one, newest first.
+        now_ns: a clock, to measure how long checkpoints take. outlives: whether another fence ends
+        the run, by the epoch of the checkpoints' new owner. stored: is given the valid checkpoints
+        after each new one, newest first.
         """
         self._wake = wake
         self._stored = stored
@@ -98,7 +98,7 @@ class CheckpointWriter:
             self._finish(self._task)
 
     async def drain(self) -> None:
-        """Complete what is under way."""
+        """Complete the checkpoint in progress."""
         while self._copying is not None:
             self.step()
         if self._task is not None:
@@ -106,7 +106,7 @@ class CheckpointWriter:
             self._finish(self._task)
 
     async def abandon(self) -> None:
-        """Give up what is under way: the run has failed."""
+        """Give up the checkpoint in progress: the run has failed."""
         self._copying = None
         if self._task is not None:
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""From what a life of a later stage goes on: the newest state that no output is behind, if any."""
+"""Where a downstream task begins: the newest state that is not ahead of an output, if any."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DownstreamStart:
-    """From what a life goes on.
+    """The state from which a task resumes.
 
-    checkpoint: None for nothing. engine: the partition as it was then. passed_over: newer
-    checkpoints that were not taken.
+    checkpoint: None for none. engine: the partition as it was then. passed_over: newer checkpoints
+    that were skipped.
     """
 
     checkpoint: Checkpoint | None
@@ -38,7 +38,7 @@ class DownstreamStart:
 
 @dataclass(frozen=True, slots=True)
 class StagePosition:
-    """Where a partition of a later stage is: its stage, its number there, and whom it follows."""
+    """The position of a downstream partition: its stage, its number there, and its senders."""
 
     plan: Plan
     stage: int

@@ -1,7 +1,7 @@
-"""What a partition does with records, whoever brings them: nothing else feeds an engine.
+"""The only code that feeds an engine, the same for every source of records.
 
-No I/O and no clock: the same entries lead to the same changes and the same refusals, in a plain
-run, in a life, in a simulation.
+No I/O and no clock: the same entries lead to the same changes and the same rejected records, in
+one-shot runs, durable runs and simulations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Suspects(Protocol):
-    """What is known of records that have killed; a function of the lives before."""
+    """Records suspected of killing the process; a function of the previous tasks."""
 
     def quarantined(self, name: str) -> Mapping[int, str]:
         """Return the offsets of input ``name`` that must be skipped, and why."""
@@ -34,17 +34,17 @@ class Suspects(Protocol):
 
 
 class Drive:
-    """An engine and what is known of its records."""
+    """An engine, and the suspects among its records."""
 
     def __init__(self, engine: Engine, suspects: Suspects | None = None) -> None:
         self.engine = engine
         self._suspects = suspects
 
     def apply(self, name: str, entry: Batch | Marker) -> list[Rejected]:
-        """Take in what comes next of input ``name``; return what is refused, in any order.
+        """Apply the next entry of input ``name``; return the rejected records, in any order.
 
-        Raises InputError for what does not go on at the cut, and what a user's code raises; then
-        the engine is done for.
+        Raises InputError for an entry that does not start at the cut, and any error of a user's
+        code; the engine is unusable then.
         """
         if isinstance(entry, Marker):
             self.engine.advance(name, entry.watermark_ns, entry.next_offset)
@@ -57,9 +57,9 @@ class Drive:
         return rejected
 
     def parts(self, name: str, batch: Batch) -> tuple[list[Rejected], list[tuple[Range, Batch]]]:
-        """Return what is refused of a batch before it is applied, and the pieces to apply in turn.
+        """Return the records rejected before the batch is applied, and the pieces to apply in turn.
 
-        For who notes each piece before ``apply_part`` takes it, in order.
+        Each piece is noted before ``apply_part`` takes it, in order.
         """
         assert self._suspects is not None
         batch = set_aside(batch, self._suspects.quarantined(name))

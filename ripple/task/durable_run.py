@@ -1,4 +1,4 @@
-"""A live partition whose progress is kept: it commits and stores checkpoints when they are due."""
+"""A running durable partition: it commits and stores checkpoints when they are due."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ _BATCHES_PER_TURN = 8
 
 
 class DurableRun:
-    """Goes on with a partition that was restored.
+    """Runs a restored partition.
 
-    start: the cut of the first state. origin: the backfill that has made it, "" where it is empty.
-    changes: notes of changes of code, which checkpoints carry on.
-    has_changed: the outputs still show what other code has made,
-    and what it took to go on from there must not be forgotten.
+    start: the cut of the first state. origin: the backfill that made it, "" where it is empty.
+    changes: notes of changes of code, copied from checkpoint to checkpoint. has_changed: whether
+    the outputs still show rows of other code, so that the notes needed to resume must be kept.
 
-    What comes after a time without anything is committed at once, as is what comes first: whoever
-    reads the outputs has waited. From then on commits keep their interval.
+    The first changes, and the first after an idle time, are committed at once, because readers of
+    the outputs have waited. From then on commits keep their interval.
     """
 
     def __init__(
@@ -51,8 +50,8 @@ class DurableRun:
     ) -> None:
         """Begin to count the time.
 
-        is_hasty: whoever has killed the last life may do it again. is_asked: whether
-        somebody wants a checkpoint before one is due.
+        is_hasty: whether the last task was killed, so that this one may be, too. is_asked: whether
+        a checkpoint was requested before one is due.
         """
         self.live = live
         self.parts = parts
@@ -77,7 +76,7 @@ class DurableRun:
         self._stores = StorePace(settings, now_ns, lambda: live.work_ns, is_hasty=is_hasty)
 
     async def go_live(self) -> None:
-        """Let others follow the partition from now on: what is there is committed again."""
+        """Publish the partition from now on: its present state is committed again."""
         self._sends = self.parts.sends
         if self._sends is not None:
             self._commits.cut = self.live.engine.cut
@@ -145,17 +144,17 @@ class DurableRun:
 
     @property
     def is_settled(self) -> bool:
-        """Whether what was taken in is committed, and no checkpoint is under way."""
+        """Whether everything taken in is committed, and no checkpoint is in progress."""
         return self.live.is_committed and not self._storing.is_busy
 
     async def commit(self) -> None:
-        """Let what was written survive, and followers have it."""
+        """Make written rows durable, then publish them."""
         await self._begin_commit()
         await self.live.committed()
         self._is_committing()
 
     async def _begin_commit(self) -> None:
-        """Begin to commit what was written, which followers get once that is certain."""
+        """Begin to commit written rows, which are published once that is certain."""
         await self.live.committed()
         self._is_committing()
         self._commits.begin_at(self.live.engine.cut, self.clock.monotonic_ns())

@@ -1,17 +1,17 @@
-"""What makes a partition outlive the processes that work on it, phase by phase.
+"""The durable state of a partition: claimed, opened, restored and kept, phase by phase.
 
-After a crash at any moment the next life goes on so that every sink holds what it would have held:
+After a crash at any moment the next task resumes so that every sink holds what it would have held:
 
 - A sink knows the cut that its data reach. A checkpoint is taken only of a cut that all sinks have
   committed, so it is never ahead of them: it is a cache.
-- A life takes the newest checkpoint that no sink is behind, or the beginning of the log, applies
-  the log up to each sink's cut without writing to it, and compares digests there.
-- Cuts lie on a grid of offsets, and the rows of a cut have an order of their own, so what is
-  written after a crash is what would have been written without it.
-- An earlier life that is still there can change nothing: it holds the lock, or has lost the fence.
-- Where an assignment gives the epoch, nothing is locked: an owner that is frozen would hold it for
-  ever. The manifest's fence and the seals of the outputs shut it out (docs/seals.md). Until its
-  outputs are opened by the next one an owner goes on: what takes long is done before that.
+- A task takes the newest checkpoint that is not ahead of a sink, or the beginning of the log,
+  replays the log up to each sink's cut without output, and compares digests there.
+- Cuts lie on a grid of offsets, and the rows of a cut have an order of their own, so a restarted
+  run writes the same bytes as an undisturbed one.
+- An earlier task that is still there can change nothing: it holds the lock, or has lost the fence.
+- Where an assignment gives the epoch, nothing is locked: a frozen owner would hold the lock for
+  ever. The manifest's fence and the seals of the outputs shut it out (docs/seals.md). An owner goes
+  on until its successor opens the outputs, and the successor does all slow work before that.
 
 Each phase is made of the one before, so that none can be entered too early: Claimed, Opened,
 Restoration.
@@ -65,9 +65,9 @@ async def _nothing() -> None:
 
 
 class DurableState:
-    """Where one partition's state is kept, and how it is come back to.
+    """The store of a partition's state, and the way to resume from it.
 
-    Many may be at work in one process: what they hold is named by pipeline and partition.
+    Many may be at work in one process: everything they hold is named by pipeline and partition.
     """
 
     def __init__(
@@ -89,18 +89,17 @@ class DurableState:
     ) -> None:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
-        epoch: from whoever assigns partitions; a claim of it may fail, and then a higher one is
-        needed. None takes the next one. is_next: whether an owner of an epoch is the one to whom
-        the assignment gives the partition: until it has opened the outputs, too, this one goes on
-        without checkpoints. is_remote: nothing is on the world's disk; by default with
-        ``epoch``. Else there is a lock, which one life holds. place: of letters and of what is in
-        flight; by default in the store of the checkpoints, and the latter on that disk. ready:
-        asked right before the outputs open, for what a follower has got ready; nothing is restored
-        where it fits. is_handed_over: whether the owner before is there until then, and has not
-        died. has_survived: whether the life before was in this process, and the notes of what was
-        in flight are its own. parks: asked at the end whether to store no checkpoint, since the
-        next life has ``left``. rebuild: folds that may be computed from the log's first record.
-        holder: who runs it, for people.
+        epoch: from the assignment; a claim of it may fail, and then a higher one is needed. None
+        takes the next one. is_next: whether an epoch is of the assigned successor: until that has
+        opened the outputs, too, this owner goes on without checkpoints. is_remote: nothing is on
+        the world's disk; by default with ``epoch``. Else there is a lock, held by one task. place:
+        of dead letters and of in-flight notes; by default in the store of the checkpoints, the
+        notes on the disk. ready: asked right before the outputs open, for the state of a hot
+        standby; if it fits, nothing is restored. is_handed_over: whether the previous owner runs
+        until then, and has not died. has_survived: whether the previous task was in this process,
+        and the in-flight notes are its own. parks: asked at the end whether to store no checkpoint,
+        because the next task takes ``left``. rebuild: folds that may be computed from the log's
+        first record. holder: the name of the owner, for people.
         """
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
@@ -224,7 +223,7 @@ class DurableState:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Nobody else is the owner any more. listed: the checkpoints that count, newest first."""
+    """The partition, owned by no other task. listed: the valid checkpoints, newest first."""
 
     keeper: DurableState
     parts: TaskSpec
@@ -233,7 +232,7 @@ class Claimed:
     place: HintStore
 
     async def open(self, endings: Endings) -> Opened:
-        """Open what is read and written. Raises OutputError, InputError and OSError."""
+        """Open inputs, outputs and dead letters. Raises OutputError, InputError and OSError."""
         keeper, parts = self.keeper, self.parts
         world = keeper.world
         place = self.place
@@ -389,7 +388,7 @@ class Restoration:
     kept: DurableRun
 
     async def catch_up(self) -> bool:
-        """Come to where what is new begins; return False if somebody asked to stop before."""
+        """Reach the cut where new input begins; return False if stopped before."""
         opened, base, kept = self.opened, self.base, self.kept
         parts, clock, engine = opened.claimed.parts, kept.clock, self.live.engine
         began_ns, before = clock.monotonic_ns(), engine.counters.consumed

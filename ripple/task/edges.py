@@ -1,4 +1,4 @@
-"""The contract between a life and those who follow its partition, or whom it follows."""
+"""The contract between a task and the ends of its edges: its subscribers, and its senders."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ if TYPE_CHECKING:
 
 
 class Publisher(Protocol):
-    """Gives what a partition has to those who follow it, when they may get more."""
+    """Sends a partition's changes to its subscribers, as their credit allows."""
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for the next offer."""
+        """Whether a subscriber waits for the next offer."""
 
     @property
     def is_owed(self) -> bool:
-        """Whether somebody waits for an offer, unless the next commit brings one."""
+        """Whether a subscriber waits for an offer, unless the next commit brings one."""
 
     def trace(self, contexts: tuple[str, ...]) -> None:
-        """Take the traces that what is offered next belongs to; see ``ripple.core.tracing``."""
+        """Take the trace contexts of the next offer; see ``ripple.core.tracing``."""
 
     def offer(self, partition: Partition) -> None:
-        """Take what may be sent now; all that the partition shows is committed."""
+        """Take the changes that may be sent now; the partition's present state is committed."""
 
     def take(self, partition: Partition) -> None:
-        """Take what may be sent once all that the partition shows now is committed.
+        """Take the changes to send once the partition's present state is committed.
 
-        What was taken before was given.
+        The changes taken before were given.
         """
 
     def give(self) -> None:
-        """Send what was taken: it is committed."""
+        """Send the changes taken: they are committed."""
 
     def offer_uncommitted(self, partition: Partition) -> None:
-        """Take what may be sent before it is committed; the partition's views are up."""
+        """Take the changes that may be sent before they are committed; the views are stabilized."""
 
 
 class Arrival(Protocol):
-    """What has come from a sender, by its number, under an epoch."""
+    """Changes that have arrived from a sender, by its number, under an epoch."""
 
     @property
     def sender(self) -> int:
-        """Whose it is."""
+        """The sender's number."""
 
     @property
     def epoch(self) -> int:
-        """Of the sender's owner."""
+        """The epoch of the sender's owner."""
 
     @property
     def changes(self) -> EdgeChanges:
@@ -62,37 +62,37 @@ A = TypeVar("A", bound=Arrival)
 
 
 class Upstream(Protocol[A]):
-    """Brings what the partitions of the stage before have; each arrival is answered once."""
+    """Brings the changes of the upstream stage's partitions; each arrival is answered once."""
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
-        """Take note of what was restored of a sender, before ``find``."""
+        """Note the restored position of a sender, before ``find``."""
 
     async def find(self) -> None:
-        """Find where to go on with each sender, before ``start``."""
+        """Find the position to resume from at each sender, before ``start``."""
 
     def start(self) -> None:
         """Follow all senders from now on."""
 
     def reached_before(self, sender: int) -> Cut | None:
-        """Return to where lives before may have come of a sender, once it is followed.
+        """Return the cut of a sender that earlier tasks may have reached, once it is followed.
 
-        None where whatever comes first is as far.
+        None where any first arrival is as far.
         """
 
     def take(self) -> Sequence[A]:
-        """Return what has arrived, in an order that keeps that of each sender."""
+        """Return new arrivals, in an order that keeps that of each sender."""
 
     async def sync(self) -> None:
-        """Make durable what was taken, before anything that follows from it is shown."""
+        """Make the arrivals taken durable, before results of them are shown."""
 
     def applied(self, arrival: A) -> None:
-        """Take note that the partition has taken it in."""
+        """Note that the arrival was applied."""
 
     def refused(self, arrival: A) -> None:
-        """Take note that it does not go on where the partition is; what does is asked for."""
+        """Note that the arrival does not start at the partition's position; ask for another."""
 
     def dropped(self, arrival: A) -> None:
-        """Take note that it is of an owner that is none any more."""
+        """Note that the arrival is of a former owner."""
 
     def release(self, watermark_ns: int) -> None:
-        """Let senders forget final rows up to here: they are in what is stored."""
+        """Let senders forget final rows up to here: they are in stored checkpoints."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def commit_interval_ns(places: Iterable[str]) -> int:
-    """Return how often outputs at places are committed where nobody says."""
+    """Return the default commit interval of outputs with these URIs."""
     uses = [find(place, "continued_sink").use for place in places]
     return min((use.commit_interval_ms for use in uses), default=1000) * 1_000_000
 

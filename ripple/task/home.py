@@ -1,4 +1,4 @@
-"""Whose state a store has: of one process that computes all stages, or of a cluster."""
+"""The owner kind of a store's state: one process that computes all stages, or a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract between a life and the log through which the next stage reads what it has."""
+"""The contract between a task and the lanes to the next stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIX = "ripple.lane/"
 
 
 def lane_name(target: int) -> str:
-    """Return what a life calls the lane to a target, beside its outputs."""
+    """Return the name of the lane to a target, among the names of a task's outputs."""
     return f"{_PREFIX}{target}"
 
 
@@ -33,7 +33,7 @@ class Lanes(Protocol):
 
     @property
     def commits_beside(self) -> bool:
-        """Whether the partition may go on while what was taken from it is committed."""
+        """Whether the partition may run while the changes taken from it are committed."""
         ...
 
     async def open(
@@ -50,14 +50,14 @@ class Lanes(Protocol):
         ...
 
     def take(self, partition: Partition, lanes: Collection[str]) -> Mapping[str, Commit]:
-        """Take what is new for these, before a commit of the outputs.
+        """Take new changes for these lanes, before a commit of the outputs.
 
-        Return what those reach that are committed with them, as outputs of their group.
+        Return the commits of lanes that are outputs of their group.
         """
         ...
 
     async def commit(self) -> None:
-        """Let what was taken survive with the cut that it reaches, behind the outputs."""
+        """Make the changes taken durable with their cut, after the outputs."""
         ...
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A partition at work: entries in, changes out. The same in a plain run and in a life for ever."""
+"""The loop of a task: entries in, changes out. The same in one-shot and durable runs."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ class DeadLetterQueue(Protocol):
         batch: Batch,
         originals: Mapping[int, Original] = NO_ORIGINALS,
     ) -> object:
-        """Keep what was refused of a batch of input ``name``.
+        """Keep the rejected records of a batch of input ``name``.
 
-        originals: by offset, records as they were where they came from.
+        originals: by offset, the records in the form of their source.
         """
         ...
 
     def sync(self) -> None:
-        """Make durable what was kept, before a cut that includes it is committed."""
+        """Make them durable, before a cut that includes them is committed."""
         ...
 
 
 class InFlightNotes(Protocol):
-    """Takes down what is in flight, for whoever comes after a death."""
+    """Notes of the records in flight, for the next task after a crash."""
 
     def begin(self, name: str, first_offset: int, next_offset: int) -> None:
         """Note that these records are about to be applied."""
@@ -71,7 +71,7 @@ class InFlightNotes(Protocol):
         ...
 
     def blamed(self) -> AbstractContextManager[None]:
-        """Surround what may raise by the doing of what is in flight."""
+        """Attribute any error within to the records in flight."""
         ...
 
     def idle(self) -> None:
@@ -81,13 +81,13 @@ class InFlightNotes(Protocol):
 
 @frozen
 class TaskSpec:
-    """What a life is given: the same for every kind of life.
+    """The arguments of every kind of task.
 
-    tell: takes what happens. stop: asked between two batches whether to end in good order. watch:
-    called after each batch. staged: whether to compute the plan's first stage alone. sends: who
-    follows it. lanes: through which log the next stage reads what it has. engine: which one it is.
-    division: how the input is divided, where that is known. intake: None where all is taken in.
-    traces: None where nobody follows events.
+    tell: is given events. stop: asked between two batches whether to end in good order. watch:
+    called after each batch. staged: whether to compute the plan's first stage alone. sends:
+    publishes the state edge. lanes: the event edge to the next stage. engine: the class that
+    computes. division: how the input is partitioned, if known. intake: None for no limit. traces:
+    None without tracing.
     """
 
     plan: Plan
@@ -111,9 +111,9 @@ class IntakeGate(Protocol):
     """Says when there is too much at work to take in more."""
 
     async def admits(self) -> bool:
-        """Return whether more may be taken in, after a wait where less is to be.
+        """Return whether to take in more, after a wait where less is to be taken in.
 
-        Whoever may not does what is due, and asks again: this waits a moment then, too.
+        If not, the caller does due work and asks again: this waits a moment then, too.
         """
         ...
 
@@ -123,11 +123,11 @@ async def _nothing() -> None:
 
 
 class TaskLoop:
-    """What takes entries, writes what they change, and commits.
+    """Takes entries, writes their changes, and commits.
 
-    Invariants: ``is_up`` says whether the views, and what was written, are at the engine's cut;
-    ``cut`` is that up to which they were brought last. At most one commit is under way, and what
-    was committed is a cut that the engine has come through.
+    Invariants: ``is_up`` says whether the views, and the written rows, are at the engine's cut;
+    ``cut`` is the one of the last stabilization. At most one commit is in progress, and the
+    committed cut is one that the engine has reached.
     """
 
     def __init__(
@@ -142,11 +142,10 @@ class TaskLoop:
         guards: Callable[[str], bool],
         now_ns: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Go on from the cut of the drive's engine, whose views are up.
+        """Resume from the cut of the drive's engine, whose views are stabilized.
 
-        notes: None where nobody comes after a death. flush: lets notes, and letters up to the last
-        sync, be there for the next owner.
-        now_ns: a clock, to tell how long commits take; none where nobody asks.
+        notes: None where no task follows after a crash. flush: makes notes, and dead letters up to
+        the last sync, available to the next owner. now_ns: a clock, to measure commits.
         """
         self.engine = drive.engine
         self.cut: Cut = drive.engine.cut
@@ -172,7 +171,7 @@ class TaskLoop:
         self.report.rejected = letters.counts
 
     async def take(self, name: str, entry: Batch | Marker) -> None:
-        """Bring the views up to the end of one batch and write what changed."""
+        """Stabilize the views at the end of one batch and write the changes."""
         started_ns, traces = self._now_ns(), self._traces
         if traces is not None:
             traces.begin(name, entry, self._inputs)
@@ -191,7 +190,7 @@ class TaskLoop:
         self.work_ns += self._now_ns() - started_ns
 
     async def apply(self, name: str, entry: Batch | Marker) -> None:
-        """Take in a batch or a marker; what is refused becomes letters."""
+        """Apply a batch or a marker; rejected records become dead letters."""
         self.is_up = False
         if self._notes is None or isinstance(entry, Marker):
             rejected = self._drive.apply(name, entry)
@@ -216,11 +215,11 @@ class TaskLoop:
             self._noticed.refused(name, len(rejected), rejected[-1].cause)
 
     async def bring_up(self) -> None:
-        """Bring the views up to the engine's cut; write what changed to the outputs lacking it."""
+        """Stabilize the views; write the changes to the outputs that lack them."""
         await self._write(self._drive.bring_up)
 
     async def close(self) -> None:
-        """Declare that no input goes on: windows end, and what that changed is written."""
+        """Declare the end of all inputs: windows end, and the resulting changes are written."""
         self.report.watermark_ns = self.engine.watermark_ns
         changes = await self._write(self._drive.close)
         self.report.stabilizations += any(rows.num_rows for rows in changes.outputs.made.values())
@@ -255,14 +254,14 @@ class TaskLoop:
         self._watch(self.engine, self.report)
 
     async def commit(self) -> None:
-        """Let every output's data, with the cut that they reach, survive whatever happens."""
+        """Make every output's data durable, with the cut that they reach."""
         await self.begin_commit(lambda: None)
         await self.committed()
 
     async def begin_commit(self, wake: Callable[[], None]) -> None:
-        """Begin to commit, once the commit before is done; what is taken next is of a later one.
+        """Begin to commit, after the previous commit; later entries belong to a later commit.
 
-        wake: called when it is done, or has failed. Outputs that can take nothing while they commit
+        wake: called when it is done, or has failed. Outputs that take nothing while they commit
         have committed when this returns.
         """
         await self.committed()

@@ -1,6 +1,6 @@
-"""What is not plainly in a result, told when it first appears and whenever it has doubled.
+"""Exceptional records and rows, reported when they first appear and whenever they have doubled.
 
-So whoever follows a life hears of it while it goes on, in few lines however often it happens.
+So a log has few lines about them, however often they occur.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class ExceptionNotices:
     """What one life has told of its partition's exceptions."""
 
     def __init__(self, tell: Tell, known: Counters) -> None:
-        """Begin with what was counted before this life."""
+        """Begin with the counts of previous tasks."""
         self._tell = tell
         self._before = {FromFuture: known.future, VeryLate: known.very_late}
         self._told: dict[Hashable, int] = {}
         self._refused: Counter[str] = Counter()
 
     def look(self, engine: Partition) -> None:
-        """Tell what has come since this was called last. engine: with its views up."""
+        """Report changes since the last call. engine: with stabilized views."""
         counters = engine.counters
         for kind, total in ((FromFuture, counters.future), (VeryLate, counters.very_late)):
             count = total - self._before[kind]

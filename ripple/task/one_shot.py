@@ -1,4 +1,4 @@
-"""A plain run: a life that nobody goes on with."""
+"""A one-shot run: a task whose state is not kept."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class EphemeralState:
-    """The keeper of a run that keeps nothing: the outputs commit once, at the end."""
+    """The state manager of a one-shot run: the outputs commit once, at the end."""
 
     def __init__(self, open_letters: Callable[[], OneShotLetters]) -> None:
-        """Take what opens the place for refused records, once the outputs are open."""
+        """Keep nothing. open_letters: opens the dead letters, once the outputs are open."""
         self._open_letters = open_letters
 
     @asynccontextmanager
@@ -50,7 +50,7 @@ class EphemeralState:
 
 
 class OneShotRun:
-    """A plain run under way; nothing is due before its end."""
+    """A one-shot run in progress; nothing is due before its end."""
 
     def __init__(self, live: TaskLoop) -> None:
         self.live = live
@@ -72,7 +72,7 @@ class OneShotRun:
 
 
 class OneShotLetters:
-    """Refused records of one source, under its own name or its inputs', in a place for people.
+    """Rejected records of one source, under its own name or its inputs', for people.
 
     strict: the first one ends the run, with an InputError that names it.
     """
@@ -100,7 +100,7 @@ class OneShotLetters:
             raise InputError(f"{source}, {kept[0].place}: {kept[0].cause}")
 
     def sync(self) -> None:
-        """Do nothing: the place is complete at the end, whatever becomes of the run."""
+        """Do nothing: the dead letters are complete at the end, even of a run that fails."""
 
     def close(self) -> None:
         """Complete the place."""
@@ -108,7 +108,7 @@ class OneShotLetters:
 
 
 def at_once(life: Coroutine[Any, Any, T]) -> T:
-    """Run what never waits, such as a plain life, to its end.
+    """Run a coroutine that never waits, such as a one-shot run, to its end.
 
     It needs no event loop, so one that is running, as in a notebook, is not in its way.
     """

@@ -1,4 +1,4 @@
-"""What a life writes: each output is given what it lacks, and not a cut earlier."""
+"""The outputs of a task: each is given the changes that it lacks, in order."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Outputs:
 
     @property
     def is_behind(self) -> bool:
-        """Whether an output is written what comes next, while others may have it."""
+        """Whether some output takes the next changes, while others may hold them already."""
         return any(output not in self._muted for output in self.standings)
 
     @property
@@ -112,10 +112,10 @@ class Outputs:
         self.stops = cuts.in_order(commits)
 
     async def look_back(self, changed: Collection[str], *, is_replayed: bool) -> None:
-        """Learn which keys the readers of outputs have whose rows are not computed as they were.
+        """Ask the outputs which keys their readers may hold of rows that other code has computed.
 
-        is_replayed: whether all that they show is computed again, also what is final. Raises
-        OutputError and OSError.
+        is_replayed: whether all rows are computed again, also final ones. Raises OutputError and
+        OSError.
         """
         from ripple.task.published_rows import PublishedRows, keys_of  # noqa: PLC0415 - slow, and seldom
 
@@ -139,9 +139,10 @@ class Outputs:
                     ) from error
 
     def begin(self, engine: Engine, changed: frozenset[str]) -> None:
-        """Unmute the outputs that hold what ``engine``, just restored or made, has reached.
+        """Unmute the outputs that hold the cut of ``engine``, just restored or made.
 
-        changed: outputs whose definition is not that of their recorded digest. Raises as ``write``.
+        changed: outputs with another definition than that of their recorded digest. Raises as
+        ``write``.
         """
         self._changed = changed
         self._unmute(engine)
@@ -149,7 +150,7 @@ class Outputs:
     def write(self, changes: Changes, engine: Engine) -> None:
         """Give each output the changes that it lacks.
 
-        Raises SnapshotError when a table is not what its sink has recorded.
+        Raises SnapshotError when a table differs from the digest that its sink has recorded.
         """
         digests: Mapping[str, str] = {}
         for output, rows in changes.outputs.made.items():
@@ -247,9 +248,9 @@ class Outputs:
         return is_beside and self._group.commits_beside
 
     def commit(self, engine: Engine) -> Coroutine[Any, Any, None]:
-        """Return what makes durable all that was written by now, with the present cut.
+        """Return a coroutine that makes all written rows durable, with the present cut.
 
-        During a replay the outputs that are muted hold more than that already. It raises OSError.
+        During a replay, muted outputs hold a later cut already. It raises OSError.
         """
         cut, digests, watermarks_ns = engine.cut, engine.digests, engine.watermarks_ns
         for output, commit in self._muted.items():

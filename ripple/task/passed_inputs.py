@@ -1,4 +1,4 @@
-"""Inputs that pass on what is asked of them, for those that change some of it."""
+"""A wrapper around inputs, for wrappers that change some of their methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PassedInputs:
-    """What all inputs are asked for, and what only some can; whoever wraps them does the rest."""
+    """Delegates all methods of inputs, and the optional ones that they have."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
@@ -39,15 +39,15 @@ class PassedInputs:
         await self._inputs.check(cut, identities)
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return per input a text that tells what was read up to ``cut``; see Inputs."""
+        """Return per input a text that identifies the input read up to ``cut``; see Inputs."""
         return await self._inputs.identities(cut)
 
     async def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
+        """Make the input read so far durable, before a cut that includes it is stored."""
         await self._inputs.sync()
 
     async def close(self) -> None:
-        """Release what was opened; closing twice is allowed."""
+        """Release all resources; closing twice is allowed."""
         await self._inputs.close()
 
     # --- what only some inputs can ---
@@ -63,7 +63,7 @@ class PassedInputs:
             self._inputs.stored(checkpoints)
 
     def trace(self) -> None:
-        """Keep the contexts of what is read from the next ``open`` on; see TracedInputs."""
+        """Keep the trace contexts of records from the next ``open`` on; see TracedInputs."""
         if isinstance(self._inputs, TracedInputs):
             self._inputs.trace()
 

@@ -1,4 +1,4 @@
-"""What readers of an output may still have of it, and the one write that makes it right."""
+"""The rows that readers of an output may still hold, and the one write that corrects them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PublishedRows:
         return rows.filter(pa.array(is_new))
 
     def only(self, rows: pa.Table) -> None:
-        """Forget what is not among these keys."""
+        """Forget all keys but these."""
         is_known = np.zeros(len(self._is_there), np.bool_)
         slots = self._slots(rows)
         is_known = np.concatenate(

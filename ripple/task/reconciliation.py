@@ -79,7 +79,7 @@ class Reconciliation:
                     shown.changed([batch])
 
     def followed(self, changes: Changes) -> None:
-        """Take what changed as the views were brought up, which nobody is shown."""
+        """Take the changes of a stabilization, which are not written."""
         if not self._guards("final_rows"):
             return
         for output, rows in changes.final.items():
@@ -98,7 +98,7 @@ class Reconciliation:
         )
 
     def write(self, schemas: Mapping[str, pa.Schema]) -> int:
-        """Write once what makes each output right at the present cut; return how many rows.
+        """Write each output's difference at the present cut, once; return how many rows.
 
         schemas: of the changes of each output.
         """
@@ -126,7 +126,7 @@ class Reconciliation:
                 yield standing.unfinished
 
     def _lacking(self, output: str, schema: pa.Schema) -> pa.RecordBatch:
-        """Return the changes that make an output right, whatever of it was shown."""
+        """Return the changes that correct an output, whichever of its rows were published."""
         table = self._engine.table(output)
         rows = [table, *self._final.get(output, ())]
         removed = table.slice(0, 0).select([])
@@ -138,9 +138,9 @@ class Reconciliation:
         return published(schema, rows, removed)
 
     def _to_remove(self, left: pa.Table) -> pa.Table:
-        """Return which of the keys that are not there any more are to be removed.
+        """Return which of the keys that are gone are to be removed.
 
-        Where the state was lost, nobody knows which rows of windows that are over were final.
+        Where the state was lost, it is unknown which rows of past windows were final.
         """
         is_lost = self._base.checkpoint is None
         has_windows = self._plan.folds[0].window is not None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CatchUp(Protocol):
-    """A strategy; what is applied is muted for the outputs that hold it already."""
+    """A strategy of replay; its changes are muted for the outputs that hold them already."""
 
     async def run(self, kept: DurableRun) -> bool:
         """Come to all of ``kept.live.outputs.stops``; return False if told to stop before."""
@@ -32,10 +32,10 @@ class Replay:
         return True
 
     async def _replay_to(self, stop: Cut, kept: DurableRun) -> bool:
-        """Go to ``stop``: at once while nobody is shown anything, else in the steps of a life.
+        """Go to ``stop``: at once while no output takes changes, else in the steps of a run.
 
-        Views with windows are brought up on the way, so that windows that are over are freed as
-        they were in the life that is repeated.
+        Views with windows are stabilized on the way, so that past windows are freed as they were in
+        the run that is repeated.
         """
         live, parts = kept.live, kept.parts
         plan, settings = parts.plan, parts.settings

@@ -1,4 +1,4 @@
-"""Where a life begins: the newest whole checkpoint that no output is behind, or the log's start."""
+"""Where a task begins: the newest whole checkpoint not ahead of an output, or the log's start."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ has the rows of an output."""
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
-    """From what a life goes on.
+    """The state from which a task resumes.
 
     checkpoint: None for a replay from the beginning. start: the cut of the state. passed_over:
-    newer checkpoints that were not taken. changed: outputs whose rows are not computed as they
-    were. is_migrated: whether a function of the user's has made some of the state.
+    newer checkpoints that were skipped. changed: outputs with rows that other code has computed.
+    is_migrated: whether a user's migration function has made some of the state.
     """
 
     checkpoint: Checkpoint | None
@@ -69,7 +69,7 @@ async def notes(
     origin: str = "",
     changes: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Return what a checkpoint at ``cut`` must remember beside the state; see ``notes_of``.
+    """Return the notes that a checkpoint at ``cut`` needs besides the state; see ``notes_of``.
 
     changes: as ``changed`` notes them.
     """
@@ -79,10 +79,10 @@ async def notes(
 def notes_of(
     identities: Mapping[str, str], start: Mapping[str, int], origin: str = ""
 ) -> dict[str, str]:
-    """Return what a checkpoint must remember beside the state.
+    """Return the notes that a checkpoint needs besides the state.
 
-    identities: by input, what tells the log that was read. start: the cut of the first state.
-    origin: the backfill whose history the state has from before that, "" for none.
+    identities: by input, the identity of the log that was read. start: the cut of the first state.
+    origin: the backfill that made the state before that, "" for none.
     """
     return {
         **{f"log/{name}": text for name, text in identities.items()},
@@ -119,15 +119,15 @@ def changed(listed: Sequence[Checkpoint], base: StartingPoint, shown: Cut) -> di
 
 
 def holders(standings: Mapping[str, OutputStatus]) -> dict[str, str]:
-    """Return the notes of what has the rows of outputs."""
+    """Return the notes of the outputs' holders."""
     return {f"{_HOLDER}{output}": one.holder for output, one in standings.items() if one.holder}
 
 
 def check_holders(listed: Sequence[Checkpoint], standings: Mapping[str, OutputStatus]) -> None:
-    """Raise OutputError where rows that were committed lie in an output, and their cut is gone.
+    """Raise OutputError where an output holds committed rows, and its cut record is gone.
 
-    A checkpoint is stored once its cut was committed, so it knows better than a record that is not
-    there. What has the rows now may be another one of its name: that is a new output.
+    A checkpoint is stored once its cut was committed, so it is evidence for a missing record. An
+    output with another holder of the same name is a new output.
     """
     notes = listed[0].notes if listed else {}
     for output, one in standings.items():

@@ -1,4 +1,4 @@
-"""Inputs whose server may go away: a life waits for them, and goes on as a restarted one would."""
+"""Inputs that wait for their server: the task reconnects, and resumes as a restarted one would."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and the
 
 
 class RetryingInputs(PassedInputs):
-    """Inputs as a life reads them; see Inputs.
+    """A wrapper around inputs that retries; see Inputs.
 
-    What raises InputAwayError once it was opened ends nothing. After a pause, which grows, it is
-    checked by what was read and opened at the cut where the life is, as a restarted life does that:
-    so what such a one refuses is refused here, and nothing is read on from what is another input
-    now. Before it was opened for the first time a mistake is more likely, and it is raised.
+    An InputAwayError after the first opening ends nothing. After a pause, which grows, the inputs
+    are checked against the input read before and opened at the task's cut, as a restarted task
+    does: so the same inputs are rejected in both cases, and nothing is read from an input that was
+    replaced. Before the first opening a mistake is more likely, and the error is raised.
 
-    Invariants: while ``_return`` is there the inputs are between two of their openings, and nothing
-    is asked of them but by it.
+    Invariants: while ``_return`` is set the inputs are between two openings, and only it calls
+    them.
     """
 
     def __init__(self, inputs: Inputs, *, patience_s: float | None = None) -> None:
-        """patience_s: how long to wait for what is away; None: for as long as it is."""
+        """patience_s: how long to wait for an input that is away; None: without end."""
         super().__init__(inputs)
         self._patience_s = patience_s
         self.tell: Tell = untold
@@ -58,7 +58,7 @@ class RetryingInputs(PassedInputs):
             self._lose(cut, error)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        """Return the next entry after ``cut``, and its input; or why there is none."""
         if self._return is not None:
             if not self._return.done():
                 return Signal.WAITING
@@ -79,12 +79,12 @@ class RetryingInputs(PassedInputs):
         self._woken.clear()
 
     def wake(self) -> None:
-        """Let ``more`` return, or its next call if nobody waits."""
+        """Let ``more`` return, or its next call if there is no waiter."""
         self._woken.set()
         self._inputs.wake()
 
     async def close(self) -> None:
-        """Release what was opened; closing twice is allowed."""
+        """Release all resources; closing twice is allowed."""
         await self._give_up()
         await super().close()
 
@@ -98,7 +98,7 @@ class RetryingInputs(PassedInputs):
         self._return.add_done_callback(lambda _: self._woken.set())
 
     async def _come_back(self, cut: Cut, error: InputAwayError) -> None:
-        """Open the inputs again where the life is. Raises what would end a restarted one."""
+        """Open the inputs again at the task's cut. Raises as a restarted task would."""
         assert self._opening is not None
         loop, told_at_s = asyncio.get_running_loop(), self._away_at_s + TELL_FIRST_S - TELL_S
         read = await self._inputs.identities(cut)

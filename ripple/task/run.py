@@ -150,11 +150,11 @@ def plain_life(
     batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> ActiveTask:
-    """Return the life of a plain run, to be lived by ``at_once``.
+    """Return the task of a one-shot run, for ``at_once``.
 
-    openers: what opens the sink of each output; one without is computed and not written. If the
-    run fails, the sinks were given up: a file is as it was. Dead letters are kept even then, so
-    that the reason can be read. strict, batch_rows, on_batch: as ``run`` takes them.
+    openers: open the sink of each output; an output without one is computed and not written. If the
+    run fails, the sinks are given up: a file is as it was. Dead letters are kept even then, for
+    diagnosis. strict, batch_rows, on_batch: as in ``run``.
     """
 
     def open_kept() -> OneShotLetters:

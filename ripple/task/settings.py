@@ -1,4 +1,4 @@
-"""How often a life commits and stores checkpoints, and how much it does at once."""
+"""Settings of a task: how often it commits and stores checkpoints, and the size of its steps."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class Settings:
 
 
 class Pace:
-    """Says when something is due again: after so many batches or so much time.
+    """A timer: due again after so many batches or so much time.
 
     A hasty one begins at a small part of that, which doubles each time: a process that is killed
-    over and over, after whatever time, gets something done in each of its lives.
+    over and over, after any time, makes progress in each of its tasks.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class Pace:
 
 
 class CommitPace(Pace):
-    """That of commits: what comes first, or after a time with nothing new, is due at once.
+    """The timer of commits: the first changes, and the first after an idle time, are due at once.
 
-    cut: that of the commit from which the time to the next one is counted.
+    cut: of the commit from which the time to the next one is counted.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class CommitPace(Pace):
 
 
 class StorePace(Pace):
-    """That of checkpoints, which are due as well once so much work is in none."""
+    """The timer of checkpoints, which are due as well once so much work is in none."""
 
     def __init__(
         self,

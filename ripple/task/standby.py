@@ -1,8 +1,8 @@
-"""Following a partition that another process owns, to take it over without a pause.
+"""Hot standbys: a copy of another process's partition, ready to take it over without a pause.
 
-It restores the newest checkpoint without claiming anything, and applies the input, without writing
-anything, up to each cut that the outputs have committed. There the digests of its tables must be
-those that were recorded. Whoever owns the partition is not disturbed, and learns nothing of it.
+A standby restores the newest checkpoint without claiming anything, and applies the input without
+output, up to each cut that the outputs have committed. There the digests of its tables must be the
+recorded ones. The owner is not disturbed, and does not notice.
 """
 
 from __future__ import annotations
@@ -51,15 +51,14 @@ class StandbyState(NamedTuple):
 
 
 class StandbyDivergedError(SnapshotError):
-    """A follower computes something else than what its owner has committed."""
+    """A standby computes something else than its owner has committed."""
 
 
 class Standby:
-    """One following of a partition; ``follow`` is called once.
+    """One standby of a partition; ``follow`` is called once.
 
-    Once it was told to stop the inputs stay open, where they are, for whoever owns the partition.
-    ``behind`` is how many of the commits that were seen it has not come to; None until it has come
-    to the first.
+    After a stop the inputs stay open, at their position, for the next owner. ``behind``: how many
+    of the observed commits it has not reached; None until it has reached the first.
     """
 
     def __init__(
@@ -77,9 +76,8 @@ class Standby:
     ) -> None:
         """Touch nothing yet.
 
-        reached: tells what each output has committed, asked again and again; whoever shares the
-        loop does not wait for the answer. staged: as of Life.
-        executor: where it restores. turn: held while it applies anything, again and again.
+        reached: asks the cut that each output has committed, again and again, without blocking the
+        event loop. staged: as in ActiveTask. executor: restores. turn: held while input is applied.
         """
         self.behind: int | None = None
         self.state: StandbyState | None = None
@@ -100,18 +98,19 @@ class Standby:
     def stop(self, *, near: bool = False) -> None:
         """Let ``follow`` return, with ``state`` as far as it has come.
 
-        near: come first to what the outputs have committed by now. While their owner goes on,
-        nobody waits for that; what is left for later, somebody does.
+        near: first reach the outputs' present commit. That costs no pause while the owner goes on;
+        work left for later does.
         """
         self._is_nearing = near
         self._stopped.set()
         self.inputs.wake()
 
     async def follow(self) -> None:
-        """Follow until told to stop; then whoever owns the inputs closes them.
+        """Follow until stopped; then the owner of the inputs closes them.
 
-        Raises StandbyDivergedError for a digest that differs, SnapshotError where the outputs
-        go back, and what restoring and reading raise. Then nothing of it can be used.
+        Raises StandbyDivergedError where a digest is not the recorded one, SnapshotError where the
+        outputs go back, and the errors of restoring and reading. Then none of its state can be
+        used.
         """
         try:
             engine, drive = await self._restore()
@@ -132,10 +131,10 @@ class Standby:
             raise
 
     async def _near(self, drive: Drive) -> None:
-        """Come to what the outputs have committed, and to the next commit, if that comes soon.
+        """Reach the outputs' present commit, and the next commit, if that comes soon.
 
-        Who stops the owner right behind a commit leaves least undone: no transaction is under way
-        that would have to be ended, and readers have waited for nothing yet.
+        An owner that is stopped right after a commit leaves least undone: no transaction is open,
+        and readers have not waited yet.
         """
         clock, interval_ns = self._world.clock, self._settings.commit_interval_ns
         began_ns = clock.monotonic_ns()
@@ -253,7 +252,7 @@ class Standby:
 
 
 class _Within:
-    """Checkpoints that no output is behind."""
+    """Checkpoints that are not ahead of an output."""
 
     def __init__(self, reached: Mapping[str, Commit | None], start: Cut) -> None:
         self._reached = [start if one is None else one.cut for one in reached.values()]

@@ -1,4 +1,4 @@
-"""A durable run as one object: what computes, what it reads and writes, where its state is kept.
+"""A durable run as one object: the pipeline, its source and sinks, and the folder of its state.
 
 ``rp.run(checkpoint_dir=...)``, ``ripple run --checkpoint-dir`` and services use it alike.
 """
@@ -187,7 +187,7 @@ class Task:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close what was opened."""
+        """Close the source and the store."""
         assert self._closing is not None
         await self._closing.aclose()
 
@@ -269,7 +269,7 @@ class Task:
         )
 
     def _patient_store(self) -> ObjectStore:
-        """Return a store whose failed calls are repeated, where there is a network between."""
+        """Return the store, with retries where it is remote."""
         if not is_s3(self._place):
             return self._store
         return RetryingStore(self._store, self._world.clock, self._world.random)
@@ -299,7 +299,7 @@ class Task:
 
 
 async def _to_the_end(running: asyncio.Task[Any]) -> None:
-    """Wait for what was asked to end; cancel it where that is cancelled. Raises what it does."""
+    """Wait for a task that was asked to end; a cancellation cancels it. Raises its error."""
     try:
         await asyncio.shield(running)
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""The traces of one life: what each batch belongs to, and what goes on from it."""
+"""The traces of one task: from the records of each batch to their changes downstream."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Traces:
             self._group.trace(None)
 
     def given(self, give: Callable[[tuple[str, ...]], None]) -> None:
-        """Tell who follows which traces the rows belong to that are offered next."""
+        """Give subscribers the traces of the rows offered next."""
         if self._given:
             give(tuple(self._given))
             self._given.clear()

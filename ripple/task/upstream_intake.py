@@ -1,4 +1,4 @@
-"""What a partition of a later stage takes in of those whom it follows, a turn at a time."""
+"""The intake of a downstream task: the changes of its senders, a turn at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UpstreamIntake:
         report: Report,
         traces: Traces | None,
     ) -> None:
-        """senders: as the engine names them, by their numbers. report: counts what was taken in."""
+        """senders: as the engine names them, by their numbers. report: counts rows taken in."""
         self._follows = follows
         self._engine = engine
         self._senders = senders
@@ -56,7 +56,7 @@ class UpstreamIntake:
         self._follows.start()
 
     async def take_in(self) -> bool:
-        """Take in what has arrived, as much as a turn is for; return whether there was news."""
+        """Take in arrivals, for one turn at most; return whether any was new."""
         self._arrivals.extend(self._follows.take())
         await self._follows.sync()
         is_news = False
@@ -69,7 +69,7 @@ class UpstreamIntake:
         return is_news
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until something has arrived, or somebody wakes the life, but no longer than this."""
+        """Wait until something arrives, or a wake-up, but no longer than this."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -90,7 +90,7 @@ class UpstreamIntake:
         return True
 
     def release(self, watermark_ns: int) -> None:
-        """Let senders forget final rows up to here: they are in what is stored."""
+        """Let senders forget final rows up to here: they are in stored checkpoints."""
         self._follows.release(watermark_ns)
 
     def _take(self, arrival: Arrival) -> bool:

@@ -1,7 +1,7 @@
-"""Dead letters: records that were refused, and records that end the process that reads them.
+"""Dead letters: rejected records, and records that crash the process that reads them.
 
 log, queue        dead letters of one owner, in a file or in the store
-in_flight, notes  what is being applied, noted before it is
-suspicion         which record is to blame for crashes, from those notes
-hint_store        where letters and notes lie: they move with the partition
+in_flight, notes  notes of the records about to be applied
+suspicion         finds the record that caused crashes, from those notes
+hint_store        the location of dead letters and notes: it moves with the partition
 """

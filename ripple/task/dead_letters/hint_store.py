@@ -1,8 +1,8 @@
-"""Where a partition keeps what its next owner must know of: its letters, and what is in flight.
+"""Hints of a partition for its next owner: dead letters, and notes of records in flight.
 
-Both lie beside the checkpoints, below ``PIPELINE/PARTITION/`` in their store: letters in a journal
-(``ripple.storage.fenced``), and so what is in flight, where the partition moves from machine to
-machine. A partition that stays on one disk notes that in a file there, which costs no put.
+Both lie with the checkpoints, below ``PIPELINE/PARTITION/`` in their store: dead letters in a
+journal (``ripple.storage.fenced``), and so are the notes where the partition moves from machine to
+machine. A partition that stays on one disk has its notes in a file there, which costs no put.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ JOURNAL_BYTES_MAX = 2 * LETTER_BYTES_MAX
 
 
 class HintStore:
-    """A place that moves with the partition: whoever owns it next finds what was left there.
+    """A store of hints that moves with the partition, from owner to owner.
 
-    Letters and notes are given without waiting. What takes a network is done by ``flush``, which
-    comes before anything that relies on it: before records are applied that a note names, and
-    before a cut is committed whose letters were written and synced.
+    Dead letters and notes are taken without waiting. The network is used by ``flush``, which comes
+    before anything that relies on it: before the records of a note are applied, and before a cut is
+    committed with dead letters that were written and synced.
 
-    What is damaged or missing costs what was in it and ends no life: ``letters().damage`` says it.
+    Damaged or missing hints are lost and end no task: ``letters().damage`` reports them.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class HintStore:
         notes: NoteFile | None = None,
         guards: Guards = all_guards,
     ) -> None:
-        """Touch nothing yet. The store should repeat what fails: see ``RetryingStore``.
+        """Touch nothing yet. The store should retry failures: see ``RetryingStore``.
 
-        notes: a file for what is in flight; without one it is in the store, and a note costs a put
-        before its records are applied, so that batches should take longer than a put.
+        notes: a file for notes; without one they are in the store, and a note costs a put before
+        its records are applied, so that batches should take longer than a put.
         """
         self._letter_journal = journal_of(store, pipeline, partition, guards=guards)
         self._note_journal = notes_journal_of(store, pipeline, partition, guards=guards)
@@ -74,9 +74,9 @@ class HintStore:
         return max(notes, await self._letter_journal.newest_epoch())
 
     async def open(self, epoch: int) -> None:
-        """Become the owner, before ``letters`` and ``notes``, and read what is there.
+        """Become the owner, before ``letters`` and ``notes``, and read the hints.
 
-        Raises FencedError if somebody has become it with this epoch or a higher one; StoreError.
+        Raises FencedError if another owner has this epoch or a higher one; StoreError.
         """
         journal = self._letter_journal
         self._letters = StoredLetters(await journal.open(epoch, self._random), journal.damage)
@@ -90,14 +90,14 @@ class HintStore:
         return self._letters
 
     def notes(self) -> Notes:
-        """Return the notes of what is in flight, once."""
+        """Return the notes of records in flight, once."""
         return self._notes if self._file is None else self._file
 
     def mend(self) -> None:
-        """Let the next flush put one sound object in the place of all, if letters are damaged.
+        """Let the next flush replace all objects by one sound object, if dead letters are damaged.
 
-        Once all is replayed: before, the next owner must see which of those that come again are
-        lost.
+        Call it once everything is replayed: before, the next owner must see which of the dead
+        letters that come again are lost.
         """
         self._letters.sync()
         self._is_to_mend = bool(self._letters.damage)
@@ -118,7 +118,7 @@ class HintStore:
             self._is_to_mend = False
 
     async def close(self) -> None:
-        """Release the place, with what can still be written; closing twice is allowed."""
+        """Release the store, after a last attempt to write; closing twice is allowed."""
         if self._is_open:
             self._is_open = False
             self._letters.sync()
@@ -138,9 +138,9 @@ async def newest_keeper(store: ObjectStore, pipeline: str) -> int:
 async def problems_of(
     store: ObjectStore, pipeline: str, partition: int, notes: NoteFile | None = None
 ) -> tuple[str, ...]:
-    """Return what is wrong with a partition's letters and notes; nothing is changed.
+    """Return the damage of a partition's dead letters and notes; nothing is changed.
 
-    notes: the file of what is in flight, where there may be one. Raises StoreError.
+    notes: the file of notes, where there may be one. Raises StoreError.
     """
     problems = [*(await letters_in(store, pipeline, partition)).damage]
     journal = notes_journal_of(store, pipeline, partition)

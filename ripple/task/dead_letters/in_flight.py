@@ -1,4 +1,4 @@
-"""What a partition is working on, in a file that its next life reads: nobody survives to tell."""
+"""Notes of the records that a partition is applying: a killed task cannot report them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Quarantine:
 
     @classmethod
     def of(cls, data: bytes | None) -> Quarantine:
-        """Return what notes say, of whoever owns the partition; nothing where they are damaged.
+        """Return the quarantine in notes of any owner; an empty one where they are damaged.
 
         Raises InputError for those of a later release.
         """
@@ -70,21 +70,21 @@ class Quarantine:
 
 
 class InFlight:
-    """Notes what is applied before it is, so that a life that dies leaves a trace.
+    """Notes records before they are applied, so that a task that is killed leaves a trace.
 
     The calls are, per batch: ``begin`` before each piece is applied, ``stabilizing`` before the
-    views are brought up to date, ``idle`` before anything else is done (sinks, checkpoints, waiting
-    for input). What applying or bringing up raises is noted by ``blamed``, and why a life ends
-    otherwise by ``ended``: one that has noted neither was killed.
+    views are stabilized, ``idle`` before anything else is done (sinks, checkpoints, waiting for
+    input). ``blamed`` notes errors of applying and stabilizing, ``ended`` any other end of the
+    task: one that has noted neither was killed.
 
-    Each note is one append without a sync: what a dead process wrote, the system still has. Notes
-    that are lost, by a power failure, by damage or because a full disk took none, cost a count and
-    never the run: what is quarantined has a letter before any output shows that it was skipped.
+    Each note is one append without a sync: the system still has the writes of a dead process. Notes
+    that are lost, by a power failure, by damage or because of a full disk, cost a count and never
+    the run: a quarantined record has a dead letter before any output shows that it was skipped.
 
-    A calm one keeps those notes to itself, where each would take a network, until a life was killed
-    that has got no output any further; then it is careful up to where that may have been. So a
-    record that kills costs up to two more deaths until it is found out, and one kill from outside
-    costs nothing. What applying raises is noted all the same, with the records.
+    A calm one keeps those notes in memory, where each would take a network, until a killed task has
+    got no output any further; then it is careful (it notes each piece) up to where that may have
+    been. So a record that kills costs up to two more deaths until it is found, and one kill from
+    outside costs nothing. Errors of applying are noted in any case, with the records.
 
     The file: lines of a checksum and a JSON array; the first says how many lines after it were made
     durable together. Those must be whole; the rest counts up to the first line that is not.
@@ -158,7 +158,7 @@ class InFlight:
         return self._is_calm and bool(self._careful_below)
 
     def limit(self, ends: Mapping[str, int]) -> None:
-        """Be careful no further than this: what has killed was there before ``ends``, by input."""
+        """Be careful no further than ``ends``, by input: the record that killed came before."""
         limited = {
             name: min(below, ends.get(name, below)) for name, below in self._careful_below.items()
         }
@@ -207,7 +207,7 @@ class InFlight:
         return self._suspicion.pieces(Range(name, first_offset, next_offset))
 
     def begin(self, name: str, first_offset: int, next_offset: int) -> None:
-        """Note that these records are about to be applied; whatever was noted before is passed."""
+        """Note that these records are about to be applied; earlier ones are passed."""
         self._note(["begin", name, first_offset, next_offset])
 
     def stabilizing(self, cut: Mapping[str, int]) -> None:
@@ -221,9 +221,9 @@ class InFlight:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Note what is raised within as the doing of what is in flight.
+        """Attribute errors raised within to the records in flight.
 
-        Not what says that the caller or somebody outside is at fault: an InputError, an interrupt.
+        Not errors of the caller or from outside: an InputError, an interrupt.
         """
         try:
             yield
@@ -246,7 +246,7 @@ class InFlight:
                 self._note(["ended", "" if error is None else _text(error)])
 
     def close(self) -> None:
-        """Release the file, with what is in flight standing in it; closing twice is allowed."""
+        """Release the file, with the records in flight standing in it; closing twice is allowed."""
         self._file.close()
 
     @property
@@ -262,7 +262,7 @@ class InFlight:
             self._append(entry)
 
     def _is_to_note(self, entry: Entry) -> bool:
-        """Return whether what passes is written down, too: a batch, and what is done with it."""
+        """Return whether passed ranges are written down, too."""
         was_noting = self._is_noting
         if self._suspicion.suspects:
             self._is_noting = True
@@ -283,7 +283,7 @@ class InFlight:
                 self._length += len(line)
 
     def _begin_anew(self) -> None:
-        """Forget what is passed: by cutting it off, if nothing else has changed."""
+        """Forget passed ranges: by truncation, if nothing else has changed."""
         if self._suspicion.entries() == self._kept and self._is_writable:
             self._file.truncate(self._kept_length)
             self._length = self._kept_length
@@ -291,7 +291,7 @@ class InFlight:
             self._write()
 
     def _write(self) -> None:
-        """Replace the file by one with what matters, durably."""
+        """Replace the file by one with the entries that matter, durably."""
         self._kept = self._suspicion.entries()
         data = b"".join(map(_line, [["kept", len(self._kept)], *self._kept]))
         self._length = self._kept_length = len(data)
@@ -300,7 +300,7 @@ class InFlight:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Go on where the disk is full: what is not written is not known to the next life."""
+        """Continue where the disk is full: the next task misses the notes that were not written."""
         try:
             yield
             self._is_writable = True
@@ -311,7 +311,7 @@ class InFlight:
 
 
 def problems_in(file: Notes) -> list[str]:
-    """Return what is wrong with notes."""
+    """Return the damage of notes."""
     try:
         Suspicion.of(_entries_of(file.read()))
     except (InputError, OSError) as error:

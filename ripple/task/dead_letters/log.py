@@ -1,4 +1,4 @@
-"""The dead letters of a partition, kept beside its checkpoints and before sinks commit."""
+"""The dead letters of a partition, stored with its checkpoints and before sinks commit."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class DeadLetterLog:
         clock: Clock,
         guards: Callable[[str], bool] = all_guards,
     ) -> None:
-        """Take over ``box``, and learn what is in it.
+        """Take over ``box``, and read it.
 
         version: the pipeline's topology hash. guards: which safeguards are on, for tests of the
         tests.
@@ -134,10 +134,10 @@ class DeadLetterLog:
         batch: Batch | None = None,
         originals: Mapping[int, Original] = NO_ORIGINALS,
     ) -> int:
-        """Keep what was refused of input ``name``; return how many of them were new.
+        """Keep the rejected records of input ``name``; return how many of them were new.
 
-        batch: where the whole records are, for those that have one there. originals: as they were
-        where they came from, by offset. All of one batch go into one call, in any order.
+        batch: has the whole records, of those that have one there. originals: by offset, the
+        records in the form of their source. All of one batch go into one call, in any order.
         """
         held = self._input(name)
         row_at = _no_row if batch is None else _rows_of(batch)
@@ -168,7 +168,7 @@ class DeadLetterLog:
         return self._box.damage
 
     def sync(self) -> None:
-        """Let the next ``Place.flush`` return only once all letters survive whatever happens."""
+        """Let the next ``HintStore.flush`` return only once all dead letters are durable."""
         self._box.sync()
 
     def _input(self, name: str) -> _Held:
@@ -203,7 +203,7 @@ class DeadLetterLog:
         self._last_version = self._version
 
     def _read(self) -> None:
-        """Learn what is there already: by the lives before, maybe of other versions."""
+        """Read the dead letters of earlier tasks, maybe of other versions."""
         for batch in self._box.batches():
             reasons = batch.column("reason")
             for at, row in enumerate(batch.select(_FEW_COLUMNS).to_pylist()):
@@ -226,9 +226,9 @@ class Found(NamedTuple):
 async def letters_in(
     store: ObjectStore, pipeline: str, partition: int = 0, *, superseded: bool = False
 ) -> Found:
-    """Return the letters that count, in the order in which they came; anybody may, at any time.
+    """Return the valid dead letters, in order of arrival; any process may, at any time.
 
-    A letter does not count if a later version of the pipeline has judged its record anew; with
+    A dead letter is not valid if a later version of the pipeline has judged its record anew; with
     ``superseded`` it is returned all the same. Raises StoreError.
     """
     journal = journal_of(store, pipeline, partition)

@@ -57,7 +57,7 @@ class Notes(Protocol):
 
 
 def in_flight_path(pipeline: str, partition: int = 0) -> str:
-    """Return the file on the disk of the checkpoints, beside the dead letters."""
+    """Return the file of notes on the disk of the checkpoints."""
     return f"{prefix_of(pipeline, partition)}in-flight.jsonl"
 
 
@@ -113,7 +113,7 @@ class NoteFile:
 
 
 class StoreNotes:
-    """The lines in a journal, all of them in memory; what is pending is not in the store yet."""
+    """The lines in a journal, all of them in memory; pending lines are not in the store yet."""
 
     def __init__(self, there: Sequence[Added] = (), journal: Journal | None = None) -> None:
         self.place = "" if journal is None else f"{journal.prefix} in the store"
@@ -130,7 +130,7 @@ class StoreNotes:
         return self._data if self._is_there else None
 
     def replace(self, data: bytes) -> None:
-        """Let it be ``data``, with the next flush."""
+        """Replace all by ``data``; a crash leaves the old or the new lines."""
         self._data, self._pending, self._is_replaced = data, b"", True
 
     def append(self, data: bytes) -> None:
@@ -143,13 +143,13 @@ class StoreNotes:
         self.replace(self._data[:size])
 
     def set_aside(self) -> None:
-        """Do nothing: the objects stay for now, behind a whole one."""
+        """Do nothing: the objects stay for now, before a whole one."""
 
     def close(self) -> None:
         """Do nothing: all is in memory."""
 
     async def flush(self, journal: Journal) -> None:
-        """Put what is not there yet. Raises FencedError and StoreError."""
+        """Put the pending lines. Raises FencedError and StoreError."""
         if self._is_replaced or self._pending:
             data = self._data if self._is_replaced else self._pending
             await journal.add(data, is_whole=self._is_replaced)

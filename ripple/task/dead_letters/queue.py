@@ -1,7 +1,7 @@
-"""Where the letters of a partition lie: a journal in the store of its checkpoints.
+"""The dead letters of a partition as a journal in the store of its checkpoints.
 
-Its objects are batches of rows. Whoever opens it reads all that counts, one object after the other,
-so letters are put together now and then, and the oldest are not kept for ever.
+Its objects are batches of rows. Opening it reads all valid rows, one object after the other, so
+objects are merged now and then, and the oldest dead letters are deleted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def with_letters(store: ObjectStore) -> list[tuple[str, int]]:
 
 
 def batches_of(there: Iterable[Added]) -> tuple[list[pa.RecordBatch], list[str]]:
-    """Return the batches in objects of the journal, and what is wrong with those that are none."""
+    """Return the batches in objects of the journal, and the damage of objects that have none."""
     found, damage = [], []
     for one in there:
         if one.data:
@@ -84,23 +84,23 @@ class StoredLetters:
         self._synced: list[pa.RecordBatch] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is kept, in order."""
+        """Yield the rows, in order."""
         yield from self._kept
         yield from self._loose
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Take rows of ``ARROW``, behind all others."""
+        """Append rows of ``ARROW``."""
         self._waiting.append(rows)
 
     def sync(self) -> None:
-        """Let the next flush of the place return only once all rows survive whatever happens."""
+        """Let the next flush of the hint store return only once all rows are durable."""
         self._synced += self._waiting
         for rows in self._waiting:
             self._keep(rows)
         self._waiting.clear()
 
     def next(self) -> bytes | None:
-        """Return what was synced, as the next object of the journal; None if there is nothing."""
+        """Return the synced rows as the next object of the journal; None if there are none."""
         some = self._synced[: self._next_count()]
         return arrow.dumps(pa.concat_batches(some)).to_pybytes() if some else None
 
@@ -109,7 +109,7 @@ class StoredLetters:
         del self._synced[: self._next_count()]
 
     def whole(self) -> bytes:
-        """Return all that is kept as one object, once what was synced is there."""
+        """Return all rows as one object, once the synced rows are in the store."""
         kept = [*self.batches()]
         return arrow.dumps(pa.concat_batches(kept)).to_pybytes() if kept else b""
 

@@ -1,4 +1,4 @@
-"""Which record kills the process: decided from what was in flight at each death."""
+"""Finds the record that kills the process, from the records in flight at each death."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Range:
         )
 
     def without(self, other: Range) -> Iterator[Range]:
-        """Yield what is left of this range outside of the other."""
+        """Yield the rest of this range outside of the other."""
         if not self.overlaps(other):
             yield self
             return
@@ -71,25 +71,25 @@ class End:
 
 @dataclass(slots=True)
 class Suspicion:
-    """What the lives so far tell of the records: a function of the entries, in their order.
+    """The evidence of the tasks so far against records: a function of the entries, in their order.
 
-    A death is a life that ends with records in flight: killed, by whatever cause, or by an error
-    that applying them raised, which is then known as the reason. One that ends while idle, or by an
-    error from elsewhere, tells nothing. After the first death in a range the next lives take it
-    apart, and a record is quarantined after DEATHS_MAX deaths with it in flight, at least the last
-    two with it alone. A range that is passed is innocent, and forgotten.
+    A death is a task that ends with records in flight: killed, by any cause, or by an error that
+    applying them raised, which is then known as the reason. A task that ends while idle, or by an
+    error from elsewhere, is no evidence. After the first death in a range the next tasks bisect it,
+    and a record is quarantined after DEATHS_MAX deaths with it in flight, at least the last two
+    with it alone. A range that is passed is innocent, and forgotten.
 
     Kills from outside strike anywhere. To quarantine an innocent record, one must strike in a
-    batch, the next while that batch is taken apart, and the third within the fraction of a
-    millisecond in which the very same record of thousands is in flight alone: for kills at random
-    moments of lives of a second, that is a few in 100,000 per kill, and the record is kept as a
-    dead letter that can be retried. A record that takes so long that whoever supervises the process
-    gives up on it three times is no innocent.
+    batch, the next while that batch is bisected, and the third within the fraction of a millisecond
+    in which the very same record of thousands is in flight alone: for kills at random moments of
+    tasks of a second, that is a few in 100,000 per kill, and the record is kept as a dead letter
+    that can be retried. A record so slow that its supervisor kills the process three times is no
+    innocent.
 
-    Kills while the views are brought up to a cut are only counted: that is no one record's doing,
-    and whoever kills from outside may go on for as long as he likes.
+    Kills while the views are stabilized at a cut are only counted: no one record causes them, and
+    kills from outside may go on without end.
 
-    Invariants: suspects do not overlap. What is quarantined stays so, whatever version comes,
+    Invariants: suspects do not overlap. A quarantined record stays quarantined in every version,
     because a replay must skip it too.
     """
 
@@ -145,7 +145,7 @@ class Suspicion:
                 self._recall(entry)
 
     def _recall(self, entry: Entry) -> None:
-        """Take in what is left of the entries before the file began anew."""
+        """Take in the remaining entries of before the file began anew."""
         match entry:
             case ["suspect", str() as name, int() as first, int() as end, int() as deaths, *why]:
                 self.suspects.append(Suspect(Range(name, first, end), deaths, *why))
@@ -157,7 +157,7 @@ class Suspicion:
                 raise InputError(f"says {entry!r}, which this release does not know: upgrade it")
 
     def entries(self) -> list[Entry]:
-        """Return the fewest entries that add up to this, what is in flight left out."""
+        """Return the fewest entries that add up to this, without the records in flight."""
         kept: list[Entry] = [["opened", self.version]]
         for name, offsets in self.quarantined.items():
             kept += [["quarantined", name, offset, why] for offset, why in offsets.items()]
@@ -202,7 +202,7 @@ class Suspicion:
         return pieces or [given]  # a batch of a hole alone is of no offsets
 
     def _pass(self) -> None:
-        """Forget what was suspected of what was in flight."""
+        """Clear the records in flight of suspicion."""
         passed, self.in_flight = self.in_flight, None
         self.reason = None
         if isinstance(passed, Range):

@@ -1,13 +1,13 @@
-"""Repartition topics: edges between stages that are logs, and the records of a source anew divided.
+"""Repartition topics: edges between stages that are logs, and a source's records repartitioned.
 
-rows        what a lane's records look like
+rows        the format of a lane's records
 lane        one lane: written with marks, read by whole cuts
-lanes       what a sender writes, as outputs of its life
+lanes       the lanes of a sender, as outputs of its task
 carried     the same, in the transaction of its outputs
-reading     what reads the lanes of a receiver: in logs; broker_reading: at a broker
-inputs      records of the source, as a receiver reads them
-follows     changes of the stage before, as a receiver follows them
-topics      which lane is whose, and where
+reading     reads the lanes of a receiver: in logs; broker_reading: at a broker
+inputs      records of the source, for a receiver
+follows     changes of the upstream stage, for a receiver
+topics      the lanes of each sender and receiver, and their location
 
-docs/repartition.md says why.
+docs/repartition.md has the reasons.
 """

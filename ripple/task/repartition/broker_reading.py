@@ -1,7 +1,7 @@
 """Lanes in a topic of a broker: see LaneReading.
 
-Writers commit whole cuts, so there is nothing that would not count; what no checkpoint of the
-receiver needs any more is removed by the receiver, who knows where it has read what.
+Writers commit whole cuts, so there are no void rows; the receiver deletes records that none of its
+checkpoints needs, because it knows their offsets.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class BrokerReading:
         return await self._asked(self._ranges)
 
     async def open(self, cuts: Mapping[int, Cut | None]) -> None:
-        """Go behind the last mark at or before a lane's cut, and read on from there."""
+        """Go to the last mark at or before a lane's cut, and read on from there."""
         await self._reading.stop()
 
         async def find() -> list[int]:
@@ -128,7 +128,7 @@ class BrokerReading:
     # --- where to read on ---
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what brokers say. Raises InputError."""
+        """Return the brokers' answer. Raises InputError."""
         try:
             async with asyncio.timeout(OPEN_PATIENCE_S):
                 return await ask()
@@ -158,7 +158,7 @@ class BrokerReading:
         return dict(zip(self._places, found, strict=True))
 
     async def _found(self, place: TopicPartition, first: int, end: int, cut: Cut | None) -> int:
-        """Return the offset behind the last mark at or before a cut."""
+        """Return the offset after the last mark at or before a cut."""
         low, high = first, end
         while low < high and cut is not None:
             middle = (low + high) // 2
@@ -183,7 +183,7 @@ class BrokerReading:
     async def _next_mark(
         self, place: TopicPartition, start: int, end: int
     ) -> tuple[int, Mark] | None:
-        """Return the first mark at ``start`` or behind, and its offset."""
+        """Return the first mark at ``start`` or after it, and its offset."""
         async with aclosing(self._committed(place, start, end)) as reads:
             async for read in reads:
                 for offset, records in self._decoded(place, read):
@@ -256,7 +256,7 @@ class BrokerReading:
         return error
 
     def _decoded(self, place: TopicPartition, read: Read) -> list[tuple[int, pa.RecordBatch]]:
-        """Return what was read, with offsets. Raises InputError for what no sender has written."""
+        """Return the records read, with offsets. Raises InputError for records of no sender."""
         found = []
         for offset, body in zip(read.offsets.tolist(), read.records.values, strict=True):
             try:
@@ -295,10 +295,10 @@ class BrokerReading:
 
 
 class _Lane:
-    """What was read of a lane.
+    """The part of a lane that was read.
 
     through: the next offset to read. held_bytes: of whole cuts. ``_notes`` say, rarely, up to which
-    cut all before an offset led; the newest that was taken is in none, so that a lane is never
+    cut all records before an offset led; the newest cut taken is in none, so that a lane is never
     without its last mark.
     """
 
@@ -312,7 +312,7 @@ class _Lane:
         self._notes: deque[tuple[Cut, int]] = deque(maxlen=NOTES_MAX)
 
     def add(self, decoded: Sequence[tuple[int, pa.RecordBatch]], next_offset: int) -> None:
-        """Take what was read up to an offset."""
+        """Take the records up to an offset."""
         self.through = next_offset
         for offset, records in decoded:
             ends = ends_in(records)
@@ -342,7 +342,7 @@ class _Lane:
             self._notes.append(self._taken[0])
 
     def passed(self, cut: Cut) -> int | None:
-        """Return before which offset nobody at a cut needs anything, None if that was said."""
+        """Return the offset before which no receiver at a cut needs records, None if unchanged."""
         found = None
         while self._notes and cuts.is_within(self._notes[0][0], cut):
             found = self._notes.popleft()[1]

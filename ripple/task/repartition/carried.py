@@ -1,7 +1,7 @@
 """Lanes that are committed with a partition's outputs, in one transaction: see docs/repartition.md.
 
-What is written is one column of bodies: the rows of a cut and its mark as Arrow streams, in several
-where they are many. The mark is the last row of the last one.
+The data are one column of bodies: the rows of a cut and its mark as Arrow streams, in several where
+they are many. The mark is the last row of the last one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CarriedLanes:
             partition.outgoing_to(targets)
 
     def take(self, partition: Partition, lanes: Collection[str]) -> Mapping[str, Commit]:
-        """Write what is new to the group, and return what that reaches."""
+        """Write new changes to the group, and return the commits of the lanes."""
         taken = {}
         by_target = partition.outgoing_to([self._names[name] for name in lanes])
         for target, changes in by_target.items():

@@ -43,9 +43,10 @@ class FollowedLanes:
         schema: pa.Schema,
         wake: Callable[[], None],
     ) -> None:
-        """Take what reads the lanes, and that of each sender.
+        """Connect the parts; nothing is read before ``find``.
 
-        schema: of the edge. wake: there is more.
+        reading: of the lanes. lanes: by sender. schema: of the edge. wake: called when there is
+        more.
         """
         self._reading = reading
         self._lanes = list(lanes)
@@ -58,13 +59,13 @@ class FollowedLanes:
         self._is_unsynced = False
 
     def begin(self, sender: int, epoch: int | None, cut: Cut | None) -> None:
-        """Take note of what was restored of a sender."""
+        """Note the restored position of a sender."""
         del epoch
         if cut is not None:
             self._cuts[sender] = cut
 
     async def find(self) -> None:
-        """Find where to read on. Raises InputError where what is missing was removed."""
+        """Find the position to resume from. Raises InputError where records are missing."""
         cuts = {lane: self._cuts.get(sender) for sender, lane in enumerate(self._lanes)}
         await self._reading.open(cuts)
         ranges = await self._reading.ranges()
@@ -108,7 +109,7 @@ class FollowedLanes:
         return taken
 
     async def sync(self) -> None:
-        """Make durable what was taken: it may be seen before it is."""
+        """Make arrivals durable: a writer's rows may be seen before they are."""
         if self._is_unsynced:
             await self._reading.sync()
             self._is_unsynced = False
@@ -117,7 +118,7 @@ class FollowedLanes:
         """Do nothing: a checkpoint says up to where it is needed."""
 
     def refused(self, arrival: Read) -> None:
-        """Raise InputError: what is in a log comes in its order."""
+        """Raise InputError: a log keeps its order."""
         changes = arrival.changes
         raise InputError(
             f"sender {arrival.sender}'s lane goes from {dict(changes.since or {})} to "
@@ -133,7 +134,7 @@ class FollowedLanes:
         """Do nothing: senders look at the checkpoints."""
 
     async def stop(self) -> None:
-        """Release what reads."""
+        """Release the reading."""
         if self._watching is not None:
             self._watching.cancel()
         await self._reading.close()

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 
 class DividedInputs:
-    """All inputs of the source, with the records that are one receiver's, at their own offsets.
+    """All inputs of the source, with the records of one receiver, at their own offsets.
 
-    More may always come. Each input is a lane; those of other receivers' records are holes.
-
-    Whose turn it is follows from the cut, as where the source itself is read.
+    They never end. Each input is a lane; the records of other receivers are holes. The order of
+    inputs follows from the cut, as where the source itself is read.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class DividedInputs:
         await self._reading.open(dict.fromkeys(self._lanes.values(), cut))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return what comes after ``cut``, and of which input; or why nothing does."""
+        """Return the next entry after ``cut``, and its input; or why there is none."""
         for name in in_turn(cut, self._batch_rows, self._rank):
             batch = self._next(name, cut[name])
             if batch is not None:
@@ -101,11 +100,11 @@ class DividedInputs:
         self._reading.wake()
 
     async def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
+        """Make the input read so far durable, before a cut that includes it is stored."""
         await self._reading.sync()
 
     async def close(self) -> None:
-        """Release what reads."""
+        """Release the reading."""
         await self._reading.close()
 
     def _next(self, name: str, offset: int) -> Batch | None:
@@ -121,10 +120,10 @@ class DividedInputs:
         return waiting.popleft()
 
     def _batches(self, section: Section, name: str, offset: int, stop: int | None) -> list[Batch]:
-        """Return what a section has from ``offset`` on, the last batch up to its mark.
+        """Return the batches of a section from ``offset`` on, the last one up to its mark.
 
-        Or up to ``stop``, where that comes before: there a batch has ended in another life, so it
-        is right behind a row.
+        Or up to ``stop``, where that comes before: there a batch has ended in an earlier task,
+        right after a row.
         """
         end, watermark_ns = section.mark.cut[name], section.mark.watermark_ns
         if end <= offset:

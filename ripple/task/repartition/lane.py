@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Section:
     """All rows of one cut of the sender, with the lane's own fields, and its mark.
 
-    next_offset: in the lane, behind the mark.
+    next_offset: in the lane, after the mark.
     """
 
     rows: pa.RecordBatch
@@ -37,7 +37,7 @@ class Section:
 class LaneWriter:
     """Adds a cut's rows and its mark, for the owner of an epoch.
 
-    Invariant: behind ``mark``, the last one, there is nothing that could be taken for a part of the
+    Invariant: after the last ``mark`` there are no records that could be taken for a part of the
     next cut.
     """
 
@@ -71,7 +71,7 @@ class LaneWriter:
         self.mark = mark
 
     def release(self, cut: Cut) -> None:
-        """Remove segments of which nobody at ``cut`` or behind needs anything."""
+        """Remove segments that no receiver at ``cut`` or after needs."""
         with LaneReader(self._topic, self.lane) as reader:
             reader.seek(cut)
             self._writer.release(reader.next_offset)
@@ -123,7 +123,7 @@ class LaneReader:
         return since, None if last is None else last.cut
 
     def seek(self, cut: Cut | None) -> None:
-        """Go behind the last mark that is at or before ``cut``; None is the very beginning.
+        """Go to the last mark at or before ``cut``; None is the very beginning.
 
         Raises InputError where that was removed.
         """
@@ -195,7 +195,7 @@ class LaneReader:
         self._reader.look()
 
     def sync(self) -> None:
-        """Make durable what was read."""
+        """Make the records read durable."""
         self._reader.sync()
 
     def close(self) -> None:
@@ -214,9 +214,9 @@ def _entries(reader: PartitionReader, start: int, end: int) -> Iterator[Batch]:
 
 
 def _next_mark(reader: PartitionReader, start: int, end: int) -> tuple[int, Mark] | None:
-    """Return the first mark at ``start`` or behind, and its offset; a void repeats the one before.
+    """Return the first mark from ``start`` on, and its offset; a void repeats the one before.
 
-    One of a void from the very beginning, which names none, is passed over.
+    One of a void from the very beginning, which names none, is skipped.
     """
     for batch in _entries(reader, start, end):
         for row, _, mark in ends_in(batch.records):
@@ -226,7 +226,7 @@ def _next_mark(reader: PartitionReader, start: int, end: int) -> tuple[int, Mark
 
 
 def _last_mark(reader: PartitionReader, end: int) -> tuple[Mark | None, bool]:
-    """Return the last mark before ``end``, and whether nothing is behind it that would count."""
+    """Return the last mark before ``end``, and whether no valid rows are after it."""
     first, _ = reader.range(whole=True)
     at, is_whole = end, True
     while at > first:

@@ -88,7 +88,7 @@ class SentLanes:
             partition.outgoing_to(targets)
 
     def take(self, partition: Partition, lanes: Collection[str]) -> Mapping[str, Commit]:
-        """Take what is new; nothing of it is committed with the outputs."""
+        """Take new changes; none of them is committed with the outputs."""
         self._given = []
         for target, changes in partition.outgoing_to(self._chosen(lanes)).items():
             writer = self._writers[target]
@@ -98,13 +98,13 @@ class SentLanes:
         return {}
 
     async def commit(self) -> None:
-        """Append what was taken, each lane in one piece, and sync."""
+        """Append the changes taken, each lane in one piece, and sync."""
         given, self._given = self._given, []
         await self._world.executor.run(_add, given)
         await self._clean()
 
     async def close(self) -> None:
-        """Release all lanes, whatever closing one raises; the first of that is raised."""
+        """Release all lanes; if closing some fails, the first error is raised."""
         error: Exception | None = None
         for writer in self._writers.values():
             try:

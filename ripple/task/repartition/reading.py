@@ -30,7 +30,7 @@ class LaneReading(Protocol):
         ...
 
     async def open(self, cuts: Mapping[int, Cut | None]) -> None:
-        """Go behind the last mark at or before a lane's cut; None is the very beginning.
+        """Go to the last mark at or before a lane's cut; None is the very beginning.
 
         Raises InputError where that was removed.
         """
@@ -49,7 +49,7 @@ class LaneReading(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Make durable what was read, before a cut that includes it is stored."""
+        """Make the records read durable, before a cut that includes them is stored."""
         ...
 
     async def close(self) -> None:
@@ -65,7 +65,7 @@ class LogReading:
     ) -> None:
         """Read lanes of a topic, which is opened when it is first needed.
 
-        executor: for what takes long.
+        executor: runs slow calls.
         """
         self._open_topic = topic
         self._lanes = list(lanes)
@@ -79,7 +79,7 @@ class LogReading:
         return await self._executor.run(self._ranges)
 
     async def open(self, cuts: Mapping[int, Cut | None]) -> None:
-        """Go behind the last mark at or before a lane's cut, and watch the lanes from here on."""
+        """Go to the last mark at or before a lane's cut, and watch the lanes from here on."""
         await self.close()
         await self._executor.run(self._open, cuts)
         topic = self._opened()
@@ -102,7 +102,7 @@ class LogReading:
             self._watch.wake()
 
     async def sync(self) -> None:
-        """Make durable what was read."""
+        """Make the records read durable."""
         await self._executor.run(self._sync)
 
     async def close(self) -> None:

@@ -65,7 +65,7 @@ def lane_schema(name: str, fields: Iterable[Field]) -> Schema:
 
 
 def records_of(schema: Schema, rows: pa.RecordBatch, mark: Mark) -> pa.RecordBatch:
-    """Return rows, which may have ``op``, and the mark behind them as records of a lane."""
+    """Return rows, which may have ``op``, and the mark after them as records of a lane."""
     columns = columns_of(schema)
     count = rows.num_rows
     given = {name: rows.column(name) for name in rows.schema.names if name != OP}
@@ -85,7 +85,7 @@ def records_of(schema: Schema, rows: pa.RecordBatch, mark: Mark) -> pa.RecordBat
 
 
 def void_of(schema: Schema, mark: Mark | None) -> pa.RecordBatch:
-    """Return the record that voids the rows behind ``mark``, or from the beginning."""
+    """Return the record that voids the rows after ``mark``, or from the beginning."""
     held: dict[str, object] = {KIND: VOID}
     if mark is not None:
         held |= {WATERMARK: mark.watermark_ns, REACHED: mark.to_text()}

@@ -1,4 +1,4 @@
-"""The repartition topics of a pipeline: where each is, and which lane is whose."""
+"""The repartition topics of a pipeline: their locations, and the lanes' senders and receivers."""
 
 from __future__ import annotations
 
