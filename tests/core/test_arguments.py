@@ -438,9 +438,10 @@ def _texts(value: Any) -> list[str]:
 
 # What is only looked at, never made by users, or takes anything; and parameters that hold nothing
 # a user could get wrong.
-# Those of ``field`` have a table in tests/model/schema/test_checks.py.
+# Those of ``field`` have a table in tests/model/schema/test_checks.py, those of ``Task`` one in
+# tests/task/test_task.py.
 NOT_MADE = {
-    *("Changes", "Plan", "Report", "Snapshot", "Timestamp", "Expr", "run", "field"),
+    *("Changes", "Plan", "Report", "Snapshot", "Timestamp", "Expr", "run", "Task", "field"),
 }
 ANYTHING = {"self", "value", "init", "more"}
 

@@ -12,6 +12,7 @@ from ripple.connectors.commit_group import OutputStatus
 from ripple.connectors.contract import Commit
 from ripple.core.errors import OutputError
 from ripple.task.downstream import DownstreamTask
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.restore import check_holders, holders
 
 
@@ -57,6 +58,7 @@ def stage(committed: dict[str, int] | None, notes: dict[str, str]) -> Any:
         return standing("id")
 
     life: Any = DownstreamTask.__new__(DownstreamTask)
+    PartitionTask.__init__(life, lambda: False)
     life._standings, life._committed, life._tell = standing("id"), committed, None
     life._claim = claimed
     life._checkpoints = SimpleNamespace(list=listed)
