@@ -56,7 +56,7 @@ class StagePosition:
         standings: Collection[OutputStatus],
         executor: Executor,
     ) -> DownstreamStart:
-        """Restore the first of the listed checkpoints that can be gone on from.
+        """Restore the first of the listed checkpoints from which the task can resume.
 
         listed: newest first. standings: of the outputs. Raises StoreError and ChangedPlanError.
         """

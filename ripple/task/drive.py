@@ -77,11 +77,11 @@ class Drive:
         return refused(part, failed) if failed else []
 
     def bring_up(self) -> Changes:
-        """Bring the views up to the cut and return what changed since the last time."""
+        """Stabilize the views at the cut and return the changes since the last time."""
         return self.engine.stabilize()
 
     def close(self) -> Changes:
-        """Declare that no input goes on, and return what changed by that: windows end."""
+        """Declare the end of all inputs, and return the changes: windows end."""
         self.engine.close()
         return self.engine.stabilize()
 

@@ -83,7 +83,7 @@ class DurableRun:
             await self.commit()
 
     async def keep_replay(self) -> None:
-        """Store a checkpoint when one is due, so that the next life need not replay all this."""
+        """Store a checkpoint when one is due, so that the next task need not replay all this."""
         now_ns = self.clock.monotonic_ns()
         self._storing.step()
         is_due = self._stores.is_due(now_ns)
@@ -127,7 +127,7 @@ class DurableRun:
         if self._storing.is_copying:
             await self.clock.sleep(0)
             return
-        await self._flush()  # whoever kills it now kills no record's doing
+        await self._flush()  # a kill during the wait is no record's fault
         now_ns = self.clock.monotonic_ns()
         is_done = self.live.is_committing or self.live.is_committed
         paces: list[Pace] = [] if is_done else [self._commits]
@@ -139,7 +139,7 @@ class DurableRun:
 
     @property
     def _has_room(self) -> bool:
-        """Whether to go on instead of waiting for a commit that is under way."""
+        """Whether to take in more instead of waiting for a commit in progress."""
         return self.live.uncommitted_rows < self.parts.settings.commit_ahead_rows
 
     @property

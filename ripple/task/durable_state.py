@@ -116,12 +116,12 @@ class DurableState:
         """Whether the last notes of what is in flight that are there are by this process."""
         self.parks = parks
         self.left: StandbyState | None = None
-        """What a life that has ended has left, as a follower would."""
+        """The state that an ended task leaves, as a standby would."""
         self.holder = holder
         self._is_asked = False
 
     def ask_for_checkpoint(self) -> None:
-        """Let a checkpoint be begun after the next batch, or as soon as the life is woken."""
+        """Request a checkpoint after the next batch, or as soon as the task is woken."""
         self._is_asked = True
 
     @property
@@ -152,7 +152,7 @@ class DurableState:
                 self.left = restoration.left
 
     async def claim(self, parts: TaskSpec, endings: Endings) -> Claimed:
-        """Shut out every life before, once nothing refuses that can be asked before.
+        """Fence every earlier task, after all checks that change nothing.
 
         Raises DiskLockedError, FencedError, OutputError and OSError.
         """
@@ -176,7 +176,7 @@ class DurableState:
         return Claimed(self, parts, owner, await self.checkpoints.begin(), place)
 
     def open_place(self, pipeline: str) -> HintStore:
-        """Return where letters and notes are."""
+        """Return the store of dead letters and notes."""
         world = self.world
         if self.place is not None:
             return self.place
@@ -206,7 +206,7 @@ class DurableState:
     def open_in_flight(
         self, parts: TaskSpec, place: HintStore, letters: DeadLetterLog, shown: Cut
     ) -> InFlight:
-        """Read what the lives before left; shown: what an output shows. See InFlight."""
+        """Read the notes of earlier tasks; shown: the cut of an output. See InFlight."""
         found = InFlight(
             place.notes(),
             version=parts.plan.topology_hash,
@@ -240,7 +240,7 @@ class Claimed:
         await place.open(self.owner.epoch)
         letters = keeper.open_letters(parts, place)
         endings.add(parts.outputs.close)
-        # From here on nobody else commits: what can be done before has been.
+        # From here on no other owner commits: all slow work comes before.
         endings.add(parts.inputs.close)
         if isinstance(parts.outputs, PreparedGroup):
             await parts.outputs.prepare()
@@ -298,7 +298,7 @@ class Opened:
 
     @asynccontextmanager
     async def answered_for(self) -> AsyncIterator[None]:
-        """Note how the life ends, for the next one."""
+        """Note how the task ends, for the next one."""
         try:
             yield
         except BaseException as error:
@@ -309,7 +309,7 @@ class Opened:
         self.in_flight.ended()
 
     async def flush(self) -> None:
-        """Put notes, and letters up to the last sync of theirs, where the next life finds them."""
+        """Make notes, and dead letters up to their last sync, available to the next task."""
         await self.place.flush()
         self.claimed.keeper.has_noted = True
 
@@ -380,7 +380,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """There is an engine, which the outputs may be ahead of; from ``catch_up`` on it goes on."""
+    """A restored engine, which the outputs may be ahead of; ``catch_up`` reaches them."""
 
     opened: Opened
     base: StartingPoint
@@ -411,8 +411,8 @@ class Restoration:
         parts.report.restored = restored
         parts.tell(restored)
         await parts.inputs.open(engine.cut, parts.settings.batch_rows)
-        # A later life must find the state of this code, or where the beginning was; or it may be
-        # killed like the last one, while the views are brought up to date for the first time.
+        # A later task must find the state of this code, or where the beginning was; or it may be
+        # killed like the last one, during the first stabilization.
         if (
             base.changed
             or (any(opened.start.values()) and opened.start == engine.cut)
@@ -432,7 +432,7 @@ class Restoration:
         await self.kept.wait()
 
     async def finish(self) -> None:
-        """Commit, and store a checkpoint unless the state itself is gone on with."""
+        """Commit, and store a checkpoint unless the next task takes the state itself."""
         if self.opened.claimed.keeper.parks():
             await self.kept.commit()
         else:
@@ -440,7 +440,7 @@ class Restoration:
 
     @property
     def left(self) -> StandbyState | None:
-        """The state that another life may go on with, None where only a checkpoint will do.
+        """The state from which the next task may resume, None where only a checkpoint will do.
 
         Lanes have taken from it what they may not have written.
         """

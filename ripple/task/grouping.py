@@ -1,4 +1,4 @@
-"""Which outputs of a partition are committed together: what their places say."""
+"""The outputs of a partition in groups that commit together, by their URIs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def group_at(
     carried: Carried | None = None,
     waits: bool = True,
 ) -> ReadableGroup:
-    """Return the outputs of a partition at places that a restarted run goes on with.
+    """Return the outputs of a partition by their URIs, which a restarted run continues.
 
     Files and logs are committed each by itself, and before those that are committed together.
     source: the place that is read. epoch, part: as ``open_sink`` takes them; stage, carried,

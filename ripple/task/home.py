@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 async def check_home(store: ObjectStore, plan: Plan, *, staged: bool) -> None:
-    """Raise ChangedPlanError where a pipeline cannot be gone on with here; nothing is touched.
+    """Raise ChangedPlanError where a pipeline cannot resume here; nothing is touched.
 
     staged: whether each stage has partitions of its own here. One partition is asked for all; what
-    is damaged says so when it is gone on with. Raises StoreError.
+    is damaged is reported when it is restored. Raises StoreError.
     """
     listed: tuple[Checkpoint, ...] = ()
     with suppress(DamagedError):

@@ -20,7 +20,7 @@ def lane_name(target: int) -> str:
 
 
 def is_lane(output: str) -> bool:
-    """Return whether a life calls a lane so."""
+    """Return whether this is the name of a lane."""
     return output.startswith(_PREFIX)
 
 

@@ -67,7 +67,7 @@ class InFlightNotes(Protocol):
         ...
 
     def stabilizing(self, cut: Cut) -> None:
-        """Note that the views are about to be brought up to ``cut``."""
+        """Note that the views are about to be stabilized at ``cut``."""
         ...
 
     def blamed(self) -> AbstractContextManager[None]:
@@ -165,7 +165,7 @@ class TaskLoop:
         self._watch = parts.watch
         self._traces = parts.traces
         self._committed: Cut = {}
-        self._lettered: Cut = {}  # up to where letters are where the next owner finds them
+        self._lettered: Cut = {}  # up to this cut the next owner finds the dead letters
         self._rows_told = self._rows_traced = 0
         self._committing: asyncio.Task[None] | None = None
         self.report.rejected = letters.counts
@@ -337,7 +337,7 @@ class TaskLoop:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was done is in the engine, the letters, and given to the outputs."""
+        """Whether all work is in the engine, the stored dead letters, and given to the outputs."""
         return self.is_up and self._lettered == self.engine.cut
 
     def end(self) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ExceptionNotices:
-    """What one life has told of its partition's exceptions."""
+    """The exceptions of a partition that one task has reported."""
 
     def __init__(self, tell: Tell, known: Counters) -> None:
         """Begin with the counts of previous tasks."""
@@ -49,7 +49,7 @@ class ExceptionNotices:
             self._tell(RecordsRefused(name, self._refused[name], cause))
 
     def _is_news(self, what: Hashable, count: int) -> bool:
-        """Return whether it is the first, or twice as many as were told of; note that."""
+        """Return whether it is the first, or twice as many as were reported; note that."""
         if not count or count < 2 * self._told.get(what, 0):
             return False
         self._told[what] = count

@@ -86,7 +86,7 @@ class Outputs:
         return any(output not in self._muted for output in self._unfinished)
 
     def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:
-        """Return whether an engine at ``cut`` can go on to what every output lacks.
+        """Return whether an engine at ``cut`` can compute the changes that every output lacks.
 
         begins_new: whether outputs that hold nothing may begin with the whole table there.
         """

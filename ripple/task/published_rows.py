@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
 
-# Rows that readers do not have any more, which are kept for a while beside as many that they have.
+# Removed rows that are remembered for a while, besides as many present ones.
 OLD_ROWS_MIN = 1 << 16
 
 

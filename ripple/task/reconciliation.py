@@ -1,8 +1,8 @@
-"""How a partition of a later stage comes back to its outputs, and the one write that mends each.
+"""Reconciliation of a downstream task's outputs with its state, in one write each.
 
-What it followed is in no log that could be read again, so it does not repeat what the life before
-has written: it follows its senders, unseen, to a cut that is at or beyond all that its outputs
-hold, and writes what they lack there. See ``docs/exchange.md``.
+Its input is in no log that could be read again, so it does not repeat the previous task's writes:
+it receives changes without output up to a cut at or beyond all that its outputs hold, and writes
+their difference there. See ``docs/exchange.md``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class Reconciliation:
-    """From a base to where outputs are right.
+    """Leads from a restored state to correct outputs.
 
-    The calls are ``look``, then ``followed`` whenever the views were brought up, until it
+    The calls are ``look``, then ``followed`` after each stabilization, until it
     ``has_come``, and ``write``.
     """
 

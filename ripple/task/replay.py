@@ -1,4 +1,4 @@
-"""How a life comes from a restored state to the cut that its outputs hold."""
+"""Replay from a restored state to the cut that the outputs hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CatchUp(Protocol):
     """A strategy of replay; its changes are muted for the outputs that hold them already."""
 
     async def run(self, kept: DurableRun) -> bool:
-        """Come to all of ``kept.live.outputs.stops``; return False if told to stop before."""
+        """Reach all of ``kept.live.outputs.stops``; return False if stopped before."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a run did, in numbers."""
+"""The report of a run, in numbers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Report:
-    """What a run did; a run that goes on after a crash counts what it did itself.
+    """The work of a run, without that of earlier runs.
 
     stabilizations: one per batch, and one more if windows closed when the input ended.
     watermark_ns: of the events, before the input was declared at its end.
-    consumed: records of all lives, each of which was applied, is very late or was rejected.
+    consumed: records of all runs, each of which was applied, is very late or was rejected.
     mildly_late, future: how many of those applied were. rejected: the others that this run kept or
     counted, by step and reason; letters: the file that has them, None if they were only counted or
     are kept with the checkpoints. uncomputable: per fold that has some, the rows that are absent at

@@ -50,7 +50,7 @@ class StartingPoint:
 async def first_cut(
     listed: tuple[Checkpoint, ...], has_committed: bool, inputs: Inputs
 ) -> dict[str, int]:
-    """Return the cut of the first state: where the very first life began to read.
+    """Return the cut of the first state: where the very first task began to read.
 
     has_committed: whether an output has committed anything.
     """
@@ -157,7 +157,7 @@ class Accepting(Protocol):
     """Knows how far the outputs are."""
 
     def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:
-        """Return whether an engine at ``cut`` can go on to what every output lacks.
+        """Return whether an engine at ``cut`` can compute the changes that every output lacks.
 
         begins_new: whether outputs that hold nothing may begin with the whole table there.
         """

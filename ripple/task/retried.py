@@ -1,4 +1,4 @@
-"""What a rebuild reads twice: records of dead letters that were retried, and their copies."""
+"""Records that a rebuild reads twice: retried dead letters, and their copies."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch, Marker
 
 PAUSE_S, PAUSE_S_MAX = 0.1, 30.0
-STEADY_S = 5.0  # who was back for so long goes away anew, and not again
+STEADY_S = 5.0  # an absence after so long is a new one: pauses begin anew
 PATIENCE_S = 180.0  # as commits have it
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # a wait is reported after so long, and then so often
 
 
 class RetryingInputs(PassedInputs):
@@ -109,8 +109,8 @@ class RetryingInputs(PassedInputs):
                 told_at_s = now_s
             if self._patience_s is not None and now_s - self._away_at_s >= self._patience_s:
                 raise InputError(
-                    f"{error}; that is so for {self._patience_s:.0f} s now. Start again once it is "
-                    "there: the run goes on where it was"
+                    f"{error}; the run has waited {self._patience_s:.0f} s. Start it again once "
+                    "the input is there: it resumes"
                 ) from error
             await asyncio.sleep(self._pause_s)
             self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
@@ -130,4 +130,4 @@ class RetryingInputs(PassedInputs):
             back.cancel()
             await asyncio.wait([back])
             if not back.cancelled():
-                back.exception()  # nobody asks for it any more
+                back.exception()  # mark it as retrieved

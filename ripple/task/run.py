@@ -56,7 +56,7 @@ def run(
     record class; or a source.
     sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
     pipeline has several outputs.
-    Views are brought up to date, and changes written, every ``batch_rows`` records.
+    Views are updated, and changes written, every ``batch_rows`` records.
 
     A one-shot run. dead_letters: a file for rejected records, as lines of JSON, or what takes them.
     Without it, and for records that came too late, a LostRecordsWarning at the end says how many

@@ -27,7 +27,7 @@ _SECOND_NS = 1_000_000_000
 
 @frozen
 class Settings:
-    """The settings of a life; none of them can change a result.
+    """The settings of a task; none of them can change a result.
 
     batch_rows: offsets between two cuts, so it does decide which intermediate values are written.
     replay_rows: rows applied at once where nothing is written; more would leave the cache. Fewer
@@ -38,7 +38,7 @@ class Settings:
     commit_ahead_rows: while a commit is under way, rows that may be written and not be committed
     before it is waited for.
     snapshot_rows: rows of state that are copied between two batches while a checkpoint is made.
-    turn_ms: how long a life works before others on the same event loop come to their turn: the
+    turn_ms: how long a task works before others on the same event loop come to their turn: the
     storing of checkpoints, other partitions. One batch is not divided.
     keep: checkpoints that are not deleted.
     """
@@ -64,7 +64,7 @@ class Settings:
     def rows_per_replay_step(self, plan: Plan) -> int:
         """Return how many rows to apply at once where nothing is written.
 
-        Applying takes memory for each window that a row is in: no more of it than the life took
+        Applying takes memory for each window that a row is in: no more of it than the run took
         that is repeated, or than does not matter.
         """
         window = plan.folds[0].window

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Commit | None]]]
 
 LOOK_S = 0.1
-# For how long whoever is about to own it waits for a commit, and how often it looks.
+# How long the next owner waits for a commit, and how often it looks.
 NEAR_S, NEAR_LOOK_S = 0.3, 0.01
 NS = 1_000_000_000
 RESTORES_MAX = 3
@@ -167,7 +167,7 @@ class Standby:
                 break
         if base.changed:
             raise SnapshotError(
-                "the checkpoint is of other code, which only an owner can go on from"
+                "the checkpoint is of other code, from which only an owner can resume"
             )
         self._check(present, engine)
         self.state = StandbyState(engine, quarantine)
@@ -246,8 +246,8 @@ class Standby:
             if found != commit.digest and self._world.guards("warm_digest"):
                 raise StandbyDivergedError(
                     f"output {output!r} at {cuts.text(commit.cut)} has digest {commit.digest}, and "
-                    f"whoever follows it computes {found}: the inputs, the checkpoint or the code "
-                    "are not the same; its owner goes on"
+                    f"its hot standby computes {found}: the inputs, the checkpoint or the code "
+                    "differ; its owner continues"
                 )
 
 

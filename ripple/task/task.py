@@ -133,7 +133,7 @@ class Task:
         self._active: ActiveTask | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # --- what there is to see ---
+    # --- properties ---
 
     @property
     def report(self) -> Report:
@@ -156,7 +156,7 @@ class Task:
         """Through what it touches the outside."""
         return self._world
 
-    # --- its life ---
+    # --- enter, run, leave ---
 
     async def __aenter__(self) -> Self:
         """Open the source and the store; neither is read from or changed.
@@ -202,7 +202,7 @@ class Task:
         """
         if self._closing is None or self._active is not None:
             raise RuntimeError("Task.run is called once, inside of 'async with'")
-        self._active = self._made()
+        self._active = self._new_active()
         self._loop = asyncio.get_running_loop()
         running = asyncio.create_task(self._active.run())
         try:
@@ -227,7 +227,7 @@ class Task:
             with suppress(RuntimeError):  # the loop is closed: nothing runs any more
                 self._loop.call_soon_threadsafe(self._inputs.wake)
 
-    # --- how it is put together ---
+    # --- assembly ---
 
     def _opened_inputs(self) -> Inputs:
         rows, follow = self._settings.batch_rows, self._follow
@@ -247,7 +247,7 @@ class Task:
             others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
             check_not_read(source, others)
 
-    def _made(self) -> ActiveTask:
+    def _new_active(self) -> ActiveTask:
         plan, world, is_remote = self.plan, self._world, is_s3(self._place)
         source = self._source if isinstance(self._source, str) else None
         return ActiveTask(
@@ -275,7 +275,7 @@ class Task:
         return RetryingStore(self._store, self._world.clock, self._world.random)
 
     def _hint_store(self, *, is_remote: bool) -> HintStore:
-        """Return the place for letters and notes, of which a folder takes notes without a sync."""
+        """Return the store of dead letters and notes; in a folder, notes take no sync."""
         world = self._world
         waiting = RetryingStore(
             self._store,

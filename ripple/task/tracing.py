@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Traces:
-    """What a life tells a tracer. One batch at a time: ``begin...`` and then ``end``."""
+    """Records a task's spans. One batch at a time: ``begin...`` and then ``end``."""
 
     def __init__(self, tracer: Tracer, *, stage: int, partition: int, group: object) -> None:
         """Tell of a partition. group: its outputs."""

@@ -82,7 +82,7 @@ class UpstreamIntake:
 
     @property
     def is_past_lives_before(self) -> bool:
-        """Whether the engine is, of every sender, where lives before may have come."""
+        """Whether the engine has reached, of every sender, the cut that earlier tasks may have."""
         for sender, name in enumerate(self._senders):
             end, cut = self._follows.reached_before(sender), self._engine.followed(name).cut
             if end is not None and (cut is None or not is_within(end, cut)):

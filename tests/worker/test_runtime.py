@@ -278,7 +278,7 @@ def test_follower_that_computes_something_else_says_so_and_its_owner_goes_on() -
         one.assign(("a/0", 1, "b/0"), ("a/0", 1))
         await one.until(lambda: bool(runtime.report.failed), "nobody has noticed")
         (failure,) = runtime.report.failed
-        assert "whoever follows it computes" in failure.reason
+        assert "its hot standby computes" in failure.reason
         assert not runtime.report.followers
         assert (0, 1) in one.runtimes["a"].report.live
 

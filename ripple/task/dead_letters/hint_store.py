@@ -86,7 +86,7 @@ class HintStore:
         self._is_open = True
 
     def letters(self) -> StoredLetters:
-        """Return the letters, once."""
+        """Return the dead letters, once."""
         return self._letters
 
     def notes(self) -> Notes:
@@ -103,7 +103,7 @@ class HintStore:
         self._is_to_mend = bool(self._letters.damage)
 
     async def flush(self) -> None:
-        """Let all notes, and the letters up to the last ``sync``, be there for the next owner.
+        """Make all notes, and dead letters up to the last ``sync``, available to the next owner.
 
         Raises FencedError when another owner has begun, StoreError.
         """
@@ -127,7 +127,7 @@ class HintStore:
 
 
 async def newest_keeper(store: ObjectStore, pipeline: str) -> int:
-    """Return the highest epoch of an owner that has kept letters or notes of a pipeline."""
+    """Return the highest epoch of an owner that has stored hints of a pipeline."""
     known = 0
     for named, partition in await with_letters(store):
         for journal_in in (journal_of, notes_journal_of) if named == pipeline else ():

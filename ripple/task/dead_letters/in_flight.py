@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 # So many killers are no accident of the data.
 QUARANTINED_MAX = 100
-# Who is careful is so for this many records behind what an output shows, and no further than what
-# was there when it began: what killed is among them.
+# The careful mode ends after this many records past an output's cut, or at the end of the input
+# when it began: the record that killed is among them.
 CAREFUL_RECORDS = 1 << 16
 _PASSING = ("begin", "stabilizing", "idle")
 
@@ -102,15 +102,15 @@ class InFlight:
         lettered: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
         tell: Callable[[Event], None] = lambda _: None,
     ) -> None:
-        """Read what the lives before left, count the death of the last one, and judge.
+        """Read the notes of earlier tasks, count the death of the last one, and judge.
 
         version: the pipeline's topology hash; a new version is not blamed for an old one's deaths.
         shown: per input, the offset up to which an output shows the records: they have been passed
-        once, and without them the output could not be gone on with, so that none is quarantined.
+        once, and without them the output could not be continued, so that none is quarantined.
         bytes_max: of the file, beyond which it begins anew. is_calm: see the class.
-        has_survived: whether the process of the last life goes on: it has not died, if it could not
-        say how it ended. lettered: by input and offset, why records are set aside, as their letters
-        say. tell: is told where notes cannot be written.
+        has_survived: whether the process of the last task is this one: it has not died, even
+        without a note of its end. lettered: by input and offset, the reasons of quarantined
+        records, from their dead letters. tell: is given an event where notes cannot be written.
         Raises InputError for a file of a later release.
         """
         self._file = file
@@ -169,16 +169,16 @@ class InFlight:
 
     @property
     def was_killed(self) -> bool:
-        """Whether there was a life before that has not said how it ended."""
+        """Whether an earlier task left no note of its end."""
         return self._last.reason is None
 
     @property
     def was_killed_stabilizing(self) -> bool:
-        """Whether it was killed while the views were brought up to date."""
+        """Whether it was killed during a stabilization."""
         return self.was_killed and isinstance(self._last.at, dict)
 
     def remarks(self) -> Iterator[Event]:
-        """Yield what the user should know of the lives before."""
+        """Yield the events of earlier tasks for the user."""
         if self._lost:
             yield NotesLost(self._lost)
         for name, offset in self.newly_quarantined:
@@ -199,7 +199,7 @@ class InFlight:
         return self.quarantine.quarantined(name)
 
     def resume(self, cut: Mapping[str, int]) -> None:
-        """Note where the life begins to apply: the records before will not come again."""
+        """Note the cut from which the task applies: the records before will not come again."""
         self._note(["resumed", dict(cut)])
 
     def pieces(self, name: str, first_offset: int, next_offset: int) -> list[Range]:
@@ -211,7 +211,7 @@ class InFlight:
         self._note(["begin", name, first_offset, next_offset])
 
     def stabilizing(self, cut: Mapping[str, int]) -> None:
-        """Note that the views are about to be brought up to ``cut``."""
+        """Note that the views are about to be stabilized at ``cut``."""
         self._note(["stabilizing", dict(cut)])
 
     def idle(self) -> None:
@@ -237,7 +237,7 @@ class InFlight:
             raise
 
     def ended(self, error: BaseException | None = None) -> None:
-        """Note that the life ends, and by which error if not in good order; no record is to blame.
+        """Note that the task ends, and by which error if not in good order; no record is to blame.
 
         What ``blamed`` has noted stands. A disk that takes no note is no error any more.
         """

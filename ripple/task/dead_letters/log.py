@@ -71,14 +71,14 @@ class _Held:
 
 
 class DeadLetterLog:
-    """Keeps each refused record once, however often a partition's life ends and is repeated.
+    """Keeps each rejected record once, however often a partition is replayed.
 
-    A restarted life reads again from a checkpoint and refuses the same records again; those that
-    the box holds already are not written a second time. For this the calls are ``begin``, and then
-    ``write`` in the order of offsets; ``sync`` before a cut that includes the records is committed
-    anywhere. ``counts`` are the letters written by this life, by cause.
+    A restarted task reads again from a checkpoint and rejects the same records again; dead
+    letters that the box holds already are not written a second time. For this the calls are
+    ``begin``, and then ``write`` in the order of offsets; ``sync`` before a cut that includes the
+    records is committed anywhere. ``counts``: the dead letters written by this task, by cause.
 
-    Letters that are lost from the box are written again where their records come again.
+    Dead letters lost from the box are written again where their records come again.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class DeadLetterLog:
         self.quarantined: Mapping[str, Mapping[int, str]] = MappingProxyType(
             {name: dict(held.quarantined) for name, held in self._inputs.items()}
         )
-        """By input and offset, why a record is set aside, as letters of the lives before say."""
+        """By input and offset, the reasons of quarantined records, from earlier dead letters."""
 
     def begin(self, cut: Mapping[str, int]) -> None:
-        """Say from where, per input, this life reads.
+        """Set the offset, per input, from which this task reads.
 
-        If another version of the pipeline has written letters from there on, they do not count any
-        more: this one judges those records anew.
+        Dead letters of other versions of the pipeline from there on are not valid any more: this
+        version judges those records anew.
         """
         if self._last_version in (None, self._version):
             return
@@ -164,7 +164,7 @@ class DeadLetterLog:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """What of the letters could not be read."""
+        """The damage of dead letters."""
         return self._box.damage
 
     def sync(self) -> None:
@@ -177,7 +177,7 @@ class DeadLetterLog:
         return self._inputs[name]
 
     def _check_order(self, name: str, bad: Rejected) -> None:
-        """Raise ValueError: a letter that overtook another would hide it from the next life."""
+        """Raise ValueError: a dead letter out of order would hide another from the next task."""
         if bad.step == QUARANTINE:
             return
         if bad.offset <= self._written.get(name, -1):
@@ -217,7 +217,7 @@ class DeadLetterLog:
 
 
 class Found(NamedTuple):
-    """The letters of a partition that count, and what of them could not be read."""
+    """The valid dead letters of a partition, and the damage of the others."""
 
     letters: list[Letter]
     damage: tuple[str, ...]
@@ -238,7 +238,7 @@ async def letters_in(
 
 
 def counting(batches: Sequence[pa.RecordBatch], *, superseded: bool = False) -> Iterator[Letter]:
-    """Yield the letters that count of those in ``batches``."""
+    """Yield the valid dead letters in ``batches``."""
     starts = [] if superseded else list(_starts(batches))
     at = 0
     for batch in batches:

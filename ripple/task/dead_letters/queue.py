@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Guards, ObjectStore
 
 LETTER_BYTES_MAX = 32 << 20  # kept, beyond which the oldest go
-# Of one batch of letters; a letter is less than half as long, the text of its record included.
+# Of one batch of dead letters; each is less than half as long, with the text of its record.
 APPEND_BYTES_MAX = 4 << 20
 PIECE_BYTES = 64 << 10
 # So many single pieces become one: a batch of one row weighs some forty times the row.
@@ -40,12 +40,12 @@ _LETTERS = re.compile(r"([^/]+)/(\d{5,})/letters/")
 def journal_of(
     store: ObjectStore, pipeline: str, partition: int, *, guards: Guards = all_guards
 ) -> Journal:
-    """Return the journal of a partition's letters."""
+    """Return the journal of a partition's dead letters."""
     return Journal(store, f"{prefix_of(pipeline, partition)}letters/", guards=guards)
 
 
 async def with_letters(store: ObjectStore) -> list[tuple[str, int]]:
-    """Return the pipelines and partitions that have a place for letters in a store, sorted."""
+    """Return the pipelines and partitions with a journal of dead letters in a store, sorted."""
     found = {_LETTERS.match(name) for name in await store.list("")}
     return sorted({(unquote(m[1]), int(m[2])) for m in found if m})
 
@@ -63,7 +63,7 @@ def batches_of(there: Iterable[Added]) -> tuple[list[pa.RecordBatch], list[str]]
 
 
 class StoredLetters:
-    """Rows of letters: those that are kept, those that wait for a sync, and for a flush.
+    """Rows of dead letters: stored ones, those that wait for a sync, and for a flush.
 
     damage: what of it could not be read. Invariant: ``_loose`` has fewer than ``PIECES_LOOSE_MAX``
     pieces, newer than all of ``_kept``.

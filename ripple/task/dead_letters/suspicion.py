@@ -51,7 +51,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A range in which lives ended that has not been passed since; what one of them said."""
+    """A range in which tasks ended that has not been passed since; the reason of one of them."""
 
     range: Range
     deaths: int
@@ -60,9 +60,9 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a life ended. reason: what it said, empty in good order; None if it said nothing.
+    """How a task ended. reason: its note, empty in good order; None without one.
 
-    at: what it was doing: applying these records, or bringing the views up to this cut.
+    at: it was applying these records, or stabilizing the views at this cut.
     """
 
     at: Range | dict[str, int] | None
@@ -99,17 +99,17 @@ class Suspicion:
     """Per input, the offsets, and what applying the record raised, empty where it killed."""
 
     stuck: tuple[dict[str, int], int] | None = None
-    """A cut up to which the views have not been brought, and how many kills struck meanwhile."""
+    """A cut at which stabilization never ended, and how many kills struck meanwhile."""
 
     in_flight: Range | dict[str, int] | None = None
     reason: str | None = None
-    """What the present life has said when it ended."""
+    """The present task's note of its end."""
 
     shown: dict[str, int] | None = None
-    """What an output showed as the present life began, where it has said so."""
+    """The cut that an output showed as the present task began, where noted."""
 
     last: End | None = field(default=None, compare=False)
-    """How the life before the present one ended, if there was one."""
+    """How the previous task ended, if there was one."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Suspicion:
@@ -178,7 +178,7 @@ class Suspicion:
         ]
 
     def pieces(self, given: Range) -> list[Range]:
-        """Divide a range so that the next death in it tells more."""
+        """Divide a range so that the next death in it narrows it down."""
         if not any(one.range.overlaps(given) for one in self.suspects):
             return [given]
         pieces = []

@@ -78,7 +78,7 @@ class FollowedLanes:
         self._wake()
 
     def reached_before(self, sender: int) -> Cut | None:
-        """Return what the lane reached when it was opened: a life before has seen no more."""
+        """Return the end of the lane when it was opened: earlier tasks have seen no more."""
         return self._ends[sender]
 
     def take(self) -> list[Read]:
@@ -122,8 +122,8 @@ class FollowedLanes:
         changes = arrival.changes
         raise InputError(
             f"sender {arrival.sender}'s lane goes from {dict(changes.since or {})} to "
-            f"{dict(changes.cut)}, which does not go on where this partition is: restore the "
-            "repartition topic, or begin with another folder, and other outputs"
+            f"{dict(changes.cut)}, which does not start at this partition's position: restore "
+            "the repartition topic, or begin with another folder, and other outputs"
         )
 
     def dropped(self, arrival: Read) -> None:

@@ -1,4 +1,4 @@
-"""Records of a source that were divided anew, as the inputs of the life that folds them."""
+"""Repartitioned records of a source, as the inputs of the task that folds them."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class DividedInputs:
             )
 
     async def identities(self, cut: Cut) -> dict[str, str]:
-        """Return nothing that tells one lane from another."""
+        """Return no identities: lanes have none."""
         return dict.fromkeys(cut, "")
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; ``next`` goes on from there, ``rows`` at a time, up to ``stop``."""
+        """Go to ``cut``; ``next`` reads on from there, ``rows`` at a time, up to ``stop``."""
         self._rows, self._stop = rows, stop
         self._waiting = {name: deque() for name in self._lanes}
         await self._reading.open(dict.fromkeys(self._lanes.values(), cut))

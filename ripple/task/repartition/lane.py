@@ -158,7 +158,7 @@ class LaneReader:
     def next(self) -> Section | None:
         """Return the next whole cut, None while it is not there. Raises InputError as readers do.
 
-        Voided rows are passed over.
+        Voided rows are skipped.
         """
         while True:
             batch, self._left = self._left, None

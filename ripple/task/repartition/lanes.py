@@ -1,4 +1,4 @@
-"""What a sender writes for the next stage, as outputs of its life."""
+"""The lanes of a sender to the next stage, as outputs of its task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOOK_INTERVAL_NS = 5_000_000_000
 class SentLanes:
     """The lanes of one sender: a Lanes of a repartition topic.
 
-    Its life calls one thing at a time. Invariant: between two calls no lane has more than the
+    Its task calls one method at a time. Invariant: between two calls no lane has more than the
     partition has committed.
     """
 

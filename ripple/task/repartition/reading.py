@@ -41,7 +41,7 @@ class LaneReading(Protocol):
         ...
 
     async def more(self) -> None:
-        """Wait until there may be more. Raises OSError where that cannot be told any more."""
+        """Wait until there may be more. Raises OSError where it cannot know any more."""
         ...
 
     def wake(self) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ripple.world.ports import Disk
 
 RECORDS = "records"
-# Commits sync. What nobody needs any more goes by whole segments: by no age that is ever reached,
-# but a log without any retention that does not begin at its beginning is a damaged one.
+# Commits sync. Records that are no longer needed go by whole segments: by no age that is ever
+# reached, but a log without any retention that does not begin at its beginning is a damaged one.
 SETTINGS = LogSettings(sync_appends=0, segment_bytes_max=16 << 20, retention_age_ns_max=1 << 62)
 
 
