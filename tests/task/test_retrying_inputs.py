@@ -130,7 +130,7 @@ async def test_patience_ends_with_the_way_out() -> None:
     server.error = InputAwayError("no answer")
     inputs.next(CUT)
     await inputs.more()
-    with pytest.raises(InputError, match=r"no answer; .*[Ss]tart again once it is there"):
+    with pytest.raises(InputError, match=r"no answer; .*Start it again once the input is there"):
         inputs.next(CUT)
 
 

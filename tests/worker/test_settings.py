@@ -183,7 +183,7 @@ COORDINATOR = ["--coordinator", "127.0.0.1:1"]
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--source", "foo"], "source: going on after a crash .* not 'foo': .* .from --source"),
+        (["--source", "foo"], "source: resuming after a crash .* not 'foo': .* .from --source"),
         (
             ["--sink", "foo"],
             "sink: cannot write 'foo' so that a restart continues it: .*--sink",

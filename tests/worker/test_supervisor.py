@@ -295,7 +295,7 @@ def test_first_signal_ends_it_in_good_order_and_a_second_one_at_once(tmp_path: P
     [
         ([], "coordinator is missing: give --coordinator or RIPPLE_COORDINATOR"),
         (["--sink", "out.csv"], "cannot write to 'out.csv' in a cluster"),
-        (["--source", "in.csv"], "going on after a crash"),
+        (["--source", "in.csv"], "resuming after a crash"),
         (["--pipeline", "none.py"], "cannot read none.py"),
         (["--health-port", "9", "--metrics-port", "9"], "metrics_port and health_port are both 9"),
     ],

@@ -106,7 +106,7 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.header or options.strict or options.dead_letter is not None:
         raise InputError(
             "--header, --strict and --dead-letter do not go with --checkpoint-dir: the log has no "
-            "header, and refused records are kept in that folder: see ripple dead-letter list"
+            "header, and rejected records are kept in that folder: see ripple dead-letter list"
         )
 
 
@@ -143,6 +143,6 @@ def _say_results(task: Task, report: Report, elapsed_s: float) -> None:
     ]
     say_statistics(f"--- {task.plan.name} ---", lines)
     if report.rejected:
-        say(f"Refused records: {report.rejected.total()} (ripple dead-letter list shows them)")
+        say(f"Rejected records: {report.rejected.total()} (ripple dead-letter list shows them)")
         for reason, count in report.rejected.most_common():
             say(f"{count:>10}  {reason}")

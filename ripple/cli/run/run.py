@@ -1,6 +1,6 @@
 """Run a pipeline over a source, in this process.
 
-What changed is written after every batch. Malformed records are told, counted and left out;
+Changes are written after every batch. Malformed records are reported, counted and skipped;
 statistics go to standard error.
 """
 
@@ -80,19 +80,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="stop at the first malformed record, exit code 1"
     )
-    _configure_lasting(parser)
+    _configure_durable(parser)
 
 
-def _configure_lasting(parser: argparse.ArgumentParser) -> None:
+def _configure_durable(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "going on after a crash",
-        "State and progress are kept in a folder or in S3; started again, the run goes on, and\n"
-        "each cut's output appears once in files and logs. The source is one that can be read\n"
+        "recovery after a crash",
+        "State and progress are kept in a folder or in S3; a restarted run resumes, and each\n"
+        "cut's output appears once in files and logs. The source must be one that can be read\n"
         "again: a log, a topic of Kafka, a stream of NATS or Redis, changes of a table of\n"
         "PostgreSQL.",
     )
     group.add_argument(
-        "--checkpoint-dir", type=a_store, metavar=STORE, help="where checkpoints are kept"
+        "--checkpoint-dir",
+        type=a_store,
+        metavar=STORE,
+        help="folder or S3 prefix of the checkpoints",
     )
     group.add_argument(
         "--checkpoint-interval", metavar="SPAN", default=CHECKPOINT_INTERVAL, help="(%(default)s)"
@@ -114,8 +117,8 @@ def _configure_lasting(parser: argparse.ArgumentParser) -> None:
         "--on-error",
         choices=("wait", "stop"),
         default="wait",
-        help="what to do when an input, or Kafka as an output, is away or denies a right that it "
-        "gave: wait, with growing pauses, until it is back, or stop (%(default)s)",
+        help="when an input, or Kafka as an output, is away or revokes a right: wait for it, with "
+        "growing pauses, or stop (%(default)s)",
     )
     group.add_argument(
         "--keep", type=int, default=KEEP, metavar="N", help="checkpoints kept (%(default)s)"
@@ -133,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
 
         return durable.run(options, plan, places)
     if options.dashboard is not None:
-        raise InputError("--dashboard needs --checkpoint-dir: other runs are over too soon")
+        raise InputError("--dashboard needs --checkpoint-dir: a one-shot run ends too soon")
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     files = {name: path_of(place, "sink") for name, place in places.items()}
