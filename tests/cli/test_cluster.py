@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 from coordinator.decisions.status import Status
 from ripple.cli.cluster.cluster import ALIASES
+from ripple.cli.cluster.query import limits_of
 from ripple.cli.cluster.starting.at_work import AtWork, at_work
 from ripple.cli.cluster.status_page import print_status
 from ripple.cli.cluster.up import _OF_DASHBOARD, _OF_EXTRAS, check_begun
@@ -115,6 +117,12 @@ def test_coordinator_without_what_shows_its_dashboard_ends_in_good_order(tmp_pat
 @pytest.mark.parametrize("module", [*_OF_EXTRAS, _OF_DASHBOARD])
 def test_what_a_cluster_imports_before_it_starts_is_there(module: str) -> None:
     assert find_spec(module) is not None
+
+
+def test_result_of_a_question_is_bounded_by_its_memory() -> None:
+    given = {"timeout": 30, "memory": 512}
+    for form, bytes_max in ("csv", 512 << 20), ("text", 32 << 20), ("json", 32 << 20):
+        assert limits_of(argparse.Namespace(format=form, **given))["bytes_max"] == bytes_max
 
 
 def test_status_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,8 @@ EXAMPLES = (
     "ripple query --list",
 )
 TIMEOUT_S = 30
-CSV = "csv"
+CSV, TEXT = "csv", "text"
+PRINTED = 16  # bytes that a byte of the result takes when it is printed as text or JSON
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +64,16 @@ def run(options: argparse.Namespace) -> int:
     return asyncio.run(_run(options))
 
 
+def limits_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the limits of a question: the result has its part of the memory, too."""
+    taken = 1 if options.format == CSV else PRINTED
+    return {
+        "timeout_s": options.timeout,
+        "memory_mib": options.memory,
+        "bytes_max": (options.memory << 20) // taken,
+    }
+
+
 async def _run(options: argparse.Namespace) -> int:
     async with client_options.observer_of(options, lambda _: None) as observer:
         edges = await observer.known()
@@ -80,13 +91,13 @@ async def _run(options: argparse.Namespace) -> int:
     from ripple.client.sql.query import query  # noqa: PLC0415 - an extra, and slow
 
     tables = {one.output: one.table for one in found}
-    limits = {"timeout_s": options.timeout, "memory_mib": options.memory}
-    rows: pa.Table = await asyncio.to_thread(query, options.sql, tables, **limits)
+    rows: pa.Table = await asyncio.to_thread(query, options.sql, tables, **limits_of(options))
     if options.format == CSV:
         _write_csv(rows)
         return 0
     cut = {one.output: _cut(one) for one in found}
-    value = {"cut": cut, "columns": rows.column_names, "rows": rows.to_pylist()}
+    listed = [] if options.format == TEXT else rows.to_pylist()
+    value = {"cut": cut, "columns": rows.column_names, "rows": listed}
 
     def text() -> None:
         columns = rows.to_pydict().values() if rows.num_rows else ()
