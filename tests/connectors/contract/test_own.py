@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import ripple as rp
 from ripple.connectors.files.text import cut_record
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
@@ -21,16 +20,7 @@ from ripple.model.records import schema_of
 from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.testing import Tick, sink_suite, source_suite
 from ripple.world import LiveClock, LiveDisk
-
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
-    venue: str
-
+from tests.records import Trade
 
 Row = dict[str, Any]
 SCHEMA = schema_of(Tick)

@@ -9,20 +9,8 @@ import ripple.model.aggregate as ra
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.plan import Plan
-from ripple.model.records.record import Timestamp, record
 from ripple.model.window import Assigner, Trigger
-
-
-@record(version=1)
-class Trade:
-    """A trade."""
-
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: Timestamp
-    venue: str
-
+from tests.records import Trade
 
 SCHEMA = pa.schema(
     [

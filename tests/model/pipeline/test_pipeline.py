@@ -11,19 +11,9 @@ from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import _REFUSALS, _TRANSITIONS, Pipeline, Stage
-from ripple.model.records import Timestamp, record
 from ripple.model.schema.types import Field, Float, Int, Int64, Option, Schema, String
 from ripple.model.window import Session, Sliding, Tumbling
-
-
-@record(version=1)
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: Timestamp
-    venue: str
-
+from tests.records import Trade
 
 _SYMBOL = (Field("symbol", String()),)
 
