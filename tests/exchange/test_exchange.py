@@ -19,9 +19,7 @@ TIGHT = ExchangeLimits(credit_rows=2, window_bytes=2000, bundle_rows=2, bundle_b
 
 @pytest.mark.parametrize("limits", [ExchangeLimits(), TIGHT], ids=["usual", "tight"])
 @pytest.mark.parametrize("name", STATE)
-def test_what_is_followed_over_connections_is_what_one_process_shows(
-    name: str, limits: ExchangeLimits
-) -> None:
+def test_subscribed_rows_equal_those_of_one_process(name: str, limits: ExchangeLimits) -> None:
     random = Random(name)
     events = trades(random, 100)
     quiet = Spread(PLANS[name], events, 4, Random(0))

@@ -48,7 +48,7 @@ def test_machines_undisturbed_make_what_one_process_makes(name: str) -> None:
     simulate(scenario)
 
 
-def test_what_comes_after_a_pause_is_committed_at_once_by_one_stage_after_the_other() -> None:
+def test_record_after_a_pause_is_committed_at_once_by_each_stage() -> None:
     slowly = replace(SETTINGS, commit_interval_ns=2_000_000_000)
 
     async def scenario(cluster: SimCluster, _: int) -> None:
@@ -70,7 +70,7 @@ def test_what_comes_after_a_pause_is_committed_at_once_by_one_stage_after_the_ot
 
 
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue"])
-def test_what_lost_all_its_checkpoints_is_made_right_by_its_senders(name: str) -> None:
+def test_partition_without_checkpoints_is_corrected_from_its_senders(name: str) -> None:
     async def scenario(cluster: SimCluster, _: int) -> None:
         hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 1)
         hosts.start()

@@ -143,7 +143,7 @@ def told(peer: PlainPeer) -> list[str]:
     return sorted(map(repr, peer.tables.get(OUTPUT, {}).values()))
 
 
-def test_it_is_told_what_is_there_and_then_each_change_in_sequence() -> None:
+def test_plain_peer_gets_the_table_and_then_each_change_in_sequence() -> None:
     process = Process()
     process.read(20)
     peer = peer_of(process, wanted={})
@@ -157,7 +157,7 @@ def test_it_is_told_what_is_there_and_then_each_change_in_sequence() -> None:
     assert peer.last[OUTPUT] == sum(output == OUTPUT for output, *_ in peer.log) > len(told(peer))
 
 
-def test_an_owner_that_begins_anew_is_a_table_and_removes() -> None:
+def test_new_owner_sends_its_table_and_removes() -> None:
     process = Process()
     process.read(60)
     peer = peer_of(process)
@@ -208,7 +208,7 @@ def test_a_refusal_says_why_and_nothing_else(
         peer.hear()
 
 
-def test_it_gets_the_outputs_that_it_names_alone() -> None:
+def test_plain_peer_gets_only_the_outputs_that_it_names() -> None:
     process = Process()
     process.read(20)
     fields = peer_of(process).schemas[OUTPUT]["fields"]
@@ -229,7 +229,7 @@ def test_a_checkpoint_is_not_its_to_ask_for_and_our_capabilities_are_not_named()
     assert "ripple.capabilities" not in peer.schemas
 
 
-def test_heartbeats_come_and_whoever_reads_nothing_is_let_go() -> None:
+def test_heartbeats_are_sent_and_a_peer_that_does_not_read_is_disconnected() -> None:
     process = Process()
     process.read(20)
     peer = peer_of(process)
@@ -246,7 +246,7 @@ def test_heartbeats_come_and_whoever_reads_nothing_is_let_go() -> None:
         hear(peer)
 
 
-def test_a_slow_one_keeps_one_batch_waiting_and_is_told_the_newest_at_last() -> None:
+def test_slow_peer_has_one_waiting_batch_and_finally_gets_the_newest_rows() -> None:
     process = Process(events=200)
     process.read(5)
     peer, quick = peer_of(process), peer_of(process)
@@ -265,7 +265,7 @@ def test_a_slow_one_keeps_one_batch_waiting_and_is_told_the_newest_at_last() -> 
     assert len(peer.log) < len(quick.log) / 3
 
 
-def test_what_could_not_be_given_is_offered_when_there_is_room_though_nothing_new_is_read() -> None:
+def test_withheld_changes_are_offered_when_there_is_room_again() -> None:
     process = Process(credit_rows=1)
     process.read(5)
     peer = peer_of(process)
@@ -279,7 +279,7 @@ def test_what_could_not_be_given_is_offered_when_there_is_room_though_nothing_ne
     assert told(peer) == process.rows()
 
 
-def test_there_are_so_many_of_them_and_so_many_keys() -> None:
+def test_plain_peers_and_their_keys_are_limited() -> None:
     process = Process(single_peers_max=2, single_keys_max=5)
     process.read(2)
     peers = [peer_of(process), peer_of(process)]

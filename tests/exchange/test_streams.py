@@ -88,7 +88,7 @@ def test_a_table_comes_first_and_then_changes_that_follow_it() -> None:
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_what_was_taken_is_given_as_it_was_to_whom_it_was_taken_for(is_broken: bool) -> None:
+def test_taken_changes_are_sent_unchanged_to_their_subscribers(is_broken: bool) -> None:
     """A sender goes on while it commits: what it shows then is not what is committed."""
     pair = Pair()
     pair.carry()
@@ -119,7 +119,7 @@ def test_what_was_taken_is_given_as_it_was_to_whom_it_was_taken_for(is_broken: b
     assert cut_of(pair.target) == {"0/trades": 30}
 
 
-def test_a_broken_connection_on_which_nothing_was_lost_goes_on_with_changes() -> None:
+def test_reconnect_without_losses_continues_with_changes() -> None:
     pair = Pair()
     pair.carry()
     pair.give(20)
@@ -215,7 +215,7 @@ def test_zombie_delta_rejected_by_peer() -> None:
     assert not pair.arrived()
 
 
-def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
+def test_receiver_reports_to_a_sender_that_it_is_superseded() -> None:
     pair = Pair()
     assert pair.sender.sending is not None
     assert pair.sender.sending.edge is not None
@@ -226,7 +226,7 @@ def test_a_sender_is_told_by_its_receiver_that_it_is_superseded() -> None:
     assert not pair.arrived()
 
 
-def test_who_follows_a_higher_epoch_waits_for_it_through_lower_ones() -> None:
+def test_subscriber_of_a_higher_epoch_waits_for_it_through_lower_ones() -> None:
     """A process that was started again tries its epochs anew, from the lowest."""
     pair = Pair()
     for epoch in (9, 5, 10):
@@ -327,7 +327,7 @@ def _in_the_middle(pair: Pair) -> Bundle:
         (lambda _: Unfollow("p/9", 0, 0), "there is no target 0 of 'p/9'"),
     ],
 )
-def test_what_cannot_be_ends_the_connection_and_says_why(
+def test_invalid_message_ends_the_connection_with_the_reason(
     wrong: Callable[[Pair], Any], why: str
 ) -> None:
     pair = Pair()
@@ -377,7 +377,7 @@ def test_a_stage_into_which_no_state_edge_leads_is_not_followed_here() -> None:
     assert exchange.send(0, 0, 1, lambda: None) is None
 
 
-def test_whoever_has_not_read_the_assignment_yet_waits_for_what_is_asked_of_it() -> None:
+def test_request_ahead_of_the_assignment_waits_for_it() -> None:
     """A follower that knows more is no liar: the connection, which others share, goes on."""
     pair = Pair()
     pair.sender.process.exchange._partitions = lambda _: 0
@@ -393,7 +393,7 @@ def test_whoever_has_not_read_the_assignment_yet_waits_for_what_is_asked_of_it()
     assert pair.arrived()
 
 
-def test_a_life_that_begins_before_the_one_before_has_ended_takes_over_its_streams() -> None:
+def test_new_task_takes_over_the_streams_of_one_that_has_not_ended() -> None:
     pair = Pair()
     pair.carry()
     pair.give(20)

@@ -124,7 +124,7 @@ def said_of_each_type() -> list[Message]:
 
 
 @pytest.mark.parametrize("who", NOBODIES)
-def test_who_is_not_known_hears_nothing_and_changes_nothing(who: str) -> None:
+def test_unknown_peer_learns_nothing_and_changes_nothing(who: str) -> None:
     for message in said_of_each_type():
         caller = Caller(*NOBODIES[who])
         caller.say(message)
@@ -173,7 +173,7 @@ def test_a_process_may_follow_edges() -> None:
     assert len(caller.hub.said) == 1
 
 
-def test_a_readers_connection_ends_with_what_it_has_shown() -> None:
+def test_connection_of_a_reader_ends_with_its_credential() -> None:
     caller = Caller("observer", OURS.of_reader(NOW_S - READS_S + 5), offers=False)
     assert caller.session.next_deadline_ns == 5 * 10**9
     caller.session.tick(5 * 10**9 - 1)

@@ -44,7 +44,7 @@ def _asked(partition: int, offset: int | None, cause: str | None = None) -> Retr
     return Retry("vwap", partition, "trades", offset, cause, "it was mended")
 
 
-def test_letters_in_s3_are_retried_once_and_by_nobody_beside_a_writer(
+def test_dead_letters_in_s3_are_retried_once_and_not_during_a_run(
     tmp_path: Path, s3_server: ObjectServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(_refuse())

@@ -178,7 +178,7 @@ def test_a_store_that_lets_a_second_put_win_is_refused_by_name(
 
 
 @pytest.mark.parametrize("name", ["totals", "venues"])
-def test_a_cluster_goes_on_whoever_is_killed(
+def test_cluster_continues_after_any_process_is_killed(
     tmp_path: Path, s3_server: ObjectServer, name: str
 ) -> None:
     partitions = 4
@@ -207,7 +207,7 @@ def test_a_cluster_goes_on_whoever_is_killed(
     assert list((tmp_path / "state" / "cache" / "worker-1").iterdir())
 
 
-def test_a_worker_without_a_folder_for_what_stages_hand_over_in_logs_says_so(
+def test_worker_without_a_folder_for_lanes_reports_it(
     tmp_path: Path, s3_server: ObjectServer
 ) -> None:
     job = job_of("events", tmp_path, 4)

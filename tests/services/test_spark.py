@@ -139,7 +139,7 @@ def test_a_log_is_a_table_in_order_and_narrowed(spark: Any, file: Path, tmp_path
         ({"path": "{lg}", "to": "1000"}, "ends at offset 10, and 1000 was requested"),
     ],
 )
-def test_what_a_log_cannot_be_asked_is_said(
+def test_invalid_options_of_a_log_are_reported(
     spark: Any, file: Path, tmp_path: Path, options: dict[str, str], why: str
 ) -> None:
     place = topic_of(tmp_path / "lg", load_plan(f"{file}:whole"), trades(10), partitions=1)
@@ -224,7 +224,7 @@ def test_a_pipeline_object_is_replayed(spark: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_refused_records_become_letters(spark: Any, file: Path, tmp_path: Path) -> None:
+def test_rejected_records_become_dead_letters(spark: Any, file: Path, tmp_path: Path) -> None:
     from ripple.spark import Replay
 
     good = "S0,A,1.5,2,1700000000000000000\n"
@@ -241,9 +241,7 @@ def test_refused_records_become_letters(spark: Any, file: Path, tmp_path: Path) 
     ]
 
 
-def test_an_executor_that_means_something_else_is_told(
-    spark: Any, file: Path, tmp_path: Path
-) -> None:
+def test_executor_with_another_topology_is_reported(spark: Any, file: Path, tmp_path: Path) -> None:
     from ripple.spark import Replay
     from ripple.spark.session import SparkJobError
 
@@ -260,7 +258,7 @@ def test_an_executor_that_means_something_else_is_told(
         one.report()
 
 
-def test_a_python_process_that_begins_too_slowly_is_told(tmp_path: Path) -> None:
+def test_slow_start_of_a_python_process_is_reported(tmp_path: Path) -> None:
     plan, slow = load_plan("examples/vwap.py"), tmp_path / "python"
     slow.write_text(
         f'#!/bin/sh\ncase "$*" in *daemon*) ;; *) sleep 12 ;; esac\nexec {sys.executable} "$@"\n'
@@ -281,7 +279,7 @@ def test_a_python_process_that_begins_too_slowly_is_told(tmp_path: Path) -> None
     assert ended.stderr.count("\n") == 1
 
 
-def test_what_cannot_be_replayed_is_said_before_a_job_begins(
+def test_impossible_replay_is_rejected_before_a_job_begins(
     spark: Any, file: Path, tmp_path: Path
 ) -> None:
     from ripple.core.errors import InputError, OutputError
@@ -308,7 +306,7 @@ def test_what_cannot_be_replayed_is_said_before_a_job_begins(
         Replay(spark, str(file), place).write({"shown": f"{tmp_path}/lone/rows"})
 
 
-def test_a_data_frame_is_told_the_way_and_the_way_leads_there(
+def test_data_frame_is_rejected_with_a_working_alternative(
     spark: Any, file: Path, tmp_path: Path
 ) -> None:
     import ripple.spark as rs
@@ -324,7 +322,7 @@ def test_a_data_frame_is_told_the_way_and_the_way_leads_there(
     assert rows.count() == len({one["symbol"] for one in given})
 
 
-def test_what_a_task_raises_is_told(spark: Any) -> None:
+def test_error_of_a_task_is_reported(spark: Any) -> None:
     from ripple.spark.session import SparkJobError, blaming
 
     def raises(batches: Any) -> Any:

@@ -34,7 +34,7 @@ def backfill(spark: Any, place: Place, store: str = "store", **options: Any) -> 
     )
 
 
-def test_a_run_goes_on_from_history(spark: Any, tmp_path: Path) -> None:
+def test_run_continues_from_history(spark: Any, tmp_path: Path) -> None:
     place = Place(tmp_path, 2)
     told: list[str] = []
     one = backfill(spark, place, partitions=1)
@@ -77,7 +77,7 @@ def test_what_does_not_fit_is_refused_and_nothing_adopted(spark: Any, tmp_path: 
         backfill(spark, place).run()
 
 
-def test_a_cluster_goes_on_from_history(spark: Any, tmp_path: Path) -> None:
+def test_cluster_continues_from_history(spark: Any, tmp_path: Path) -> None:
     place = Place(tmp_path, 4)
     receipt = backfill(spark, place, "st/store").run()
     (tmp_path / "receipt.json").write_text(json.dumps(receipt.as_dict()))

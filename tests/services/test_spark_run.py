@@ -49,9 +49,7 @@ def expected(place: str, file: str) -> str:
     return replayed(parcel, plan, source_at(place, plan), closes=False)[0].digest
 
 
-def test_a_query_reports_each_micro_batch_and_goes_on_where_it_was(
-    spark: Any, file: str, tmp_path: Path
-) -> None:
+def test_query_reports_each_micro_batch_and_resumes(spark: Any, file: str, tmp_path: Path) -> None:
     import ripple.spark as rs
 
     given = events(1500)

@@ -90,7 +90,7 @@ def test_a_checkpoint_in_s3_that_no_engine_has_computed_is_found(
     assert done.stdout.endswith("\ndoes not hold\n")
 
 
-def test_a_store_that_cannot_be_read_is_told_in_a_line(
+def test_unreadable_store_is_reported_in_one_line(
     file: Path, live: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(path: str, **more: str) -> None:
@@ -109,7 +109,7 @@ def test_a_store_that_cannot_be_read_is_told_in_a_line(
         look(URL)
 
 
-def test_a_check_of_a_store_that_cannot_be_read_says_so_before_it_computes(
+def test_check_of_an_unreadable_store_fails_before_it_computes(
     spark: object, file: Path, live: str
 ) -> None:
     from ripple.spark import validate

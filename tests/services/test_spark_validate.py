@@ -51,7 +51,7 @@ def falsified(out: str, column: str) -> dict[str, Any]:
     return row
 
 
-def test_what_is_right_holds_in_every_way(
+def test_correct_run_holds_in_every_report_format(
     spark: Any, file: Path, live: str, tmp_path: Path
 ) -> None:
     from ripple.spark import validate
@@ -143,7 +143,7 @@ def test_executors_of_their_own_come_to_the_same(
     assert not list(tmp_path.glob(".*.draft"))
 
 
-def test_a_watch_tells_metrics_and_people_of_the_first_wrong_row(
+def test_watch_reports_the_first_wrong_row_in_metrics_and_text(
     spark: Any, file: Path, live: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     from ripple.cli.spark.watch import _Told

@@ -126,7 +126,7 @@ class Place:
 
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("name", ["running", "minutes", "sessions", "total"])
-def test_who_goes_on_from_history_has_what_who_has_read_it_all_has(
+def test_run_from_history_equals_one_that_read_everything(
     name: str, partitions: int, tmp_path: Path
 ) -> None:
     place = Place(tmp_path, partitions)
@@ -177,7 +177,7 @@ def test_a_receipt_is_read_again_and_what_differs_is_said(tmp_path: Path) -> Non
         (["backfill"], "0" * 32, "it is of backfill 0{32}, and its history, "),
     ],
 )
-def test_a_receipt_that_was_changed_by_hand_is_told(
+def test_edited_receipt_is_reported(
     path: list[Any], value: object, says: str, tmp_path: Path
 ) -> None:
     receipt = Place(tmp_path, 2).backfilled("minutes", adopts=False)
@@ -237,7 +237,7 @@ def test_a_record_that_came_late_and_is_in_history_is_an_overlap(tmp_path: Path)
     assert "1 records after the live cut are in history, too" in line
 
 
-def test_where_the_log_begins_behind_history_nothing_is_proven(tmp_path: Path) -> None:
+def test_log_that_begins_after_history_proves_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path, 1)
     plan = load_plan(f"{place.file}:minutes")
     events = [one for one in TRADES[500:] if one["t"] >= UNTIL]
@@ -336,7 +336,7 @@ def test_records_are_the_same_only_bit_for_bit_and_null_for_null(
         receipt.check(allows_unproven=True)
 
 
-def test_a_time_that_leaves_all_of_history_out_is_told_and_nothing_is_adopted(
+def test_until_before_all_of_history_is_rejected(
     tmp_path: Path,
 ) -> None:
     place = Place(tmp_path, 1)
@@ -351,7 +351,7 @@ def test_a_time_that_leaves_all_of_history_out_is_told_and_nothing_is_adopted(
     assert f"left out   {count}, the first of " in receipt.text()
 
 
-def test_an_input_of_which_nothing_was_compared_is_unproven_beside_others(tmp_path: Path) -> None:
+def test_input_without_comparisons_is_unproven_among_proven_ones(tmp_path: Path) -> None:
     place = Place(tmp_path, 6)
     plan = load_plan(f"{place.file}:minutes")
     places = partition_numbers(pa.RecordBatch.from_pylist(TRADES, place.schema), ["symbol"], 6)
@@ -391,7 +391,7 @@ def checked(place: Place, plan: Plan, beginning: Beginning) -> list[dict[str, An
 
 
 @pytest.mark.parametrize("name", ["running", "minutes", "total"])
-def test_what_began_from_history_is_validated_from_there(
+def test_pipeline_from_history_is_validated_from_there(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(tmp_path, 2)

@@ -53,7 +53,7 @@ def ask(request: pytest.FixtureRequest, at: tuple[str, int], partition: int) -> 
     return calls.asked(at, request.node.name, partition, STOP)
 
 
-def test_who_has_a_partition_answers_and_who_has_not_says_so(
+def test_process_reports_whether_it_has_a_partition(
     address: tuple[str, int], request: pytest.FixtureRequest
 ) -> None:
     assert ask(request, address, 1) == {"epoch": 3}
@@ -63,7 +63,7 @@ def test_who_has_a_partition_answers_and_who_has_not_says_so(
     assert calls.asked(address, "another token", 1, STOP) is None
 
 
-def test_silent_connections_and_nonsense_keep_nobody_from_an_answer(
+def test_silent_and_invalid_connections_do_not_block_others(
     address: tuple[str, int], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[int] = []
@@ -140,7 +140,7 @@ def test_a_work_that_takes_longer_than_silence_may_is_waited_for(
     assert ask(request, address, 1) == {"epoch": 4}
 
 
-def test_what_was_sealed_counts_once_and_where_it_was_meant() -> None:
+def test_sealed_message_is_valid_once_and_in_its_context_only() -> None:
     data = sealed("key", b"here", {"a": 1})
     assert unsealed("key", b"here", data) == {"a": 1}
     for key, about, said in [
@@ -153,7 +153,7 @@ def test_what_was_sealed_counts_once_and_where_it_was_meant() -> None:
             unsealed(key, about, said)
 
 
-def test_a_hint_tells_no_token_and_none_is_believed_that_is_forged_or_old() -> None:
+def test_hint_reveals_no_token_and_forged_or_old_ones_are_ignored() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ear:
         ear.bind((HOST, 0))
         hint_receiver = HintReceiver(HOST, ear.getsockname()[1], "f00d" * 8)

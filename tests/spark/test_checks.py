@@ -172,7 +172,7 @@ def test_crashes_leave_no_trace(kind: str, plans: dict[str, Plan], tmp_path: Pat
 @pytest.mark.parametrize(
     ("engine", "told"), [("Forgets", "crash at offset"), ("CannotRestore", "it is not mine")]
 )
-def test_an_engine_that_comes_back_as_another_is_found(
+def test_engine_restored_with_other_state_is_found(
     engine: str, told: str, plans: dict[str, Plan], tmp_path: Path
 ) -> None:
     plan = plans["running"]
@@ -198,7 +198,7 @@ def live(file: Path, plans: dict[str, Plan], tmp_path: Path) -> tuple[Path, str]
     return tmp_path, place
 
 
-def test_what_a_run_has_written_is_what_it_should_be(
+def test_outputs_of_a_run_equal_a_fresh_evaluation(
     live: tuple[Path, str], plans: dict[str, Plan]
 ) -> None:
     folder, place = live
@@ -310,7 +310,7 @@ def test_inputs_of_one_partition_stand_in_the_order_of_their_numbers(
     assert (kept["rows"], out["rows"]) == (22, 22)
 
 
-def test_an_output_of_which_the_digest_alone_is_wrong_is_told_so(
+def test_output_with_only_a_wrong_digest_is_reported(
     live: tuple[Path, str], plans: dict[str, Plan]
 ) -> None:
     folder, place = live

@@ -29,7 +29,7 @@ def put(one: Draft, number: int) -> None:
     part.finish()
 
 
-def test_what_tasks_wrote_is_adopted_and_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_parts_of_tasks_are_committed_and_replaced_atomically(tmp_path: Path) -> None:
     folder = tmp_path / "rows"
     with draft(folder) as one:
         put(one, 0)
@@ -48,7 +48,7 @@ def test_what_tasks_wrote_is_adopted_and_replaced_as_a_whole(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
 
 
-def test_what_does_not_fit_is_refused_and_leaves_what_was_there(tmp_path: Path) -> None:
+def test_mismatching_parts_are_rejected_and_the_old_folder_stays(tmp_path: Path) -> None:
     folder = tmp_path / "rows"
     folder.mkdir()
     (folder / "mine").touch()

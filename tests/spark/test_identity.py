@@ -69,7 +69,7 @@ def test_a_value_counts_in_its_field() -> None:
     assert first != second
 
 
-def test_what_hides_under_a_null_does_not_count() -> None:
+def test_value_under_a_null_is_ignored() -> None:
     mask = pa.array([False]).buffers()[1]
     arrays = [
         pa.Array.from_buffers(pa.int64(), 1, [mask, pa.py_buffer(np.array([n]))]) for n in (1, 2)

@@ -44,7 +44,7 @@ def speak(closed: str) -> tuple[str, list[str]]:
     return ended.stdout.strip(), ended.stderr.splitlines()
 
 
-def test_it_is_passed_on_but_for_what_every_one_says() -> None:
+def test_jvm_output_is_passed_on_without_its_standard_lines() -> None:
     ended, lines = speak("")
     assert ended == "ended"
     assert (lines[0], lines[-1], len(lines)) == ("one", "the last", 1002)

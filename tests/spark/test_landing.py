@@ -100,7 +100,7 @@ def test_a_batch_is_in_order_of_event_time(plan: Plan, tmp_path: Path) -> None:
     assert landed(tmp_path) == sorted(given, key=lambda row: row["t"])
 
 
-def test_what_cannot_be_known_any_more_is_refused(plan: Plan, tmp_path: Path) -> None:
+def test_landing_without_its_query_checkpoint_is_rejected(plan: Plan, tmp_path: Path) -> None:
     landing(tmp_path, plan).take(0, lambda: table(events(50)))
     (tmp_path / "landed.spark" / "query" / "metadata").write_text('{"id":"another"}')
     with pytest.raises(InputError, match="was filled by another query"):
@@ -108,7 +108,7 @@ def test_what_cannot_be_known_any_more_is_refused(plan: Plan, tmp_path: Path) ->
     assert len(landed(tmp_path)) == 50
 
 
-def test_records_that_are_none_become_letters(plan: Plan, tmp_path: Path) -> None:
+def test_invalid_records_become_dead_letters(plan: Plan, tmp_path: Path) -> None:
     rows = [*events(20), {"symbol": None, "price": 1.0, "size": 1, "t": 3}]
     assert landing(tmp_path, plan).take(4, lambda: table(rows)) == 20
     (line,) = (tmp_path / "landed.spark" / "refused-4.jsonl").read_text().splitlines()

@@ -45,7 +45,7 @@ def test_rows_are_records_with_their_place_in_batches_as_asked(place: str) -> No
     ("column", "operation", "value"),
     [("partition", op, 1) for op in HOLDS] + [("offset", op, 17) for op in HOLDS],
 )
-def test_what_is_narrowed_is_what_the_condition_leaves(
+def test_pushed_down_filter_keeps_exactly_the_matching_records(
     place: str, column: str, operation: str, value: int
 ) -> None:
     whole = LogTable.of({"path": place})
@@ -87,7 +87,7 @@ def test_a_source_says_what_it_lacks(place: str, tmp_path: Path) -> None:
         source_at("synthetic:5", PLAN, start=Bound(time_ns=1))
 
 
-def test_files_of_a_folder_are_inputs_that_are_divided_anew(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_repartitioned_inputs(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("")
     found = source_at(f"csv:{tmp_path}", PLAN)

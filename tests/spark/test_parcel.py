@@ -59,19 +59,19 @@ def test_a_file_is_carried_as_text_and_its_neighbours_are_found(file: Path) -> N
     assert one.plan().topology_hash == one.topology_hash
 
 
-def test_a_neighbour_that_differs_is_told(file: Path) -> None:
+def test_differing_imported_file_is_reported(file: Path) -> None:
     one = packed(file)
     Path(file.parent, "neighbour_of_parcels.py").write_text("def factor():\n    return 3.00\n")
     with pytest.raises(DifferingError, match="a file that it imports differs"):
         one.plan()
 
 
-def test_another_version_of_ripple_is_told(file: Path) -> None:
+def test_another_version_of_ripple_is_reported(file: Path) -> None:
     one = replace(packed(file), version="0.0.1")
     with pytest.raises(DifferingError, match=r"the driver has ripple-stream 0\.0\.1, and this"):
         one.plan()
 
 
-def test_what_is_no_pipeline_is_refused() -> None:
+def test_argument_that_is_not_a_pipeline_is_rejected() -> None:
     with pytest.raises(PlanError, match="not int"):
         Parcel.of(7, lambda plan: b"")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from ripple.spark.driver import Driver
 from ripple.spark.progress import Listener, Reporter, TaskProgress
 
 
-def test_what_tasks_tell_is_added_up() -> None:
+def test_progress_of_tasks_is_added_up() -> None:
     heard: list[TaskProgress] = []
     with Listener(Driver("127.0.0.1", "127.0.0.1"), 2, 300, heard.append) as listener:
         reporter = listener.reporter

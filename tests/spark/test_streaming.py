@@ -189,7 +189,7 @@ def test_a_pipeline_goes_from_a_run_to_micro_batches_and_back_with_its_state(
     )
 
 
-def test_who_was_shut_out_writes_nothing_more(file: str, tmp_path: Path) -> None:
+def test_fenced_task_writes_nothing_more(file: str, tmp_path: Path) -> None:
     stream = stream_of(f"{file}:running", str(tmp_path), 1)
     first, second = turns(stream, 2)
     first.run()
@@ -251,7 +251,7 @@ def test_processes_killed_between_any_two_effects_leave_no_trace(
     assert digests_of(stream.parcel.plan(), last)[1] in capfd.readouterr().err
 
 
-def test_a_partition_is_asked_for_where_it_lives_and_taken_over_where_nobody_answers(
+def test_partition_is_called_in_its_process_and_taken_over_without_an_answer(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = stream_of(f"{file}:running", str(tmp_path), 1)
@@ -316,7 +316,7 @@ def test_an_output_whose_partition_is_another_one_again_is_found(file: str, tmp_
     ]
 
 
-def test_what_cannot_be_run_is_said_before_anything_is_touched(file: str, tmp_path: Path) -> None:
+def test_impossible_run_is_rejected_before_anything_changes(file: str, tmp_path: Path) -> None:
     folder = str(tmp_path)
     with pytest.raises(PlanError, match="several stages"):
         stream_of(f"{file}:total", folder, 2)

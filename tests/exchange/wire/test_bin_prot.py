@@ -205,7 +205,7 @@ def test_a_longer_form_of_a_small_number_is_accepted(text: str) -> None:
         (variant({"A": (), "B": (INT,)}), "02"),
     ],
 )
-def test_what_is_no_encoding_is_refused(codec, text: str) -> None:
+def test_invalid_encoding_is_rejected(codec, text: str) -> None:
     with pytest.raises(RemoteProtocolError, match="malformed bin_prot at byte"):
         codec.loads(bytes.fromhex(text))
 
@@ -351,7 +351,7 @@ CLASSES = [Slotted, Plain, Checked, OwnInit, Setter, Struct, Declared]
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_each_kind_of_class_comes_back_as_its_constructor_makes_it(cls: Any) -> None:
+def test_each_kind_of_class_is_decoded_as_by_its_constructor(cls: Any) -> None:
     codec = record(cls, {"a": STRING, "b": INT})
     value = cls(a="x", b=7)
     assert codec.loads(codec.dumps(value)) == cls(a=value.a, b=7)
@@ -506,7 +506,7 @@ def test_references_in_a_long_chain_do_not_exhaust_the_stack() -> None:
         (SEXP, b"\1\0"),
     ],
 )
-def test_what_is_decoded_takes_a_bounded_multiple_of_its_bytes(codec, item: bytes) -> None:
+def test_decoding_takes_a_bounded_multiple_of_the_bytes(codec, item: bytes) -> None:
     count = 50_000
     data = (b"\1" if codec is SEXP else b"") + struct.pack("<BH", 0xFE, count) + item * count
     tracemalloc.start()
@@ -516,7 +516,7 @@ def test_what_is_decoded_takes_a_bounded_multiple_of_its_bytes(codec, item: byte
     assert peak < 100 * len(data)
 
 
-def test_what_a_schema_was_derived_from_can_be_written() -> None:
+def test_instance_of_the_class_of_a_schema_can_be_written() -> None:
     from ripple.model.records.derive import schema_of
 
     codec = codec_for(schema_of(Order), Order)

@@ -14,7 +14,7 @@ TEXT = b"".join(b"AAPL,%d,XNAS;" % n for n in range(500))
 
 @pytest.mark.parametrize("algorithm", BOTH)
 @pytest.mark.parametrize("payload", [b"", b"x", bytes(range(256)), bytes(1_000_000), TEXT])
-def test_a_payload_comes_back_whether_compression_pays_or_not(algorithm, payload) -> None:
+def test_payload_round_trip_with_and_without_useful_compression(algorithm, payload) -> None:
     data = encode(Frame(24, payload, compression=algorithm))
     decoder = Decoder(agreed=BOTH)
     decoder.receive(data)

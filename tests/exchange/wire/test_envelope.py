@@ -233,7 +233,7 @@ def test_a_length_is_not_allocated_before_its_bytes_arrive() -> None:
         Frame(4, bytes(101)),
     ],
 )
-def test_what_cannot_be_said_is_a_local_error(frame: Frame) -> None:
+def test_unsendable_message_is_a_local_error(frame: Frame) -> None:
     with pytest.raises(LocalProtocolError):
         encode(frame, Limits(payload_bytes_max=100))
 

@@ -32,7 +32,7 @@ def test_an_envelope_is_laid_out_as_documented() -> None:
 
 
 @given(st.binary(), st.booleans(), st.integers(0, 255))
-def test_a_payload_comes_back(payload: bytes, checksum: bool, kind: int) -> None:
+def test_payload_round_trip(payload: bytes, checksum: bool, kind: int) -> None:
     opened = loads(dumps(payload, checksum=checksum, kind=kind))
     assert opened == Envelope(payload, checked=checksum, kind=kind)
 

@@ -65,7 +65,7 @@ def test_delta_of_an_output_that_was_not_offered_is_our_own_fault():
     assert a.data_to_send() == b""
 
 
-def test_incompatible_schema_is_told_to_the_peer_and_ends_the_link():
+def test_incompatible_schema_is_sent_to_the_peer_and_ends_the_link():
     a, b = link("A", {"vwap": schema(1)}), link("B", {}, {"vwap": schema(3)})
     of_a, of_b = say_hello(a, b)
     difference = "vwap: vwap.{0}: missing field {0}: the reader has it, the writer does not"

@@ -78,7 +78,7 @@ SAMPLES: list[Message] = [
 
 
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda m: type(m).__name__)
-def test_each_message_comes_back_through_its_frame(message: Message) -> None:
+def test_each_message_round_trip_through_its_frame(message: Message) -> None:
     decoder = Decoder()
     decoder.receive(encode(to_frame(message, sequence=9, fingerprint="0123456789abcdef")))
     frame = next(decoder)
@@ -123,7 +123,7 @@ def test_any_payload_raises_nothing_but_protocol_errors(type_: int, payload: byt
         return
 
 
-def test_leftovers_behind_a_message_are_refused() -> None:
+def test_trailing_bytes_of_a_message_are_rejected() -> None:
     with pytest.raises(RemoteProtocolError, match="1 bytes are left over"):
         Heartbeat.from_bytes(Heartbeat("w0", 1, 0.5).to_bytes() + b"\0")
 
@@ -213,7 +213,7 @@ def test_the_body_of_a_bundle_is_not_copied_when_read() -> None:
     assert body.obj is payload
 
 
-def test_what_makes_no_sense_is_neither_said_nor_believed() -> None:
+def test_invalid_message_is_neither_sent_nor_accepted() -> None:
     with pytest.raises(LocalProtocolError, match="a credit of 0 rows"):
         Follow("vwap/1", 3, 0, 1, None, None, 0)
     with pytest.raises(LocalProtocolError):

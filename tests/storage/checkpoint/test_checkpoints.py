@@ -108,7 +108,7 @@ async def test_damaged_newest_is_reported_and_the_one_before_is_used(
 
 
 @pytest.mark.parametrize("what", ["state", "manifest"])
-async def test_newest_that_cannot_be_read_is_passed_over_as_damage_is(tmp_path, what: str) -> None:
+async def test_unreadable_newest_entry_is_skipped_like_a_damaged_one(tmp_path, what: str) -> None:
     store = DiskStore(LiveDisk(tmp_path), Chance())
     checkpoints, owner = await claimed(store)
     for snapshot in FEW[:2]:
@@ -126,7 +126,7 @@ async def test_newest_that_cannot_be_read_is_passed_over_as_damage_is(tmp_path, 
     assert successor.damaged == (found.damaged if what == "manifest" else ())
 
 
-async def test_nothing_is_claimed_where_no_entry_can_be_read(tmp_path) -> None:
+async def test_claim_fails_without_a_readable_entry(tmp_path) -> None:
     """The checkpoints would count no more, and their files would be deleted."""
 
     store = DiskStore(LiveDisk(tmp_path), Chance())
@@ -147,7 +147,7 @@ async def test_nothing_is_claimed_where_no_entry_can_be_read(tmp_path) -> None:
     assert (await checkpoints.latest()).snapshot == FEW[0]
 
 
-async def test_nothing_whole_left_stops_instead_of_starting_anew() -> None:
+async def test_without_a_complete_checkpoint_it_stops_instead_of_starting_anew() -> None:
     store = MemoryStore()
     checkpoints, owner = await claimed(store)
     written = await owner.write(FEW[0])
@@ -294,7 +294,7 @@ async def test_any_pipeline_name_is_a_name_on_disk(tmp_path, pipeline: str) -> N
     assert Engine.restore(fed_engine(1, 1).plan, (await checkpoints.latest()).snapshot)
 
 
-async def test_what_cannot_be_deleted_or_is_none_of_ours_stays_and_stops_nobody() -> None:
+async def test_undeletable_and_foreign_files_stay_and_do_no_harm() -> None:
     class Kept(MemoryStore):
         async def delete(self, name: str) -> None:
             raise StoreError(f"{name} cannot be deleted", done=False)

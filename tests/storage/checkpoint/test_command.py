@@ -54,7 +54,7 @@ def test_list_is_in_the_shape_of_the_book(folder, capfd) -> None:
     assert "written=2023-11-14T22:13:20Z" in lines[1]
 
 
-def test_show_tells_cut_and_files(folder, capfd) -> None:
+def test_show_prints_cut_and_files(folder, capfd) -> None:
     assert _run("show", "--dir", folder) == 0
     out = capfd.readouterr().out
     assert "trades: next offset 10" in out
@@ -132,7 +132,7 @@ def test_diff_takes_a_key_called_members_for_a_key() -> None:
     assert compare(table, table.slice(1)).removed == ("1",)
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_looked_at(folder, capfd) -> None:
+def test_unreadable_checkpoint_is_reported_and_the_rest_verified(folder, capfd) -> None:
     unreadable = folder / "test/00000/letters/0000000000000001.journal"
     unreadable.mkdir(parents=True)
     assert _run("verify", "--dir", folder) == 1

@@ -26,7 +26,7 @@ def test_rival_owners_survive_random_faults(scenario: Scenario, check: Scenario)
     explore(scenario, seeds=range(30 * EXAMPLES), check=check)
 
 
-def test_damaged_object_is_passed_over() -> None:
+def test_damaged_object_is_skipped() -> None:
     explore(scenarios.bad_medium, seeds=range(20 * EXAMPLES), faults=scenarios.QUIET)
 
 

@@ -120,7 +120,7 @@ def test_whatever_fails_to_be_stored_is_in_the_next_increment(
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
-async def test_what_kept_checkpoints_need_is_kept_and_the_rest_deleted(keep: int) -> None:
+async def test_bases_of_retained_checkpoints_are_retained_and_the_rest_deleted(keep: int) -> None:
     store = MemoryStore()
     checkpoints, owner = await claimed(store, keep=keep, increments_max=3)
     engine = fed_engine(KEYS, KEYS)

@@ -41,7 +41,7 @@ async def test_of_two_proposals_for_a_number_one_is_there_for_both() -> None:
     assert second.owner == "a"
 
 
-async def test_empty_chain_that_is_to_begin_later_begins_there_whoever_was_faster() -> None:
+async def test_empty_chain_begins_at_its_boundary_in_any_race() -> None:
     chain = chain_in(MemoryStore(), entries_kept=2)
     seen = await chain.newest()
     await chain.begin_at(5)

@@ -69,7 +69,7 @@ def test_keys_go_to_partitions(tmp_path: Path) -> None:
         ]
 
 
-def test_malformed_records_are_told_and_left_out(tmp_path: Path) -> None:
+def test_malformed_records_are_reported_and_skipped(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
     assert ripple("log", "create", "--schema", "trade", topic).code == 0
     given = "\n".join(["{", json.dumps(TRADES[0]), "", '{"symbol": "A"}', json.dumps(TRADES[1])])
@@ -150,7 +150,7 @@ def test_damage_ends_verify_with_file_and_offset(tmp_path: Path) -> None:
     assert info.code == 0  # it looks at headers only
 
 
-def test_what_verify_says_of_damage_gets_the_log_going_again(tmp_path: Path) -> None:
+def test_advice_of_verify_repairs_the_log(tmp_path: Path) -> None:
     topic = tmp_path / "trades of mine"
     assert ripple("log", "create", "--schema", "trade", topic).code == 0
     assert ripple("log", "append", topic, "-", "--batch", "1", given=BOOK_TRADES).code == 0
@@ -192,7 +192,7 @@ def test_log_is_the_same_with_its_prefix_and_without(tmp_path: Path) -> None:
         assert "is one partition: name the topic" in ripple("log", *action).only_line
 
 
-def test_wrong_use_is_told_in_a_line(tmp_path: Path) -> None:
+def test_wrong_use_is_reported_in_one_line(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
     assert "create it first" in ripple("log", "append", topic, "-").only_line
     assert (
@@ -227,7 +227,7 @@ def test_tail_follows_a_writer_in_another_process(tmp_path: Path) -> None:
         assert writer.wait(PATIENCE_S) == 0
 
 
-def test_killed_writer_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
+def test_log_of_a_killed_writer_can_be_continued(tmp_path: Path) -> None:
     topic = tmp_path / "trades"
     assert ripple("log", "create", "--schema", "trade", topic).code == 0
     for _ in range(2):

@@ -49,7 +49,7 @@ def test_missing_safeguard_is_found_out(safeguard: str) -> None:
 
 
 @pytest.mark.parametrize("without", [(), ("rewritten_tail",)])
-def test_sync_that_succeeds_after_one_that_failed_is_not_believed(without: tuple[str, ...]) -> None:
+def test_successful_sync_after_a_failed_one_is_distrusted(without: tuple[str, ...]) -> None:
     """Killed with an append unsynced; a sync fails as the next writer opens; then a power cut."""
     run = repeat(
         scenarios.synced_each_time,

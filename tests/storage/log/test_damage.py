@@ -113,7 +113,7 @@ def test_every_changed_byte_of_an_index_changes_nothing() -> None:
         path.write_bytes(whole)
 
 
-def test_reader_goes_on_where_a_torn_frame_is_replaced() -> None:
+def test_reader_continues_where_a_torn_frame_is_replaced() -> None:
     """The new frame has the same body, but another header than the one that was half there."""
     topic, ends = written(SimDisk(), 3, close=False, sync_appends=0)
     with PartitionReader(topic, 0) as reader:

@@ -197,7 +197,7 @@ def test_first_segments_that_retention_removed_are_no_damage() -> None:
     assert verify(topic, 0).records == end - first
 
 
-def test_what_was_not_synced_may_be_missing() -> None:
+def test_unsynced_records_may_be_missing() -> None:
     topic = topic_of(SimDisk(), sync_appends=0)
     writer = PartitionWriter(topic, 0, ManualClock())
     for number in range(4):
@@ -238,7 +238,7 @@ def test_damaged_notes_say_less_and_never_more() -> None:
     assert len(notes.read_bytes()) < len(whole)
 
 
-def test_notes_begin_anew_before_they_are_long() -> None:
+def test_durable_notes_begin_anew_before_they_are_long() -> None:
     topic = topic_of(SimDisk())
     with PartitionWriter(topic, 0, ManualClock()) as writer:
         for number in range(600):
@@ -259,7 +259,7 @@ class NoRoomForNotes(SimDisk):
         return super().open(path, create=create, exclusive=exclusive, like=like)
 
 
-def test_nothing_fails_where_notes_cannot_be_written() -> None:
+def test_unwritable_durable_notes_cause_no_failure() -> None:
     topic = topic_of(NoRoomForNotes(), segment_bytes_max=SEGMENT_BYTES)
     with PartitionWriter(topic, 0, ManualClock()) as writer:
         for number in range(APPENDS):
@@ -350,7 +350,7 @@ def test_writer_at_work_is_never_taken_for_damage(seed: int, retention_bytes: in
     assert scene.is_written
 
 
-def test_follower_goes_on_in_a_segment_that_was_written_anew() -> None:
+def test_reader_continues_in_a_rewritten_segment() -> None:
     """As a writer does after a sync that has failed: the file that is open is no longer the log."""
     topic = topic_of(SimDisk())
     with PartitionReader(topic, 0) as reader, PartitionWriter(topic, 0, ManualClock()) as writer:
@@ -366,7 +366,7 @@ def test_follower_goes_on_in_a_segment_that_was_written_anew() -> None:
         assert [listed(entry) for entry in polled] == [EXPECTED[ROWS : 2 * ROWS]]
 
 
-def test_follower_is_told_when_what_it_waits_for_is_gone() -> None:
+def test_waiting_reader_is_notified_of_a_removed_segment() -> None:
     topic = topic_of(SimDisk())
     with PartitionReader(topic, 0) as reader, PartitionWriter(topic, 0, ManualClock()) as writer:
         writer.append(records_of(EXPECTED[:ROWS]))

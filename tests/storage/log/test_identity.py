@@ -57,7 +57,7 @@ def test_log_that_lost_records_is_refused() -> None:
 
 
 @pytest.mark.parametrize("offset", range(1, 20))
-def test_log_that_was_made_anew_is_refused(offset: int) -> None:
+def test_recreated_log_is_rejected(offset: int) -> None:
     identity = LogSource(written(), 0).identity_at(offset)
     with pytest.raises(LogChangedError, match=f"other records before offset {offset}"):
         LogSource(written(first=1), 0).check_identity(offset, identity)

@@ -54,7 +54,7 @@ def test_place_is_folder_topic_and_partition(text: str, place: Any) -> None:
         ("/a/d/../x", "leads out of 'a' again"),
     ],
 )
-def test_what_is_no_place_is_told(text: str, words: str) -> None:
+def test_invalid_log_uri_is_an_error(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         LogUri.parse(text)
 
@@ -71,7 +71,7 @@ def test_name_that_no_topic_can_have_is_refused(path: str) -> None:
         Topic.open(disk, path)
 
 
-def test_partitions_without_a_description_are_not_described_anew() -> None:
+def test_partitions_without_a_description_get_no_new_one() -> None:
     """What is in them would be read as what it is not."""
     disk = SimDisk()
     topic = Topic.create(disk, "ticks", SCHEMA)
@@ -99,7 +99,7 @@ def test_log_is_read_to_its_present_end(tmp_path: Path) -> None:
     assert [row for entry in entries for row in listed(entry)] == rows_of(10, 5)
 
 
-def test_log_is_followed_while_somebody_waits(tmp_path: Path) -> None:
+def test_log_is_followed_by_a_waiting_reader(tmp_path: Path) -> None:
     topic = made(tmp_path)
     writer = PartitionWriter(topic, 0, ManualClock())
 
@@ -128,7 +128,7 @@ OTHER = Schema("other", (Field("symbol", Int64()),))
         ("ticks/0", OTHER, SchemaError, "'symbol' .* is string, but the schema declares int64"),
     ],
 )
-def test_log_that_cannot_be_read_is_told(
+def test_unreadable_log_is_reported(
     tmp_path: Path, place: str, schema: Schema, error: type[RippleError], words: str
 ) -> None:
     made(tmp_path, partitions=2)
@@ -138,7 +138,7 @@ def test_log_that_cannot_be_read_is_told(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_log_that_is_removed_while_it_is_followed_is_told(tmp_path: Path) -> None:
+def test_log_removed_while_it_is_followed_is_reported(tmp_path: Path) -> None:
     topic = made(tmp_path)
 
     def remove() -> None:

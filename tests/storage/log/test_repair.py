@@ -124,7 +124,7 @@ DAMAGE["what two segments have in common"] = (
 
 @pytest.mark.parametrize("lost_offsets_max", [4, 16_384])
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_is_given_up_is_what_was_lost(
+def test_repair_gives_up_exactly_the_lost_offsets(
     name: str, lost_offsets_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repairs, "LOST_OFFSETS_MAX", lost_offsets_max)
@@ -167,7 +167,7 @@ def test_only_what_is_lost_can_be_given_up() -> None:
     assert topic.disk.image() == before  # type: ignore[attr-defined]
 
 
-def test_nothing_is_given_up_beside_a_writer() -> None:
+def test_repair_is_refused_while_a_writer_is_active() -> None:
     topic = written()
     with (
         PartitionWriter(topic, 0, ManualClock(), holder="the importer"),
@@ -187,7 +187,7 @@ def test_frames_of_another_log_are_no_loss() -> None:
         give_up(topic, 0, 12, 15)
 
 
-def test_producer_does_not_go_on_behind_a_lost_append_unawares() -> None:
+def test_producer_cannot_continue_after_a_lost_append_unnoticed() -> None:
     topic = written()
     flip(2, 3, 300)(topic)
     give_up(topic, 0, 33, 36)

@@ -75,7 +75,7 @@ def test_record_that_is_not_utf8_costs_itself_only(start: int) -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 5, 1000, None])
-def test_source_rejects_what_nobody_can_read_beside_what_it_refuses_itself(
+def test_source_rejects_unreadable_records_and_its_own(
     batch_rows: int | None,
 ) -> None:
     topic = topic_with_ill_formed(SimDisk())
@@ -156,7 +156,7 @@ class Tick:
     at_ns: rp.Timestamp
 
 
-def test_run_accounts_for_records_that_nobody_can_read(tmp_path: Any) -> None:
+def test_run_accounts_for_unreadable_records(tmp_path: Any) -> None:
     topic_with_ill_formed(LiveDisk(tmp_path))
     pipeline = (
         rp.Pipeline("p").source("ticks", Tick).partition("by", key="symbol").fold("f", n=rp.count())
@@ -167,7 +167,7 @@ def test_run_accounts_for_records_that_nobody_can_read(tmp_path: Any) -> None:
     assert len(sink.rows()) == 10
 
 
-def test_commands_say_what_nobody_can_read_and_go_on_behind_it(tmp_path: Any) -> None:
+def test_commands_report_unreadable_records_and_continue_after_them(tmp_path: Any) -> None:
     topic_with_ill_formed(LiveDisk(tmp_path))
     tail = ripple("log", "tail", tmp_path / "ticks")
     assert (tail.code, len(tail.rows)) == (0, 10)

@@ -238,7 +238,7 @@ def fail_the_power(old_epoch: int | None, guards: Guards = all_guards, *, step: 
     return count
 
 
-def test_append_that_failed_is_taken_back_by_nobody_who_was_replaced() -> None:
+def test_replaced_owner_does_not_take_back_a_failed_append() -> None:
     """The old owner stops before it cuts its file back to what it had before the append."""
     assert enumerate_pauses(GROUPS, 3, fails=(2, 6), step=4 * THINNED, wakes=0) > 10
 
@@ -309,7 +309,7 @@ def test_owner_without_a_higher_epoch_is_refused_by_both_epochs(epoch: int) -> N
         PartitionWriter(topic, 0, ManualClock(), epoch=epoch)
 
 
-def test_person_is_told_who_owns_a_partition_that_was_taken_over() -> None:
+def test_lock_of_a_taken_over_partition_names_its_owner() -> None:
     topic = topic_of(SimDisk())
     with (
         PartitionWriter(topic, 0, ManualClock(), holder="frozen") as frozen,
@@ -375,7 +375,7 @@ with PartitionWriter(Topic.open(LiveDisk(sys.argv[1]), "ticks"), 0, LiveClock())
 """
 
 
-def test_process_that_was_frozen_acknowledges_nothing_when_it_goes_on(tmp_path: Path) -> None:
+def test_frozen_process_acknowledges_nothing_when_it_wakes(tmp_path: Path) -> None:
     topic = topic_of(LiveDisk(tmp_path))
     command = [sys.executable, "-c", APPENDER, str(tmp_path)]
     root = Path(__file__).parents[3]

@@ -77,7 +77,7 @@ def test_the_last_change_of_each_key_counts(
     ]
 
 
-def test_a_key_in_two_partitions_is_told(tmp_path: Path) -> None:
+def test_key_in_two_partitions_is_reported(tmp_path: Path) -> None:
     topic = written(tmp_path, [("set", "A", 0, 1.0)], [("set", "A", 0, 2.0)])
     refused = ripple("log", "table", topic)
     assert (refused.code, refused.out) == (1, "")

@@ -112,6 +112,6 @@ def test_a_partition_of_which_nothing_is_left_is_not_called_whole(
     assert "though other partitions were written to" in capfd.readouterr().out
 
 
-def test_a_topic_that_nobody_has_written_to_is_whole(tmp_path: Path) -> None:
+def test_topic_without_any_writes_is_intact(tmp_path: Path) -> None:
     topic = topic_in(tmp_path)
     assert main(["log", "verify", f"log:{tmp_path / topic.path}"]) == 0

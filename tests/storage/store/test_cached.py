@@ -46,7 +46,7 @@ class TestCached(StoreContract):
         )
 
 
-def test_what_was_put_or_got_is_not_fetched_again(tmp_path: Path) -> None:
+def test_cached_object_is_not_fetched_again(tmp_path: Path) -> None:
     async def story() -> None:
         inner = Counting()
         one, other = cached(inner, tmp_path / "one"), cached(inner, tmp_path / "other")
@@ -61,7 +61,7 @@ def test_what_was_put_or_got_is_not_fetched_again(tmp_path: Path) -> None:
     run(story())
 
 
-def test_what_may_be_put_again_is_always_fetched(tmp_path: Path) -> None:
+def test_mutable_object_is_always_fetched(tmp_path: Path) -> None:
     async def story() -> None:
         inner = Counting()
         store = cached(inner, tmp_path)
@@ -74,7 +74,7 @@ def test_what_may_be_put_again_is_always_fetched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", [0, DIGEST_BYTES, -1])
-def test_a_file_that_is_damaged_is_fetched_anew(tmp_path: Path, position: int) -> None:
+def test_damaged_cache_file_is_fetched_again(tmp_path: Path, position: int) -> None:
     async def story() -> None:
         inner = Counting()
         store = cached(inner, tmp_path)

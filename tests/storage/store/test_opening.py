@@ -85,7 +85,7 @@ def test_a_file_where_the_folder_would_be_is_named(tmp_path: Path, place: str) -
     assert (tmp_path / "taken").read_text() == "somebody's"
 
 
-def test_a_probe_that_cannot_be_made_tells_why_and_not_what_cleaning_up_met() -> None:
+def test_failed_probe_reports_its_own_error_and_not_that_of_the_cleanup() -> None:
     class Denying(MemoryStore):
         async def put_if_absent(self, name: str, data: bytes) -> bool:
             raise StoreRefusedError(f"put {name}: denied")

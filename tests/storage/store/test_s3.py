@@ -129,7 +129,7 @@ def test_put_that_loses_and_whose_reply_is_lost_knows_that_it_lost(told) -> None
     told(story)
 
 
-def test_put_is_of_unknown_outcome_where_nobody_can_be_asked(told) -> None:
+def test_put_has_an_unknown_outcome_without_an_answer(told) -> None:
     async def story(store: S3Store, proxy: Proxy) -> None:
         await store.list("")  # the client is open
         proxy.lose_replies(2, a(b"PUT"))
@@ -150,7 +150,7 @@ def test_put_is_of_unknown_outcome_where_nobody_can_be_asked(told) -> None:
         (429, "TooManyRequests"),
     ],
 )
-def test_what_is_refused_for_now_is_repeated(told, status: int, code: str) -> None:
+def test_transient_rejection_is_retried(told, status: int, code: str) -> None:
     async def story(store: S3Store, proxy: Proxy) -> None:
         for method in (b"PUT", b"GET", b"DELETE"):
             proxy.answer(status, code, 2, a(method))
@@ -184,7 +184,7 @@ def test_a_store_that_is_cut_off_is_an_error_and_found_again(told) -> None:
     told(story)
 
 
-def test_one_object_that_may_not_be_read_is_told_from_a_store_where_nothing_may(told) -> None:
+def test_forbidden_object_is_distinguished_from_a_forbidden_store(told) -> None:
     async def story(store: S3Store, proxy: Proxy) -> None:
         for name in ("state/1.bin", "state/2.bin"):
             await store.put_if_absent(name, b"data")
@@ -257,7 +257,7 @@ def test_parts_and_the_end_of_an_upload_survive_lost_replies(told) -> None:
     told(story)
 
 
-def test_what_the_store_will_not_do_is_not_repeated_and_says_what_to_do(
+def test_permanent_rejection_is_not_retried_and_names_the_remedy(
     told, server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story(store: S3Store, proxy: Proxy) -> None:

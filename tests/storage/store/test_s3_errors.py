@@ -51,7 +51,7 @@ ON_THE_WAY = [
 
 
 @pytest.mark.parametrize(("error", "says"), HERE, ids=lambda one: type(one).__name__)
-def test_what_is_wrong_on_this_side_is_told_and_not_repeated(error: Exception, says: str) -> None:
+def test_local_fault_is_reported_and_not_retried(error: Exception, says: str) -> None:
     told = store_error(error, "put", "b", "p/x")
     assert isinstance(told, StoreRefusedError), told
     assert says in str(told)
@@ -59,7 +59,7 @@ def test_what_is_wrong_on_this_side_is_told_and_not_repeated(error: Exception, s
 
 
 @pytest.mark.parametrize("error", ON_THE_WAY, ids=lambda one: type(one).__name__)
-def test_what_a_network_does_is_no_answer_and_repeated(error: Exception) -> None:
+def test_network_error_is_retried(error: Exception) -> None:
     told = store_error(error, "get", "b", "p/x")
     assert not isinstance(told, StoreRefusedError)
     assert str(told).startswith(f"get s3://b/p/x: no answer ({type(error).__name__})")
@@ -69,9 +69,7 @@ def test_what_a_network_does_is_no_answer_and_repeated(error: Exception) -> None
 @pytest.mark.parametrize(
     ("code", "status"), [("InvalidObjectState", 403), ("KMS.DisabledException", 400)]
 )
-def test_what_one_object_does_not_give_is_told_from_a_store_that_refuses(
-    code: str, status: int
-) -> None:
+def test_unreadable_object_is_distinguished_from_a_refusing_store(code: str, status: int) -> None:
     about = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     told = store_error(boto.ClientError(about, "GetObject"), "get", "b", "p/x")
     assert isinstance(told, UnreadableError)
@@ -124,7 +122,7 @@ def answering(status: int, code: str) -> Iterator[_Server]:
         (307, "TemporaryRedirect", "check s3_region and s3_endpoint"),
     ],
 )
-def test_what_a_store_will_not_do_is_asked_once_and_says_why(
+def test_refused_request_is_sent_once_and_reported(
     status: int, code: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name, value in (("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "hush")):
@@ -179,6 +177,6 @@ class _Late(MemoryStore):
         return None
 
 
-def test_a_store_whose_reads_come_late_is_told_apart_from_one_that_replaces() -> None:
+def test_store_with_late_reads_is_distinguished_from_one_that_replaces() -> None:
     with pytest.raises(UnsafeStoreError, match="does not list an object right after its put"):
         asyncio.run(probe(_Late(), Chance(), "s3://b/p"))

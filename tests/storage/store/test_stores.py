@@ -75,7 +75,7 @@ def test_unwritable_folder_is_a_store_error_with_its_cause(tmp_path) -> None:
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_a_full_disk_is_told_each_time_in_the_same_words(tmp_path) -> None:
+def test_full_disk_is_reported_with_the_same_text_each_time(tmp_path) -> None:
     """Whoever holds back what was just said would not hold back another temporary name."""
 
     class Full(LiveDisk):
@@ -144,7 +144,7 @@ def test_observer_hears_of_every_call() -> None:
     ]
 
 
-def test_who_is_asked_to_stop_repeats_nothing_any_more() -> None:
+def test_stopped_store_retries_no_more() -> None:
     clock = ManualClock()
     inner = TroubledStore(MemoryStore(), itertools.repeat("before"))
     settings = RetrySettings(attempts_max=1_000_000, deadline_s=1e6)
@@ -154,7 +154,7 @@ def test_who_is_asked_to_stop_repeats_nothing_any_more() -> None:
     assert clock.time_ns < 102e9  # a pause of 30 s is cut short
 
 
-def test_what_is_no_object_in_a_folder_is_passed_over(tmp_path, monkeypatch) -> None:
+def test_foreign_files_in_a_folder_are_skipped(tmp_path, monkeypatch) -> None:
     store = DiskStore(LiveDisk(tmp_path), Chance())
     run(store.put_if_absent("a/1.json", b""))
     (tmp_path / "README").touch()
@@ -170,7 +170,7 @@ def test_what_is_no_object_in_a_folder_is_passed_over(tmp_path, monkeypatch) -> 
     assert asyncio.run(store.list("")) == ["a/1.json"]
 
 
-def test_an_object_that_nobody_can_read_is_told_from_a_store_that_does_not_answer(tmp_path) -> None:
+def test_unreadable_object_is_distinguished_from_an_unavailable_store(tmp_path) -> None:
     (tmp_path / "a" / "1.json").mkdir(parents=True)
     (tmp_path / "b").write_bytes(b"a file where a folder should be")
     said: list[str] = []
@@ -198,9 +198,7 @@ def test_an_object_that_nobody_can_read_is_told_from_a_store_that_does_not_answe
 
 
 @pytest.mark.parametrize("failures", [2, 3])
-def test_what_the_disk_does_not_give_is_asked_for_again_before_it_is_lost(
-    tmp_path, failures: int
-) -> None:
+def test_failed_disk_read_is_retried_before_the_error(tmp_path, failures: int) -> None:
     class Failing(LiveDisk):
         left = failures
 
