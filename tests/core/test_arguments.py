@@ -400,7 +400,7 @@ TABLE: dict[str, P] = {
 
 
 @pytest.mark.parametrize("parameter", TABLE)
-def test_what_a_parameter_does_not_take_is_refused_by_name(parameter: str) -> None:
+def test_wrong_argument_is_refused_by_name(parameter: str) -> None:
     give, takes, says = TABLE[parameter]
     says = says or parameter.partition("(")[2].removesuffix(")")
     taken = []

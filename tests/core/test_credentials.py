@@ -25,7 +25,7 @@ def test_a_process_proves_its_name_and_is_let_in() -> None:
         ("w1/0", Side.CONNECTS, "its digest", OTHERS),
     ],
 )
-def test_what_proves_one_name_proves_no_other(
+def test_credential_proves_one_name_only(
     who: str, side: Side, binding: str, ours: Credentials
 ) -> None:
     with pytest.raises(AccessError, match="cannot prove to be"):
@@ -49,7 +49,7 @@ def test_a_reader_reads_for_an_hour() -> None:
 @pytest.mark.parametrize(
     "shown", ["", "admin", "process", "reader x", "process \u00e9\ud800", "\0"]
 )
-def test_whatever_else_is_shown_is_refused(shown: str) -> None:
+def test_other_credentials_are_refused(shown: str) -> None:
     with pytest.raises(AccessError):
         OURS.proven(shown, "w1/0", Side.CONNECTS, "", 0)
 

@@ -13,7 +13,7 @@ def test_a_follower_tells_of_each_sender_apart() -> None:
     assert cuts.of_sender(FOLLOWED, "10") == {"trades/0": 0}
 
 
-def test_who_was_not_heard_of_has_shown_nothing_yet() -> None:
+def test_unknown_sender_has_an_empty_cut() -> None:
     """What is released then is what a follower that begins anew has to read."""
     assert cuts.of_sender(FOLLOWED, "0") is None
     assert cuts.of_sender({}, "1") is None
@@ -37,7 +37,7 @@ def test_a_topic_that_has_got_more_partitions_is_told_with_a_way_on(read, there,
     ("read", "there"),
     [(["s/0", "s/1"], ["s"]), (["s/1"], ["s/0", "s/1"]), (["a", "b"], ["a"]), (["t"], ["s"])],
 )
-def test_other_inputs_are_no_topic_that_grew(read, there):
+def test_cut_with_other_inputs_is_no_topic_that_grew(read, there):
     with pytest.raises(InputError, match="read the same partitions, or begin with another"):
         cuts.check_inputs(dict.fromkeys(read, 7), there, "o.csv")
 

@@ -132,7 +132,7 @@ def test_a_class_keeps_the_methods_that_it_has_itself():
     assert repr(Own("3")) == "own"
 
 
-def test_what_it_takes_is_known_before_there_is_one() -> None:
+def test_signature_is_known_before_the_first_instance() -> None:
     @frozen
     class Point:
         x: int

@@ -55,7 +55,7 @@ def test_flag_then_variable_then_file_then_default() -> None:
     assert load("--port=4")["port"] == (4, "--port")
 
 
-def test_other_names_are_read_and_converted() -> None:
+def test_alias_names_are_read_and_converted() -> None:
     assert load(OLD_PORT="7")["port"] == (7, "OLD_PORT")
     assert load(file="[cluster]\nport = 8")["port"] == (8, "cluster.port in the file")
     assert load(file="[cluster]\nport_hundreds = 9")["port"][0] == 900
@@ -112,7 +112,7 @@ def test_an_s_expression_says_the_same_as_toml() -> None:
         ([], "((process ((port 1) 7)))", {}, "a.toml, process has '7' where a pair"),
     ],
 )
-def test_what_is_wrong_is_named_with_where_it_came_from(
+def test_wrong_setting_is_named_with_its_origin(
     flags: list[str], file: str, environment: dict[str, str], text: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -137,7 +137,7 @@ def test_switches_and_the_file_are_told_apart_from_values() -> None:
     )
 
 
-def test_what_is_in_force_is_a_file_that_says_the_same() -> None:
+def test_settings_in_force_are_written_as_an_equal_file() -> None:
     flags = arguments(SETTINGS, ["--port", "5", "--store", 'a"\\\tb'])
     found = in_force(SETTINGS, flags, {}, {}, section="process")
     text = as_text(SETTINGS, found, "process")
@@ -163,7 +163,7 @@ def test_any_text_survives_being_printed(text: str) -> None:
     assert tomllib.loads(as_text(SETTINGS, found, "process"))["process"]["store"] == text
 
 
-def test_what_is_missing_is_named_with_how_it_can_be_given() -> None:
+def test_missing_setting_is_named_with_how_to_give_it() -> None:
     found = in_force(SETTINGS, arguments(SETTINGS, []), {}, {}, section="process")
     assert missing(SETTINGS, found) == ["store is missing: give --store or RIPPLE_STORE (where)"]
     assert "# store is missing: where" in as_text(SETTINGS, found, "process")

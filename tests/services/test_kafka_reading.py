@@ -86,7 +86,7 @@ class TestReading:
         asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
 
     test_as_they_are = BrokerContract.test_committed_records_are_read_in_order_and_as_they_are
-    test_committed = BrokerContract.test_nothing_is_read_before_it_is_committed_and_then_all_of_it
+    test_committed = BrokerContract.test_records_are_read_all_at_once_after_their_commit
     test_aborted = BrokerContract.test_aborted_records_are_never_read_and_passed_over
     test_open = BrokerContract.test_open_transaction_holds_back_what_comes_after_it
     test_begins = BrokerContract.test_reader_begins_where_it_is_told_and_goes_on_from_there

@@ -75,7 +75,7 @@ class BrokerContract:
 
         self.run(main)
 
-    def test_nothing_is_read_before_it_is_committed_and_then_all_of_it(self) -> None:
+    def test_records_are_read_all_at_once_after_their_commit(self) -> None:
         async def main(broker: Broker, topics: Topics) -> None:
             await topics.create("in", 2)
             await topics.create("out", 1)
@@ -157,7 +157,7 @@ class BrokerContract:
 
         self.run(main)
 
-    def test_who_prepares_fences_nobody(self) -> None:
+    def test_prepare_fences_no_producer(self) -> None:
         async def main(broker: Broker, topics: Topics) -> None:
             await topics.create("in", 1)
             await broker.prepare("p", None)
@@ -183,7 +183,7 @@ class BrokerContract:
 
         self.run(main)
 
-    def test_what_a_producer_left_open_is_decided_when_the_next_one_is_there(self) -> None:
+    def test_open_transaction_is_decided_by_the_next_producer(self) -> None:
         async def main(broker: Broker, topics: Topics) -> None:
             await topics.create("in", 1)
             for _ in range(3):
@@ -218,7 +218,7 @@ class BrokerContract:
 
         self.run(main)
 
-    def test_what_another_id_has_open_does_not_end_with_what_hangs(self) -> None:
+    def test_open_transactions_of_another_id_survive_the_end_of_a_hanging_one(self) -> None:
         async def main(broker: Broker, topics: Topics) -> None:
             await topics.create("in", 1)
             other, producer = await broker.producer("other"), await broker.producer("p")

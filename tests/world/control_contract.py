@@ -142,7 +142,7 @@ class ControlContract:
 
         self.run(main)
 
-    def test_nobody_answers(self) -> None:
+    def test_unanswered_call_is_unreachable(self) -> None:
         async def main(control: Control, _: Certificates) -> None:
             server = await control.serve(PLACE, Service())
             await server.close()
@@ -345,7 +345,7 @@ class ControlContract:
 
         self.run(main)
 
-    def test_sender_waits_for_one_who_does_not_receive(self) -> None:
+    def test_sender_waits_for_a_slow_receiver(self) -> None:
         async def deaf(conversation: Conversation) -> None:
             await asyncio.sleep(3600)
 

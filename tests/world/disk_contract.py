@@ -302,7 +302,7 @@ class DiskContract:
         disk.rename("lock", "elsewhere")
         disk.lock("lock", "the first").release()
 
-    def test_file_replaced_as_a_whole_is_new_whatever_was_left_behind(self, disk: Disk) -> None:
+    def test_file_replaced_as_a_whole_is_new_despite_leftovers(self, disk: Disk) -> None:
         for data in (b"old", b"", b"newer"):
             left = disk.open("a.tmp", create=True)
             left.append(b"left by a crash")

@@ -102,7 +102,7 @@ class NetworkContract:
 
         self.run(main)
 
-    def test_nobody_listens_there(self) -> None:
+    def test_address_without_listener_refuses(self) -> None:
         async def main(network: Network) -> None:
             listener = await network.listen("127.0.0.1:0", echo)
             listener.close()

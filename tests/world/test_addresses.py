@@ -21,13 +21,13 @@ def test_address_is_taken_apart_and_put_together(address: str, host: str, port: 
 @pytest.mark.parametrize(
     "address", ["", "a", "a:", ":1", "a:x", "a:-1", "a:65536", "a:\u0661", "[]:1"]
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_text_that_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         addresses.parts(address)
 
 
 @pytest.mark.parametrize("address", ["localhost:1", "127.0.0.1:1", "127.8.9.10:1", "[::1]:1"])
-def test_what_stays_on_this_machine_needs_no_tls(address: str) -> None:
+def test_local_address_needs_no_tls(address: str) -> None:
     addresses.check_secured(address, None)
     addresses.check_secured(address, TLS)
 
@@ -36,7 +36,7 @@ def test_what_stays_on_this_machine_needs_no_tls(address: str) -> None:
     "address",
     ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "worker-0:1", "localhost.example.com:1", "128.0.0.1:1"],
 )
-def test_what_leaves_this_machine_needs_tls_unless_insecure_is_said(address: str) -> None:
+def test_remote_address_needs_tls_unless_insecure_is_said(address: str) -> None:
     with pytest.raises(ValueError, match="without TLS") as caught:
         addresses.check_secured(address, None)
     assert address in str(caught.value)

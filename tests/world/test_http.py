@@ -125,7 +125,7 @@ def test_a_server_that_goes_on_byte_by_byte_is_waited_for_as_long_as_any(first: 
             ask(request, 0.3, 1 << 20)
 
 
-def test_what_speaks_no_http_is_an_error_of_the_connection() -> None:
+def test_server_that_speaks_no_http_is_a_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

@@ -49,7 +49,7 @@ async def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() ->
     assert [type(context["exception"]) for context in told] == [KeyError]
 
 
-async def test_whoever_asks_without_tls_where_it_is_wanted_is_told_of_it(tmp_path: Path) -> None:
+async def test_call_without_tls_to_a_server_with_tls_names_the_reason(tmp_path: Path) -> None:
     tls = LiveCertificates(tmp_path).issue("worker")
 
     control = LiveControl()
@@ -72,7 +72,7 @@ async def test_health_is_answered_as_every_grpc_service_does() -> None:
     await server.close()
 
 
-def test_grpc_is_imported_by_those_who_ask_for_it() -> None:
+def test_grpc_is_imported_on_first_use() -> None:
     code = "import sys, ripple.world, ripple.world.control; print('grpc' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -151,7 +151,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 @pytest.mark.parametrize("secured", [False, True])
-def test_a_crowd_without_a_word_keeps_nobody_out(
+def test_crowd_of_silent_connections_keeps_no_client_out(
     secured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those who may call stay, whatever comes; of the others the oldest give way."""
@@ -194,7 +194,7 @@ def test_a_crowd_without_a_word_keeps_nobody_out(
     event_loop.run(main())
 
 
-def test_much_passes_the_door_both_ways_and_whoever_comes_is_named() -> None:
+def test_proxy_passes_much_both_ways_and_names_its_clients() -> None:
     peers = []
 
     async def told(conversation: Conversation) -> None:

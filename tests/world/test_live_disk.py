@@ -211,7 +211,7 @@ def test_replaced_file_keeps_its_permissions_from_the_first_byte_on(
     assert path.read_bytes() == b"two"
 
 
-def test_what_is_left_of_a_replacement_is_not_followed_if_it_is_a_link(disk: LiveDisk) -> None:
+def test_leftover_of_a_replacement_is_not_followed_if_it_is_a_link(disk: LiveDisk) -> None:
     mine = disk.root.parent / "mine"
     mine.write_text("important")
     (disk.root / "record.tmp").symlink_to(mine)
@@ -231,7 +231,7 @@ def test_replaced_file_keeps_its_owner_and_group(disk: LiveDisk) -> None:
     assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 5678, 0o640)
 
 
-def test_what_a_group_could_do_is_not_for_another_group(
+def test_rights_of_a_group_do_not_pass_to_another_group(
     disk: LiveDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = disk.root / "record"

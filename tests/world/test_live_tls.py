@@ -40,7 +40,7 @@ def test_no_error_tells_a_key(tls: Tls, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_nothing_older_than_tls_1_3_is_spoken(tls: Tls, version: ssl.TLSVersion) -> None:
+def test_versions_before_tls_1_3_are_refused(tls: Tls, version: ssl.TLSVersion) -> None:
     async def main() -> None:
         listener = await LiveNetwork().listen("localhost:0", echo, tls=tls)
         port = int(listener.address.rpartition(":")[2])

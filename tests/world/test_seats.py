@@ -39,7 +39,7 @@ def test_the_oldest_silent_one_of_the_address_that_has_most_goes_first() -> None
     assert len(seats) == 3
 
 
-def test_who_has_settled_stays_and_who_is_idle_again_may_go() -> None:
+def test_settled_connection_stays_and_an_idle_one_may_be_evicted() -> None:
     seats, ended = Seats(BOUNDS), list[str]()
     first = seated(seats, "x", ended, "first")
     seats.settle(first)
@@ -61,7 +61,7 @@ def test_an_address_has_its_own_bound() -> None:
     assert seats.take("y") is not None
 
 
-def test_who_has_left_leaves_room_whoever_says_so() -> None:
+def test_ended_connection_leaves_room() -> None:
     seats = Seats(BOUNDS)
     taken = [seats.take("x") for _ in range(3)]
     for seat in taken:
@@ -82,7 +82,7 @@ def crowd() -> Iterator[list[socket.socket]]:
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])  # as processes do
 @pytest.mark.parametrize("secured", [False, True])
-def test_a_crowd_without_a_word_is_bounded_and_in_nobodys_way(
+def test_crowd_of_silent_connections_is_bounded(
     secured: bool, run: Run, tmp_path: Path, crowd: list[socket.socket]
 ) -> None:
     async def echo(stream: Stream) -> None:
@@ -123,7 +123,7 @@ def test_a_crowd_without_a_word_is_bounded_and_in_nobodys_way(
 
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
-def test_many_who_come_at_once_are_bounded_too(run: Run, crowd: list[socket.socket]) -> None:
+def test_many_connections_at_once_are_bounded(run: Run, crowd: list[socket.socket]) -> None:
     async def read(stream: Stream) -> None:
         await stream.read(1)
 

@@ -135,7 +135,7 @@ def test_handlers_of_a_killed_caller_are_cancelled() -> None:
     simulate(scenario)
 
 
-def test_paused_service_answers_nobody_and_keeps_its_conversations_if_it_comes_back_soon() -> None:
+def test_paused_service_is_silent_and_keeps_its_conversations_if_resumed_soon() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         talk = Talk(cluster)
         await talk.begin()

@@ -116,7 +116,7 @@ def test_task_left_over_is_closed_silently() -> None:
     assert closed == [True]
 
 
-def test_what_a_left_over_task_waits_for_is_closed_silently_too() -> None:
+def test_awaitables_of_a_left_over_task_are_closed_silently() -> None:
     @asynccontextmanager
     async def held(never: asyncio.Future[None]) -> AsyncIterator[None]:
         try:

@@ -62,7 +62,7 @@ def test_order_holds_within_a_connection_and_not_between_two() -> None:
     assert overtaken
 
 
-def test_what_a_cut_holds_back_arrives_after_it() -> None:
+def test_messages_held_back_by_a_cut_arrive_after_it() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         ends = Ends(cluster)
         await ends.connect()
@@ -76,7 +76,7 @@ def test_what_a_cut_holds_back_arrives_after_it() -> None:
     simulate(scenario, 1)
 
 
-def test_one_way_cut_leaves_the_other_way_and_breaks_who_is_not_heard() -> None:
+def test_one_way_cut_leaves_the_other_way_and_breaks_the_unheard_side() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         ends = Ends(cluster)
         await ends.connect()
@@ -113,7 +113,7 @@ def test_long_cut_breaks_the_writer_and_not_the_reader() -> None:
     simulate(scenario)
 
 
-def test_nothing_arrives_of_a_connection_after_its_writer_gave_up_but_an_error() -> None:
+def test_after_a_writer_gave_up_only_an_error_arrives_on_its_connection() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         ends = Ends(cluster)
         await ends.connect()
@@ -191,7 +191,7 @@ def test_split_separates_groups_and_no_machine_from_itself() -> None:
     simulate(scenario)
 
 
-def test_nobody_reaches_the_loopback_of_another_machine() -> None:
+def test_loopback_of_another_machine_is_unreachable() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         a, b = cluster.host("a"), cluster.host("b")
         b.start(serving("127.0.0.1:1", echo))
@@ -262,7 +262,7 @@ def test_killed_peer_that_had_not_read_resets_the_connection() -> None:
     simulate(scenario)
 
 
-def test_vanished_peer_is_noticed_by_nobody_who_only_reads() -> None:
+def test_vanished_peer_is_unnoticed_by_mere_readers() -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         ends = Ends(cluster)
         await ends.connect()

@@ -54,7 +54,7 @@ def test_first_error_is_raised_once_all_others_are_answered() -> None:
     sim_world().loop.run_until_complete(story())
 
 
-def test_who_waits_no_longer_leaves_nothing_under_way() -> None:
+def test_cancelled_wait_leaves_nothing_under_way() -> None:
     asked = Asked()
 
     async def story() -> None:
@@ -68,7 +68,7 @@ def test_who_waits_no_longer_leaves_nothing_under_way() -> None:
     sim_world().loop.run_until_complete(story())
 
 
-async def test_who_is_cancelled_again_and_again_waits_for_work_that_was_begun() -> None:
+async def test_repeatedly_cancelled_caller_waits_for_work_that_was_begun() -> None:
     begun, go_on = threading.Event(), threading.Event()
     ended: list[str] = []
 

@@ -77,7 +77,7 @@ class TlsContract:
 
         self.run(main)
 
-    def test_who_shows_no_certificate_is_not_served(self) -> None:
+    def test_client_without_certificate_is_not_served(self) -> None:
         async def main(network: Network, certificates: Certificates) -> None:
             served = Served()
             listener = await network.listen(PLACE, served, tls=certificates.issue("worker"))
@@ -90,7 +90,7 @@ class TlsContract:
 
         self.run(main)
 
-    def test_who_listens_without_tls_is_not_connected_to(self) -> None:
+    def test_listener_without_tls_is_not_connected_to(self) -> None:
         async def main(network: Network, certificates: Certificates) -> None:
             listener = await network.listen(PLACE, echo)
             with pytest.raises(TlsError, match="does not speak TLS"):

@@ -79,7 +79,7 @@ def test_columns_nested_without_end_are_refused() -> None:
         arrow.loads(_stream(pa.record_batch({"x": pa.array([], kind)})))
 
 
-def test_other_columns_than_announced_are_refused() -> None:
+def test_columns_other_than_the_announced_are_refused() -> None:
     fewer = BATCH.select(["key", "op"])
     with pytest.raises(EncodingError, match="instead of key, op"):
         arrow.loads(BODY, fewer.schema)
@@ -99,7 +99,7 @@ def test_other_columns_than_announced_are_refused() -> None:
         b"\xff" * 64,
     ],
 )
-def test_what_is_not_one_batch_is_refused(body: bytes) -> None:
+def test_body_without_exactly_one_batch_is_refused(body: bytes) -> None:
     with pytest.raises(EncodingError):
         arrow.loads(body)
 

@@ -92,7 +92,7 @@ def test_lengths_are_read_off_what_the_packages_write(pieces: list[bytes]) -> No
 
 @pytest.mark.parametrize("algorithm", BOTH)
 @pytest.mark.parametrize("payload", [b"", b"x", bytes(range(256)), bytes(1_000_000)])
-def test_what_would_not_be_believed_or_gains_nothing_is_left_as_it_is(algorithm, payload) -> None:
+def test_payload_beyond_bounds_or_without_gain_stays_uncompressed(algorithm, payload) -> None:
     packed = compress(payload, algorithm)
     assert packed is None or _open(packed) == payload
 

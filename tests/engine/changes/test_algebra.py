@@ -207,7 +207,7 @@ def test_remove_of_an_absent_key_changes_nothing():
         lambda: compose(None, Patch()),
     ],
 )
-def test_what_is_no_delta_is_refused(act):
+def test_value_that_is_no_delta_is_refused(act):
     with pytest.raises(DeltaError, match="a delta is a Set, Patch, Remove or Final, not"):
         act()
 
@@ -220,7 +220,7 @@ def test_what_is_no_delta_is_refused(act):
         lambda: compose(Patch(), Patch(("price",))),
     ],
 )
-def test_what_is_no_operation_is_refused(act):
+def test_value_that_is_no_operation_is_refused(act):
     with pytest.raises(DeltaError, match="not str"):
         act()
 

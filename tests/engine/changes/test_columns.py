@@ -269,7 +269,7 @@ def test_final_row_leaves_the_table():
         (Final({name: held for name, held in ROW.items() if name != "venue"}), "'A': a Final"),
     ],
 )
-def test_nothing_but_itself_follows_a_final(after, message):
+def test_only_the_same_final_follows_a_final(after, message):
     final = of_rows(LAYOUT, [("A", Final(ROW)), ("B", Remove())])
     again = of_rows(LAYOUT, [("C", Remove()), ("B", Remove()), ("A", Final(ROW))])
     nothing = of_rows(LAYOUT, [("A", Patch())])

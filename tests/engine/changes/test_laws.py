@@ -154,7 +154,7 @@ def test_set_after_remove_is_the_set():
     assert apply(Set(1.5), ABSENT) == 1.5
 
 
-def test_what_is_final_leaves_the_table_and_is_followed_by_nothing_else():
+def test_final_row_leaves_the_table_and_no_delta_follows_it():
     final = Final({"k": 1.0})
     assert apply(final, {"k": 0.0}) is ABSENT
     assert compose(Set({"k": 0.0}), final) == compose(final, Patch()) == final

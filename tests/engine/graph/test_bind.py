@@ -59,7 +59,7 @@ def test_bind_may_choose_a_cell_higher_than_itself(g):
     assert above.height > shown.height > high.height
 
 
-def test_what_a_bind_made_never_runs_on_a_value_it_was_not_made_for(g):
+def test_nodes_made_by_a_bind_never_run_on_another_value(g):
     """The square root is made for positive values only, and is gone before a negative one."""
     x = g.leaf(4.0)
     positive = g.map(x, lambda v: v >= 0)
@@ -240,7 +240,7 @@ def test_binds_without_end_are_one_error_that_names_the_limit(g):
     assert (shown.value, len(g)) == (1, 4)
 
 
-def test_what_a_bind_makes_waits_for_its_turn_from_the_first_run_on(g):
+def test_nodes_made_by_a_bind_wait_for_their_turn_from_the_first_run_on(g):
     x = g.leaf(1)
 
     def made(_):

@@ -337,7 +337,7 @@ def test_a_late_parent_lifts_everything_above(g):
     assert above.value == 2 + 12
 
 
-def test_remove_of_a_used_node_names_who_uses_it(g):
+def test_remove_of_a_used_node_names_its_users(g):
     leaf = g.leaf(1)
     g.map(g.map(leaf, lambda v: v, name="user"), lambda v: v)
     with pytest.raises(GraphError, match=r"<map 'user' id 1> depend on it.*cascade=True"):

@@ -181,7 +181,7 @@ def test_a_value_that_does_not_fit_changes_nothing(g, schema, value, reason):
     assert len(column.directory) == 0
 
 
-def test_what_cannot_be_a_key_or_a_batch_is_refused(g):
+def test_invalid_key_or_batch_is_refused(g):
     column = g.column(float)
     for keys in ([1], [None], "AB", [b"A"], ["\ud800"], np.array([1.5]), 5, None, {"A": 1}):
         with pytest.raises(SchemaError):

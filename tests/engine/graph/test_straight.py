@@ -71,7 +71,7 @@ def test_floats_end_at_the_sums_that_the_long_way_has(steps: list[tuple[str, flo
         straight.check_invariants()
 
 
-def test_what_cannot_be_computed_names_the_map_and_is_retried() -> None:
+def test_failed_computation_names_the_map_and_is_retried() -> None:
     graph = Graph()
     number = graph.column(int)
     total = graph.map(number, 2 * col("value"), name="double").sum()

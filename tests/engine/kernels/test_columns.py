@@ -28,7 +28,7 @@ def columns(batch: pa.RecordBatch = BATCH) -> Columns:
     return Columns(batch, Layout(batch.schema))
 
 
-def test_a_lent_column_is_what_the_batch_holds_as_long_as_somebody_has_it() -> None:
+def test_lent_column_stays_readable_as_long_as_it_is_referenced() -> None:
     lent = columns(BATCH.slice(1, 2)).lent("whole")
     gc.collect()
     assert np.asarray(lent).tolist() == [2, 3]
@@ -45,7 +45,7 @@ def test_no_more_is_lent_than_loops_can_read() -> None:
         columns().lent("other")
 
 
-def test_what_was_dropped_or_replaced_is_not_lent() -> None:
+def test_dropped_or_replaced_columns_are_not_lent() -> None:
     kept, replaced = columns(), columns()
     kept.keep(np.array([0, 3]))
     replaced.add({"whole": np.arange(4)})

@@ -28,7 +28,7 @@ PLAN = (
 
 @pytest.mark.parametrize("count", range(1, 8))
 @pytest.mark.parametrize("bad", [math.nan, -math.nan, math.inf, -math.inf, 0.0, 10.0])
-def test_one_float_out_of_bounds_is_refused_wherever_it_stands(bad: float, count: int) -> None:
+def test_float_out_of_bounds_is_refused_at_any_position(bad: float, count: int) -> None:
     for at in range(count):
         prices = [1.0 + i for i in range(count)]
         prices[at] = bad

@@ -36,7 +36,7 @@ def test_a_sum_that_several_aggregates_rest_on_is_kept_once() -> None:
     assert bytes_a_slot(quotes(total=total)) == 16
 
 
-def test_what_leaves_out_other_rows_is_another_sum() -> None:
+def test_sums_that_leave_out_different_rows_differ() -> None:
     plan = quotes(vwap=rp.vwap("price", "size"), total=rp.sum("size"), n=rp.count("price"))
     engine = Engine(plan)
     rows = {"symbol": ["a"] * 3, "price": [2.0, None, 4.0], "size": [1, 10, 1]}

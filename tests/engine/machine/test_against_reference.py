@@ -82,7 +82,7 @@ def test_folds_of_folds_follow_every_change(
 @each_shape
 @settings(max_examples=3 * EXAMPLES)
 @given(events=ticks(extreme=True), ahead=st.sampled_from([0, 50, 100]), restart=st.integers(1, 45))
-def test_what_is_not_believed_is_refused_and_moves_nothing(
+def test_rejected_event_moves_no_watermark(
     assigner: Assigner | None,
     trigger: Trigger | None,
     events: list[Any],

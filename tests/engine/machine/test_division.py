@@ -76,7 +76,7 @@ def test_a_new_key_where_it_does_not_belong_is_refused_with_the_way_out(
         engine.stabilize()
 
 
-def test_what_a_window_has_freed_is_looked_at_again() -> None:
+def test_key_freed_by_a_window_is_checked_again() -> None:
     engine = engine_of(window=True)
     apply(engine, home_of("S0"), "S0", t=1)
     for name in NAMES:
@@ -87,7 +87,7 @@ def test_what_a_window_has_freed_is_looked_at_again() -> None:
         apply(engine, wrong, "S0", t=200)
 
 
-def test_where_nobody_can_know_nothing_is_refused() -> None:
+def test_unknown_partitioner_refuses_no_record() -> None:
     def renamed(line: Any) -> Any:
         return line.map("renamed", lambda row: row, into=Trade)
 

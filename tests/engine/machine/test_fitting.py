@@ -66,7 +66,7 @@ def snapshot_of(plan: Plan) -> Snapshot:
 @pytest.mark.parametrize(
     "sinks", [("rows=each",), ("renamed=each", "sum=total"), ("sum=total",), ("a=each", "b=each")]
 )
-def test_other_sinks_find_their_folds(sinks: tuple[str, ...]) -> None:
+def test_snapshot_fits_a_plan_with_other_sinks(sinks: tuple[str, ...]) -> None:
     plan = plan_of(*sinks)
     engine, fresh = Engine.restore(plan, snapshot_of(plan_of("rows=each"))), Engine(plan)
     assert not any(batch.num_rows for batch in engine.stabilize().outputs.values())
@@ -107,7 +107,7 @@ def test_folds_that_the_plan_lacks_are_left_behind() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(before: Plan, now: Plan, why: str) -> None:
+def test_misfit_of_a_snapshot_is_named(before: Plan, now: Plan, why: str) -> None:
     with pytest.raises(SnapshotError, match=why):
         Engine.restore(now, snapshot_of(before))
 

@@ -164,7 +164,7 @@ class Keeper:
 @each_shape
 @settings(max_examples=3 * EXAMPLES)
 @given(events=ticks(), sizes=sizes, group=groups, joins=st.integers(0, 20), data=st.data())
-def test_followers_have_the_table_and_who_keeps_final_rows_all_of_them(
+def test_subscribers_have_the_table_and_keepers_of_final_rows_all_rows(
     *,
     assigner: Assigner | None,
     trigger: Trigger | None,

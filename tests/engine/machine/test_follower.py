@@ -179,7 +179,7 @@ def test_a_follower_is_restored_from_a_snapshot_and_what_changed_since(of: Plan)
     assert shown(again) == shown(follower)
 
 
-def test_what_a_sender_retains_is_stored_with_its_state() -> None:
+def test_retained_rows_are_stored_with_the_senders_state() -> None:
     of = plan(key="window_start_ns", window=True)
     reader = Reader(of)
     reader.read(("a", "V", 1, 1), ("b", "V", 2, 12), ("a", "V", 3, 25))
@@ -191,7 +191,7 @@ def test_what_a_sender_retains_is_stored_with_its_state() -> None:
     assert again.table_for(0).rows.column("op").to_pylist() == [3]
 
 
-def test_what_is_of_another_stage_is_refused() -> None:
+def test_changes_of_another_stage_are_refused() -> None:
     reader, follower = Reader(PARTIAL), Follower(PARTIAL, 1, ["0"])
     follower.follow("0", 0, reader.read(("a", "V", 1, 1)))
     follower.stabilize()

@@ -45,7 +45,7 @@ def test_each_node_says_what_went_through_it() -> None:
         assert outputs[output.name]["keys"] == engine.table(output.name).num_rows
 
 
-def test_what_is_computed_to_what_it_was_is_a_cutoff() -> None:
+def test_value_recomputed_to_the_same_is_a_cutoff() -> None:
     trade = Schema("trade", (Field("symbol", String()), Field("price", Float())))
     made = Pipeline("p").source("trades", trade).partition("by", key="symbol")
     plan = made.fold("high", high=rp.max("price")).sink("out", of="high").plan()
@@ -58,7 +58,7 @@ def test_what_is_computed_to_what_it_was_is_a_cutoff() -> None:
     assert (leaf["recomputed"], leaf["rows_out"], leaf["cutoffs"]) == (3, 2, 1)
 
 
-def test_what_became_of_a_sources_records_is_said_with_it() -> None:
+def test_source_shows_the_counts_of_its_records() -> None:
     made = Pipeline("p").source("ticks", Tick).partition("by", key="symbol")
     made = made.window("w", rp.Tumbling("1s"), lateness="1s")
     plan = made.fold("n", n=rp.count()).sink("out", of="n").plan()

@@ -134,7 +134,7 @@ def test_every_aggregate_takes_every_result_that_it_may(key: Any) -> None:
     )
 
 
-def test_what_a_function_makes_of_results_is_taken_like_results() -> None:
+def test_results_of_a_map_are_taken_like_results() -> None:
     low = below().map("made", mapped, into=Mapped)
     check_pipeline(above(low, MADE, ()), events(8), (4,), restarts=(5,))
 

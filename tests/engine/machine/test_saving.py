@@ -78,7 +78,7 @@ def begun_midway(assigner: Any, trigger: Any) -> tuple[Snapshot, Snapshot]:
 
 
 @each_shape
-def test_what_events_change_is_copied_before(assigner, trigger, monkeypatch) -> None:
+def test_state_is_copied_before_events_change_it(assigner, trigger, monkeypatch) -> None:
     whole, copied = begun_midway(assigner, trigger)
     assert copied == whole
     # Without the copies before changes the same steps go wrong: the test can fail.

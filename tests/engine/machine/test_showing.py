@@ -46,7 +46,7 @@ class Reader:
 
 @pytest.mark.parametrize("finals", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_whoever_follows_has_what_the_partition_shows(name: str, finals: bool) -> None:
+def test_subscriber_has_the_rows_that_the_partition_shows(name: str, finals: bool) -> None:
     plan, random = PLANS[name], Random(name)
     engine = Engine(plan, finals=finals)
     schema = pa.schema(arrow_fields(plan.source.fields))
@@ -96,7 +96,7 @@ def _many(symbols: int, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema)
 
 
-def test_who_does_not_take_costs_a_table_and_no_more() -> None:
+def test_slow_subscriber_costs_a_table_at_most() -> None:
     plan = PLANS["by-venue"]
     engine = Engine(plan)
     schema = pa.schema(arrow_fields(plan.source.fields))

@@ -154,7 +154,7 @@ def test_losses_delays_and_restarts_change_nothing(name: str, seed: int) -> None
 @pytest.mark.parametrize(
     "name", [name for name in PLANS if EdgeKind.EVENT not in KINDS.get(name, [])]
 )
-def test_who_joins_by_tables_has_what_who_followed_changes_has(name: str) -> None:
+def test_receiver_begun_with_tables_equals_one_that_followed_changes(name: str) -> None:
     random = Random(f"{name}/join")
     spread = Spread(PLANS[name], trades(random, 80), 3, random)
     spread.skipped = spread.skips = 0.0
@@ -209,7 +209,7 @@ def test_a_target_that_takes_nothing_gets_each_row_once(name: str) -> None:
         assert one.digests == other.digests
 
 
-def test_what_has_gone_from_a_table_that_nobody_takes_does_not_gather(
+def test_removed_rows_without_a_taker_do_not_accumulate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ripple.engine.edges.outgoing.GONE_ROWS_MIN", 10)

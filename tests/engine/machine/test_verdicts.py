@@ -234,7 +234,7 @@ def test_one_event_far_in_the_future_does_not_make_those_after_it_late() -> None
     }
 
 
-def test_what_is_too_far_ahead_is_told_without_windows_too_and_by_the_watermark_before_it() -> None:
+def test_event_too_far_ahead_is_reported_without_windows_and_by_the_watermark_before_it() -> None:
     check_pipeline(_believing(500, window=False), [_tick(0), _tick(501), _tick(500), _tick(1000)])
     engine = Engine(_believing("500ns", window=False).plan())
     events = [_tick(0), _tick(501), _tick(500), _tick(1000), _tick(1501)]

@@ -106,7 +106,7 @@ PASSING = replace(WINDOWED, above="totals", above_key="window_start_ns")  # free
         (PASSING, replace(PASSING, top=True), "keep keep rebuild"),
     ],
 )
-def test_what_becomes_of_folds(before: Version, after: Version, expected: str) -> None:
+def test_verdicts_on_folds(before: Version, after: Version, expected: str) -> None:
     comparison = compare(after.plan(), fed(Engine(before.plan()), LONG).snapshot())
     assert [node.verdict.value for node in comparison.folds] == expected.split()
     assert bool(comparison.problems) == ("rebuild" in expected)
@@ -201,7 +201,7 @@ def test_same_plan_takes_the_snapshot_as_it_is() -> None:
     assert decide(PLAIN.plan(), old).snapshot is old
 
 
-def test_other_plan_and_no_list_of_nodes_leaves_nothing_to_trust() -> None:
+def test_snapshot_of_another_plan_without_a_list_of_nodes_is_not_trusted() -> None:
     snapshot = replace(fed(Engine(PLAIN.plan()), LONG).snapshot(), nodes=(), notes={})
     comparison = compare(replace(PLAIN, shown=("rows",)).plan(), snapshot)
     assert len(comparison.problems) == 2
@@ -254,7 +254,7 @@ def mapped(function) -> Plan:
     return line.fold("f", n=ra.count()).sink("o").plan()
 
 
-def test_other_python_is_named_where_functions_are_involved() -> None:
+def test_another_version_of_python_is_named_where_functions_are_involved() -> None:
     snapshot = Engine(mapped(lambda row: row)).snapshot()
     plan = mapped(lambda row: (row,)[0])
     here = compare(plan, snapshot).problems[0]

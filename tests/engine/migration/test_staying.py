@@ -112,7 +112,7 @@ def test_fold_that_no_output_showed_is_shown_where_no_row_is_freed() -> None:
         ({"shown": ("sums",)}, {"shown": ("sums", "minutes")}, "which no output showed before"),
     ],
 )
-def test_what_is_computed_differently_is_refused_by_every_stage_that_has_it(
+def test_changed_computation_is_refused_by_every_stage_that_has_it(
     before: dict[str, Any], change: dict[str, Any], why: str
 ) -> None:
     engine, follower = states(plan_of(**before))

@@ -70,7 +70,7 @@ def test_custom_result_of_none_needs_an_option():
         strict.result(slots(0))
 
 
-def test_what_a_custom_aggregate_lacks_is_named():
+def test_missing_function_of_a_custom_aggregate_is_named():
     bound = exact_total(remove=None, merge=None).bind((Float(),))
     with pytest.raises(PlanError, match=r"exact_total\(x\) cannot retract: give it remove="):
         bound.state(retractable=True)
@@ -201,7 +201,7 @@ def test_equal_dicts_and_sets_have_equal_text():
     assert to_text({1, 64, 2}) == to_text({64, 2, 1})
 
 
-def test_what_no_checkpoint_can_keep_is_refused():
+def test_state_that_no_checkpoint_can_keep_is_refused():
     with pytest.raises(ra.AggregateError, match="holds a ndarray"):
         to_text([np.zeros(1)])
     for text in ("{", '{"class": 1}', '{"Fraction": "1/0"}', '{"a": 1, "b": 2}', "[" * 100_000):

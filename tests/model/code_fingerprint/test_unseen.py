@@ -79,7 +79,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("text", SAID)
-def test_what_is_not_seen_is_said(text: str) -> None:
+def test_unseen_parts_of_code_are_named(text: str) -> None:
     assert defined(text).unseen == (SAID[text],)
 
 
@@ -260,7 +260,7 @@ def test_installed_library_stands_by_its_name(tmp_path: Path, place: str) -> Non
     assert not one.libraries
 
 
-def test_what_a_decorator_of_a_library_was_told_is_seen(tmp_path: Path) -> None:
+def test_arguments_of_a_librarys_decorator_are_seen(tmp_path: Path) -> None:
     library = {
         "acme.py": "import functools\n"
         "def scaled(factor):\n"
@@ -310,7 +310,7 @@ def test_a_context_of_decimals_that_is_not_the_first_is_seen_and_said() -> None:
     assert after.unseen[0].startswith("decimal (their context is not the one that Python")
 
 
-def test_what_is_kept_under_the_name_of_a_decorator_alone_is_seen() -> None:
+def test_values_kept_under_a_decorators_name_alone_are_seen() -> None:
     def kept(share: int) -> Any:
         def step(r: Any) -> Any:
             return step.__wrapped__(r)  # type: ignore[attr-defined]

@@ -167,7 +167,7 @@ LEG_TYPE = Record((Field("n", Int()),))
         ({"type": "array", "items": "org.t"}, List(Ref("t"))),
     ],
 )
-def test_other_schemas_are_understood(kind: Any, expected: FieldType) -> None:
+def test_avro_schemas_of_other_writers_are_understood(kind: Any, expected: FieldType) -> None:
     assert from_avro(record(kind)) == Schema("t", (Field("x", expected),))
 
 

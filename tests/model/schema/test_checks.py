@@ -99,7 +99,7 @@ def declared(annotation: Any) -> type:
         (Annotated[int, at.Gt(1), at.Ge(2)], "Odd.x: gt and ge are bounds from the same side"),
     ],
 )
-def test_what_no_source_would_heed_is_refused(annotation: Any, message: str) -> None:
+def test_constraint_that_no_source_would_heed_is_refused(annotation: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         rp.Pipeline("p").source("s", declared(annotation))
     rp.Pipeline("p").source("s", rp.schema_of(declared(annotation)))
@@ -134,7 +134,7 @@ def test_validators_of_a_model_are_refused_and_serializers_are_not() -> None:
         ({"max_length": 1.5}, "max_length is 1.5"),
     ],
 )
-def test_what_is_no_check_is_refused_where_it_is_written(
+def test_invalid_check_is_refused_where_it_is_written(
     given_checks: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SchemaError, match=message):

@@ -75,7 +75,7 @@ def listed(given: Any, of: FieldType) -> list[Any]:
         (String(), np.array([]), []),
     ],
 )
-def test_what_fits_is_kept_and_what_would_change_is_named(
+def test_fitting_values_are_kept_and_misfits_named(
     of: FieldType, array: Any, expected: list[Any]
 ) -> None:
     found = listed(array, of)
@@ -113,7 +113,7 @@ def test_what_fits_is_kept_and_what_would_change_is_named(
         (Int(), np.zeros(2, int), "must have 1 values, not 2"),
     ],
 )
-def test_what_is_no_column_of_the_type_is_refused_as_a_whole(
+def test_column_of_another_type_is_refused_as_a_whole(
     of: FieldType, array: Any, reason: str
 ) -> None:
     with pytest.raises(SchemaError, match=f"^the field 'n' .*{reason}"):
@@ -150,7 +150,7 @@ def test_arrays_and_lists_are_judged_as_each_value_is(values: list[int], of: Fie
         assert listed(np.array(chosen, dtype), of) == kept
 
 
-def test_nothing_is_copied_that_need_not_be() -> None:
+def test_columns_are_not_copied_needlessly() -> None:
     for array, of in ((np.zeros(3), Float()), (np.zeros(3, np.int64), Int())):
         assert np.shares_memory(fitted(array, of, "x").values, array)
 

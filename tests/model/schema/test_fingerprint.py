@@ -51,7 +51,7 @@ def test_fingerprints_are_pinned() -> None:
     assert (fingerprint(VWAP), layout_hash(VWAP)) == PINNED_VWAP
 
 
-def test_other_process_with_another_hash_seed_agrees() -> None:
+def test_fingerprint_agrees_across_processes_with_other_hash_seeds() -> None:
     program = (
         "import sys; from ripple.model.schema import notation;"
         "from ripple.model.schema.fingerprint import fingerprint, layout_hash;"

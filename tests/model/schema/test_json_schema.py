@@ -155,7 +155,9 @@ def test_document_of_a_msgspec_struct_is_understood() -> None:
         ({"anyOf": [{"title": "X", "type": "string"}, {"$ref": "#/$defs/a~1b"}]}, None),
     ],
 )
-def test_other_spellings_are_understood(node: dict[str, Any], expected: FieldType | None) -> None:
+def test_other_spellings_of_json_schema_are_understood(
+    node: dict[str, Any], expected: FieldType | None
+) -> None:
     schema = from_json_schema(
         {
             "title": "t",

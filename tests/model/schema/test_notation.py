@@ -88,7 +88,7 @@ def test_absurdly_deep_type_is_refused_without_exhausting_the_stack() -> None:
 GOOD_FIELD = "((name x)(typ Int)(optional false)(doc()))"
 
 
-def test_what_the_original_writes_of_a_type_without_members_is_read() -> None:
+def test_types_without_members_are_read() -> None:
     text = (
         "((name e)(version 1)(fields(((name a)(typ(Record()))(optional false)(doc()))"
         "((name b)(typ(Variant()))(optional false)(doc()))))(doc()))"

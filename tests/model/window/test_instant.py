@@ -30,7 +30,7 @@ def test_each_nanosecond_is_read(text: str, time_ns: int) -> None:
     ["", "1970", "yesterday", "1970-01-01T00:00:00.1234567891Z", "9999999999999999999ns", "-1ns",
      "2300-01-01T00:00:00Z", "1700000000"],
 )  # fmt: skip
-def test_what_is_no_instant_is_refused_and_not_rounded(text: str) -> None:
+def test_text_that_is_no_instant_is_refused_and_not_rounded(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - who calls it says the rest
         instant_ns(text)
 

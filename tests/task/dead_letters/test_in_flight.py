@@ -106,7 +106,7 @@ def die_stabilizing(disk: Disk, offset: int, version: str = "v1") -> InFlight:
     return life
 
 
-def test_kills_while_views_are_brought_up_never_stop_a_partition(tmp_path) -> None:
+def test_kills_while_stabilizing_never_stop_a_partition(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     for life_number in range(100):
         life = die_stabilizing(disk, 10)
