@@ -42,9 +42,9 @@ Happening: TypeAlias = pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[str
 class Divergence(AssertionError):  # noqa: N818  # a finding, not an error
     """Engine and reference differ.
 
-    event: how many events and markers had been consumed. what: the output, or what else differs.
-    key: of the row, field: within it, or None where it is not about one. engine, reference: what
-    each of the two has.
+    event: how many events and markers had been consumed. what: the output, or another thing that
+    differs. key: of the row, field: within it, or None where it is not about one. engine,
+    reference: what each of the two has.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ def _compare_digests(lanes: Sequence[Lane]) -> None:
 
 
 class Follower:
-    """The table that a reader of the changes has: what a sink sees."""
+    """The table of a reader of the changes, such as a sink."""
 
     def __init__(self, plan: Plan) -> None:
         self.tables: dict[str, Table] = {output.name: {} for output in plan.outputs}

@@ -54,7 +54,7 @@ class Report:
         self.landed.update(fault.kind for fault in done.faults)
 
     def __iadd__(self, other: Report) -> Self:
-        """Count what another report has counted."""
+        """Add the counts of another report."""
         self.runs += other.runs
         self.lives += other.lives
         self.effects += other.effects
@@ -83,7 +83,7 @@ def explore(
 ) -> Report:
     """Run ``scenario`` under random schedules and faults, one run a seed.
 
-    ``check(world, seed)`` is called after each life on a copy of what has survived. ``without``
+    ``check(world, seed)`` is called after each incarnation on a copy of the remains. ``without``
     names safeguards to switch off. Raises :class:`SimulationError` for the first run that fails.
     """
     explorer = _Explorer(scenario, check, without)
@@ -105,7 +105,7 @@ def enumerate_crashes(
 ) -> Report:
     """Crash ``scenario`` at every effect of a run: before it, within it, and after the last.
 
-    After one effect the world is what it is before the next, when more may have been promised. Each
+    The world after one effect equals that before the next, when more may have been promised. Each
     crash is a kill, a power cut that loses all that was not synced, and one that leaves some
     of it. ``pairs`` more runs crash a second time while the first crash is recovered from.
     Only each ``every``-th crash is tried, from number ``first`` on: every second one still strikes
@@ -235,6 +235,6 @@ def _crash_points(life: int, names: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def _closed_up(faults: tuple[Fault, ...]) -> list[Fault]:
-    """Renumber lives without gaps: with a crash dropped, later faults come a life earlier."""
+    """Renumber incarnations without gaps: with a crash dropped, later faults come one earlier."""
     order = {life: index for index, life in enumerate(dict.fromkeys(f.life for f in faults))}
     return [Fault(order[f.life], f.effect, f.kind, f.salt) for f in faults]

@@ -24,7 +24,7 @@ def name_of(scenario: Any) -> str | None:
 
 
 def find(name: str) -> Any:
-    """Return what ``name_of`` named. Raises ImportError and AttributeError."""
+    """Return the object that ``name_of`` named. Raises ImportError and AttributeError."""
     place, _, path = name.rpartition(":")
     found: Any = _file(place) if place.endswith(".py") else import_module(place)
     for part in path.split("."):

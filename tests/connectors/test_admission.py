@@ -159,7 +159,7 @@ pipeline = line.fold("f", n=rp.count(), s=rp.sum("size")).sink("o")
 """
 
 
-def test_lasting_runs_check_too_and_see_when_a_check_changes(tmp_path: Path) -> None:
+def test_durable_runs_check_too_and_see_when_a_check_changes(tmp_path: Path) -> None:
     source = as_log(tmp_path, ROWS)
     code, out, state = tmp_path / "p.py", tmp_path / "o.csv", tmp_path / "state"
     arguments = ["run", code, "--source", source, "--checkpoint-dir", state]

@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind, everywhere: an error of ours that says what was given and wanted.
+"""Arguments of the wrong kind, everywhere: an error of ours with the given and the wanted value.
 
 Every parameter of everything public is given everything in ``VALUES``. What a parameter takes is
 written beside it; the rest must be refused by a ``RippleError`` that says which parameter it is and

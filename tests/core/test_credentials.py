@@ -1,4 +1,4 @@
-"""Who speaks on a data port: each credential is good for what it was made for, and nothing else."""
+"""Credentials of data ports: each is good for its purpose alone."""
 
 from __future__ import annotations
 

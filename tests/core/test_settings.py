@@ -1,4 +1,4 @@
-"""Settings of a process: what was given where, in which order it counts, and what is refused."""
+"""Settings of a process: their origins, the precedence of these, and errors."""
 
 from __future__ import annotations
 

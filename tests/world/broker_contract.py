@@ -1,4 +1,4 @@
-"""What every broker promises, told as one suite; each form of it runs it."""
+"""The contract of brokers; each form of the broker runs it."""
 
 from __future__ import annotations
 

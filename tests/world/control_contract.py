@@ -1,4 +1,4 @@
-"""What every control port promises, told as one suite; each form of it runs it."""
+"""The contract of control ports; each form of the port runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every disk promises, told as one suite; each form of the disk runs it."""
+"""The contract of disks; each form of the disk runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every network promises, told as one suite; each form of the network runs it."""
+"""The contract of networks; each form of the network runs it."""
 
 from __future__ import annotations
 

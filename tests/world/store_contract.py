@@ -1,4 +1,4 @@
-"""What every object store promises, told as one suite; each form of the store runs it."""
+"""The contract of object stores; each form of the store runs it."""
 
 from __future__ import annotations
 

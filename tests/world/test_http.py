@@ -1,4 +1,4 @@
-"""What shows who asks follows no redirect to another server: every client that shows any."""
+"""Clients with credentials follow no redirect to another server."""
 
 from __future__ import annotations
 

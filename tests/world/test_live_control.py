@@ -1,4 +1,4 @@
-"""What only the control port over gRPC does."""
+"""Behaviour of the control port over gRPC alone."""
 
 from __future__ import annotations
 

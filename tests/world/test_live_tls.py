@@ -1,4 +1,4 @@
-"""What only real certificates can show."""
+"""TLS with real certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever is many, and says nothing, keeps nobody out."""
+"""Crowds of silent connections keep no client out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the simulated network does: each of its faults, seen from both ends."""
+"""Faults of the simulated network, seen from both ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the simulated store does: it fails as told, and outlives the process."""
+"""The simulated store fails as planned, and outlives the process."""
 
 from __future__ import annotations
 

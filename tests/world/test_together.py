@@ -1,4 +1,4 @@
-"""Several requests at a time, of which some fail; work in threads that nobody waits for."""
+"""Several requests at a time, of which some fail; work in threads without a waiter."""
 
 from __future__ import annotations
 

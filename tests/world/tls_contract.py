@@ -1,4 +1,4 @@
-"""What every network promises of TLS, told as one suite; each form of the network runs it."""
+"""The contract of networks with TLS; each form of the network runs it."""
 
 from __future__ import annotations
 

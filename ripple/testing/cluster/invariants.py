@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FRAME_BYTES = 8192  # a frame's overhead without its rows
 _MOVED = re.compile(r"partition \d+ (moves to|has failed)")
-VERSIONS_A_MINUTE = 62  # one a second, and what chance puts at the ends
+VERSIONS_A_MINUTE = 62  # one a second, and those by chance at the ends
 
 
 class Broken(AssertionError):  # noqa: N818 - a finding, not an error
@@ -112,7 +112,7 @@ class OfPartition:
         )
 
     def _cuts_rise(self, cut: Mapping[str, int]) -> None:
-        """I2, J3: what a partition commits never goes back."""
+        """I2, J3: a partition's committed cut never goes back."""
         hold(
             is_within(self.committed, cut),
             "I2",

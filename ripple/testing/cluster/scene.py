@@ -154,7 +154,7 @@ class ClusterScene:
     # Commands.
 
     def command(self, command: cmd.Command) -> None:
-        """Tell a coordinator that runs, as a person would; what it refuses is refused."""
+        """Send a command to a running coordinator; a refusal is accepted."""
         for name in self.coordinators:
             host = self.cluster.host(name)
             if host.is_running and name in self.shells:
@@ -273,14 +273,14 @@ class ClusterScene:
                 hold(not again, "I16", f"output {output!r}: {key} was written again as it was")
                 table[key] = row
 
-    async def letters(self) -> set[tuple[str, int]]:
+    async def dead_letters(self) -> set[tuple[str, int]]:
         """Return the dead letters of all partitions by input and offset, each once."""
         store = self.cluster.store.copy(Effects(0, Planned(()), Trace()))
         found: list[tuple[str, int]] = []
         for number in range(self.shape.partitions):
-            letters, damage = await letters_in(store, self.truth.plan.name, number)
+            dead_letters, damage = await letters_in(store, self.truth.plan.name, number)
             assert not damage, damage
-            found += [(letter.input, letter.offset) for letter in letters]
+            found += [(one.input, one.offset) for one in dead_letters]
         assert len(set(found)) == len(found), f"a dead letter is there twice: {sorted(found)}"
         return set(found)
 

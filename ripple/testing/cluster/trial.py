@@ -52,7 +52,7 @@ class ClusterTrial:
         inputs: Sequence[str] | None = None,
         has_broker: bool = False,
     ) -> None:
-        """Compute what one process makes of the events.
+        """Compute the results of one process.
 
         has_broker: stages hand records to each other through topics of a broker, not through logs.
         events: as ``check_pipeline`` takes them. inputs: the partitions of the log, where each
@@ -125,7 +125,7 @@ class ClusterTrial:
             raise
 
     async def compare(self, scene: ClusterScene) -> None:
-        """Raise AssertionError with the first key that is not what one process has."""
+        """Raise AssertionError with the first key that differs from one process."""
         for output, expected in self.truth.tables.items():
             found = scene.tables(output)
             for key in [*expected, *(key for key in found if key not in expected)]:
@@ -135,8 +135,10 @@ class ClusterTrial:
                         f"output {output!r}, key {key!r}: the cluster has {_shown(one)}, one "
                         f"process {_shown(other)}"
                     )
-        letters = await scene.letters()
-        assert letters == self.truth.letters, f"dead letters: {letters ^ self.truth.letters}"
+        dead_letters = await scene.dead_letters()
+        assert dead_letters == self.truth.dead_letters, (
+            f"dead letters: {dead_letters ^ self.truth.dead_letters}"
+        )
 
 
 def _shown(row: Any) -> str:

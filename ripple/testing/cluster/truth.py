@@ -36,7 +36,7 @@ class Truth:
     """A pipeline over its whole input, and over any prefix."""
 
     def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
-        """Compute the end: ``tables`` and ``digests`` by output, ``letters`` by (input, offset).
+        """Compute the end: ``tables`` and ``digests`` by output, ``dead_letters`` by offset.
 
         schemas: of the topic of each output.
         """
@@ -56,9 +56,9 @@ class Truth:
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
         self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
-        reader, self.letters = Reader(plan), set[tuple[str, int]]()
+        reader, self.dead_letters = Reader(plan), set[tuple[str, int]]()
         engine = Engine(plan, inputs=source.inputs)
-        self.letters |= self._feed(engine, source.end)
+        self.dead_letters |= self._feed(engine, source.end)
         for output, rows in engine.stabilize().outputs.items():
             for row in rows.to_pylist():
                 key = tuple(row[part] for part in reader.identity[output])
@@ -87,7 +87,7 @@ class Truth:
         return [output.name for output in self.plan.outputs if output.of in folds]
 
     def inputs_of(self, number: int, first: int) -> tuple[str, ...]:
-        """Return what partition ``number`` of those that read the source reads of it."""
+        """Return the inputs of partition ``number`` of the reading stage."""
         return self.source.inputs[number::first]
 
     def end_of(self, stage: int, number: int, first: int) -> dict[str, int]:
@@ -150,7 +150,7 @@ class Truth:
         return made
 
     def _divided(self, number: int, name: str, end: int) -> Batch:
-        """Return what partition ``number`` of the first stage has of an input up to ``end``."""
+        """Return what the first stage's partition ``number`` has of an input up to ``end``."""
         key = number, name, end
         if key not in self._given:
             router = Router(self.plan, 0, (name,))

@@ -71,7 +71,7 @@ class Watch:
         self.chain.read(version)
 
     def on_event(self, process: Process, partition: int, epoch: int | None, event: Event) -> None:
-        """Take what the owner of a partition says."""
+        """Take an event of a partition's owner."""
         where = f"{process.name}: partition {partition}, epoch {epoch}"
         if isinstance(event, PartitionFailed):
             self.failed[partition] = event.error
@@ -120,7 +120,7 @@ class Watch:
         return look
 
     def _damaged(self) -> frozenset[str]:
-        """Return the objects that are not what they were when they were seen first."""
+        """Return the objects that differ from when they were first seen."""
         return frozenset(
             name for name, data in self._objects.items() if self._seen.get(name) != crc32c(data)
         )

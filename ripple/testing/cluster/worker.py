@@ -126,7 +126,7 @@ class Ends:
         return ((self._truth.plan.source.name, len(self._truth.source.inputs)),)
 
     def inputs(self, part: Part) -> LogInputs:
-        """Return what a partition reads."""
+        """Return a partition's inputs."""
         source, names = self._truth.plan.source, self._truth.source.inputs
         check_divided(TOPIC, len(names), part.of)
         own = {name: at for at, name in enumerate(names) if at % part.of == part.number}
@@ -143,7 +143,7 @@ class Ends:
         carried: Carried | None = None,
         reads: bool = True,
     ) -> ReadableGroup:
-        """Return what a partition of a stage writes."""
+        """Return the outputs of a partition of a stage."""
         del reads
         world, plan = self._world, self._truth.plan
         schemas = self._truth.schemas

@@ -1,1 +1,1 @@
-"""Suites for connectors: what a source and a sink promise, a test each."""
+"""Suites for connectors: the contracts of sources and sinks, a test for each rule."""

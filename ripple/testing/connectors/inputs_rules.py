@@ -228,7 +228,7 @@ async def _caught_up(inputs: Inputs, cut: Cut) -> None:
     raise AssertionError("follow: more() returns again and again, and there is nothing")
 
 
-def inputs_know_what_they_have_read(subject: SourceSubject, folder: Path) -> None:
+def inputs_know_the_records_they_have_read(subject: SourceSubject, folder: Path) -> None:
     """A cut is accepted for its own records, and rejected beyond the end and for others."""
 
     async def story() -> None:
@@ -299,7 +299,7 @@ def inputs_closed_at_any_time_leave_nothing(subject: SourceSubject, folder: Path
         _run(story())
 
 
-def inputs_hold_little_of_what_nobody_reads(subject: SourceSubject, folder: Path) -> None:
+def inputs_hold_few_unread_records(subject: SourceSubject, folder: Path) -> None:
     """With a reader that does nothing, a large input is not read into memory."""
     path = subject.put(folder, ticks(0, LONG_ROWS, "x" * LONG_BYTES))
 
@@ -317,7 +317,7 @@ def inputs_hold_little_of_what_nobody_reads(subject: SourceSubject, folder: Path
     _run(story())
 
 
-def inputs_refuse_what_has_changed(subject: SourceSubject, folder: Path) -> None:
+def inputs_refuse_changed_records(subject: SourceSubject, folder: Path) -> None:
     """Inputs that were recreated, cut back, overtaken or altered while closed are rejected."""
 
     async def story() -> None:
@@ -333,7 +333,7 @@ def inputs_refuse_what_has_changed(subject: SourceSubject, folder: Path) -> None
     _run(story())
 
 
-def inputs_refuse_what_changes_while_they_read(subject: SourceSubject, folder: Path) -> None:
+def inputs_refuse_records_changed_during_reading(subject: SourceSubject, folder: Path) -> None:
     """The same is refused while they read, before a record of it comes, and never vouched for."""
 
     async def story() -> None:
@@ -361,7 +361,7 @@ def inputs_refuse_what_changes_while_they_read(subject: SourceSubject, folder: P
     _run(story())
 
 
-def inputs_that_were_away_go_on(subject: SourceSubject, folder: Path) -> None:
+def inputs_resume_after_an_outage(subject: SourceSubject, folder: Path) -> None:
     """While a server is away, or denies a right, no record comes; then each new one, once."""
     away = subject.away
     assert away is not None
@@ -408,8 +408,8 @@ def _folder(folder: Path, what: str) -> Path:
     return own
 
 
-OF_CHANGED = (inputs_refuse_what_has_changed, inputs_refuse_what_changes_while_they_read)
-OF_AWAY = (inputs_that_were_away_go_on,)
+OF_CHANGED = (inputs_refuse_changed_records, inputs_refuse_records_changed_during_reading)
+OF_AWAY = (inputs_resume_after_an_outage,)
 RULES = (
     inputs_give_every_record_once_and_in_order,
     inputs_know_their_bounds,
@@ -417,8 +417,8 @@ RULES = (
     inputs_read_alike_in_batches_of_any_size,
     inputs_end_at_a_stop,
     inputs_end_or_wait,
-    inputs_know_what_they_have_read,
+    inputs_know_the_records_they_have_read,
     inputs_refuse_bad_records_one_by_one,
     inputs_closed_at_any_time_leave_nothing,
-    inputs_hold_little_of_what_nobody_reads,
+    inputs_hold_few_unread_records,
 )

@@ -59,7 +59,7 @@ class Ahead:
 def standing_still(act: Callable[[], object]) -> None:
     """Run ``act`` while all else here stands still, as after a stop of the process.
 
-    In a thread, as it may have a loop of its own. Raises what it raises.
+    In a thread, as it may have a loop of its own. Its error passes through.
     """
     failed: list[BaseException] = []
 

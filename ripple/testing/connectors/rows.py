@@ -87,7 +87,7 @@ def _changes(rows: Sequence[tuple[str, int]]) -> pa.RecordBatch:
 
 
 def reached(cut: int) -> Commit:
-    """Return what the changes of a cut reach."""
+    """Return the position that the changes of a cut reach."""
     return Commit({"ticks": CUT_OFFSETS * (cut + 1)}, f"{cut:016x}")
 
 

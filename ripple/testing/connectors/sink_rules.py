@@ -100,7 +100,7 @@ def write(sink: Sink, first: int, end: int, *, commit_every: int = 1) -> None:
             sink.commit(reached(cut))
 
 
-def what_is_committed_is_found(subject: SinkSubject, folder: Path) -> None:
+def committed_rows_are_found(subject: SinkSubject, folder: Path) -> None:
     """Readers find the newest row of each key."""
     path = subject.place(folder)
     subject.write(path, 0, CUTS, commit_every=CUTS if subject.plain else 1)
@@ -110,8 +110,8 @@ def what_is_committed_is_found(subject: SinkSubject, folder: Path) -> None:
     )
 
 
-def its_promise_is_in_words(subject: SinkSubject, folder: Path) -> None:
-    """The sink says what a reader may rely on, as the connector says it."""
+def promise_is_in_words(subject: SinkSubject, folder: Path) -> None:
+    """The sink states its guarantee to readers, equal to the connector's."""
     sink = subject.open(subject.place(folder))
     try:
         assert sink.promise, "promise: the sink makes none; say in words on what readers may rely"
@@ -149,7 +149,7 @@ def _close_all(subject: SinkSubject, folder: Path) -> None:
         sink.close()
 
 
-def a_run_that_fails_leaves_what_was_there(subject: SinkSubject, folder: Path) -> None:
+def a_failed_run_leaves_the_old_output(subject: SinkSubject, folder: Path) -> None:
     """Closed without a commit, an all-or-nothing output does not appear."""
     if subject.use.promise != WHOLE:
         return
@@ -161,7 +161,7 @@ def a_run_that_fails_leaves_what_was_there(subject: SinkSubject, folder: Path) -
     assert subject.read(path) == before, "close: rows that were never committed are there"
 
 
-def restarts_go_on_behind_what_is_committed(subject: SinkSubject, folder: Path) -> None:
+def restarts_resume_after_the_committed_cut(subject: SinkSubject, folder: Path) -> None:
     """Opened again it knows its last cut, and all in all each cut is there once."""
     for stop in range(CUTS + 1):
         (folder / str(stop)).mkdir()
@@ -178,7 +178,7 @@ def restarts_go_on_behind_what_is_committed(subject: SinkSubject, folder: Path) 
 
 def a_killed_writer_leaves_each_cut_once(subject: SinkSubject, folder: Path) -> None:
     """Killed after any call, never closed: each committed cut is there, and once."""
-    for calls, path in _killed_behind_each_call(subject, folder):
+    for calls, path in _killed_after_each_call(subject, folder):
         sink = subject.open(path)
         try:
             found = cut_after(sink.committed)
@@ -195,7 +195,7 @@ def a_killed_writer_leaves_each_cut_once(subject: SinkSubject, folder: Path) -> 
         _check_all(subject, folder, path, f"after a kill after {calls} calls")
 
 
-def _killed_behind_each_call(subject: SinkSubject, folder: Path) -> list[tuple[int, str]]:
+def _killed_after_each_call(subject: SinkSubject, folder: Path) -> list[tuple[int, str]]:
     """Kill writers; return where. First of all: not every library bears a fork once it is used."""
     found = []
     for calls in CALLS:
@@ -216,7 +216,7 @@ def _call(sink: Sink, calls: int) -> None:
             sink.write(changes(cut), reached(cut))
 
 
-def what_was_not_committed_is_superseded(subject: SinkSubject, folder: Path) -> None:
+def uncommitted_rows_are_superseded(subject: SinkSubject, folder: Path) -> None:
     """Written, not committed, closed: readers of committed rows find none of it twice."""
     for stop in (1, 4, 5):
         (folder / str(stop)).mkdir()
@@ -278,14 +278,14 @@ def a_second_writer_is_refused(subject: SinkSubject, folder: Path) -> None:
             second.close()
     done = FEW if second is None else FEW + 1
     assert subject.read(path) == subject.expected(folder, done), (
-        "second writer: readers do not find what one of them wrote"
+        "second writer: readers do not find the rows of one of them"
     )
     with closing(subject.open(path)) as sink:
         _check_known(sink.committed, done)
 
 
 def a_replaced_owner_changes_nothing(subject: SinkSubject, folder: Path) -> None:
-    """The owner of a higher epoch takes over; what the one before does then has no effect."""
+    """The owner of a higher epoch takes over; later calls of the one before have no effect."""
     path = subject.place(folder)
     old = subject.open(path, 1)
     write(old, 0, FEW)
@@ -313,7 +313,7 @@ def a_replaced_owner_changes_nothing(subject: SinkSubject, folder: Path) -> None
     assert is_refused, "epoch: an owner of a lower epoch takes over"
 
 
-def what_is_changed_while_it_is_written_is_left(subject: SinkSubject, folder: Path) -> None:
+def an_output_changed_during_writing_is_left(subject: SinkSubject, folder: Path) -> None:
     """An output removed, recreated or altered gets no more rows, and the writer fails."""
     for what, change in subject.changes.items():
         own = folder / what.replace(" ", "-")
@@ -345,9 +345,7 @@ def _found(subject: SinkSubject, path: str) -> list[dict[str, Any]] | None:
         return None
 
 
-def what_was_changed_while_nobody_wrote_is_not_vouched_for(
-    subject: SinkSubject, folder: Path
-) -> None:
+def an_output_changed_between_runs_is_not_trusted(subject: SinkSubject, folder: Path) -> None:
     """Opening an output that was removed or recreated fails, or begins from nothing."""
     for what, change in subject.changes.items():
         own = folder / what.replace(" ", "-")
@@ -368,7 +366,7 @@ def what_was_changed_while_nobody_wrote_is_not_vouched_for(
 
 def a_killed_writer_loses_nothing(subject: SinkSubject, folder: Path) -> None:
     """Committed rows survive any kill; rows written again may be there twice."""
-    for calls, path in _killed_behind_each_call(subject, folder):
+    for calls, path in _killed_after_each_call(subject, folder):
         subject.write(path, calls // 2, CUTS)
         found, wanted = _texts(subject.read(path)), _texts(subject.expected(folder))
         assert not set(wanted) - set(found), f"crash: rows are lost after a kill after {calls}"
@@ -397,22 +395,22 @@ def _check_all(subject: SinkSubject, folder: Path, path: str, when: str) -> None
 
 
 ALWAYS = (
-    what_is_committed_is_found,
-    its_promise_is_in_words,
+    committed_rows_are_found,
+    promise_is_in_words,
     closing_at_any_time_leaves_nothing,
 )
-OF_PLAIN = (a_run_that_fails_leaves_what_was_there,)
+OF_PLAIN = (a_failed_run_leaves_the_old_output,)
 OF_ONCE = (
-    restarts_go_on_behind_what_is_committed,
+    restarts_resume_after_the_committed_cut,
     a_killed_writer_leaves_each_cut_once,
-    what_was_not_committed_is_superseded,
+    uncommitted_rows_are_superseded,
     a_commit_without_changes_is_remembered,
     a_second_writer_is_refused,
 )
 OF_EPOCHS = (a_replaced_owner_changes_nothing,)
 OF_CHANGED = (
-    what_is_changed_while_it_is_written_is_left,
-    what_was_changed_while_nobody_wrote_is_not_vouched_for,
+    an_output_changed_during_writing_is_left,
+    an_output_changed_between_runs_is_not_trusted,
 )
 OF_WEAKER = (a_killed_writer_loses_nothing,)
 """Rules of sinks that a restarted run writes to, which record no cut."""

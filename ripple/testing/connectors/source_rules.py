@@ -54,7 +54,7 @@ class SourceSubject:
         self.shape = RecordShape(schema_of(declared), checks_of(declared))
 
     def reading(self, batch_rows: int = BATCH_ROWS, **asked: Any) -> Reading:
-        """Return what a source is asked for."""
+        """Return the request of a source."""
         return Reading("ticks", self.shape, batch_rows, **asked)
 
     def open(self, path: str, batch_rows: int = BATCH_ROWS) -> MarkedSource:
@@ -91,7 +91,7 @@ class Read(NamedTuple):
         return read
 
     def add(self, entry: Batch | Marker) -> None:
-        """Add what came next."""
+        """Add the next batch or marker."""
         self.entries.append(entry)
         self.ends.append(entry.next_offset)
         if isinstance(entry, Batch):
@@ -100,7 +100,7 @@ class Read(NamedTuple):
             self.rejected.extend((one.offset, one.reason, one.raw) for one in entry.rejected)
 
     def after(self, offset: int) -> Read:
-        """Return what of it has ``offset`` or a later one."""
+        """Return the part from ``offset`` on."""
         return Read(
             [one for one in self.rows if one[0] >= offset],
             [one for one in self.rejected if one[0] >= offset],
@@ -171,7 +171,7 @@ def bad_records_are_refused_one_by_one(subject: SourceSubject, folder: Path) -> 
     check_rejected(read, ROWS)
 
 
-def what_is_read_ahead_is_bounded(subject: SourceSubject, folder: Path) -> None:
+def read_ahead_is_bounded(subject: SourceSubject, folder: Path) -> None:
     """With a reader that does nothing, a large input is not read into memory."""
     path = subject.put(folder, ticks(0, LONG_ROWS, "x" * LONG_BYTES))
     with Ahead() as ahead:
@@ -250,5 +250,5 @@ OF_REPLAYED = (
     reading_from_any_offset_equals_the_first_read,
     batches_end_at_multiples_of_their_size,
 )
-OF_KNOWN = (bad_records_are_refused_one_by_one, what_is_read_ahead_is_bounded)
+OF_KNOWN = (bad_records_are_refused_one_by_one, read_ahead_is_bounded)
 """Rules of sources into which records can be put."""

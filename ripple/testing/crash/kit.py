@@ -1,4 +1,4 @@
-"""Your pipeline, crashed at every effect of its life."""
+"""Your pipeline, crashed at every effect of its task."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Place(NamedTuple):
 class Onlooker:
     """Checks durable bytes; keeps its observations of earlier incarnations in the witness.
 
-    At any moment what an output has committed is the beginning of what an undisturbed run writes,
+    At any moment the committed part of an output is a prefix of an undisturbed run's,
     and never gets less; the newest checkpoint is not ahead of any output; epochs never fall.
     """
 

@@ -55,7 +55,7 @@ class Variant(NamedTuple):
 
     logs_first: whether the first output goes to a log and the next one to a file, in turn.
     alongside: whether the source log is written while it is read; then all outputs go to logs,
-    because what a batch ends with depends on timing. in_store: checkpoints are in an object store.
+    because the end of a batch depends on timing. in_store: checkpoints are in an object store.
     rival: a second process tries to be the owner too. eager: checkpoints come more often than
     commits, and are copied in one step, not a few rows between batches.
     """
@@ -85,7 +85,7 @@ class Outcome:
 
     files: dict[str, bytes] = field(default_factory=dict)
     logs: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
-    letters: list[tuple[str, int, str | None]] = field(default_factory=list)
+    dead_letters: list[tuple[str, int, str | None]] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     digest: str = ""
 
@@ -111,7 +111,7 @@ class CrashScenario:
         self.plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
         self.source = CrashSource(self.plan, events, inputs or (self.plan.source.name,))
         self._judge = Judge(self.plan, self.source)
-        # The variants say what a seed means; the outputs differ between these two.
+        # A seed's variant decides; the outputs differ between these two.
         self._expected = {first: self._undisturbed(first) for first in (False, True)}
         self._judge.close()
         for outcome in self._expected.values():
@@ -131,16 +131,16 @@ class CrashScenario:
         onlooker = self._onlooker(world, variant)
         onlooker.look()
         world.always(onlooker.look)
-        lives = await asyncio.gather(
-            *(self._live(world, variant) for _ in range(1 + variant.rival)),
+        tasks = await asyncio.gather(
+            *(self._run(world, variant) for _ in range(1 + variant.rival)),
             *(self.source.produce(world) for _ in range(variant.alongside)),
         )
-        finished = [life for life in lives if life is not None]
+        finished = [task for task in tasks if task is not None]
         assert finished, "of two tasks each was refused because of the other"
         await self._compare(world, variant, finished[-1])
 
     def check(self, world: SimWorld, seed: int) -> None:
-        """Check what any process finds after a crash."""
+        """Check the disk as any process finds it after a crash."""
         self._onlooker(world, Variant.of(seed)).look()
         for place in self._places(Variant.of(seed)):
             record = cut_record.read(world.disk, place.record)
@@ -148,9 +148,9 @@ class CrashScenario:
                 end = self.source.end_of(world.disk, name)
                 assert end >= offset, f"{place.record} has reached {offset}, the log {end}"
 
-    # --- living ---
+    # --- running ---
 
-    async def _live(
+    async def _run(
         self, world: SimWorld, variant: Variant, learn: bool = False
     ) -> ActiveTask | None:
         """Return the task after it has ended gracefully, None if another had the lock."""
@@ -160,7 +160,7 @@ class CrashScenario:
         store = DiskStore(world.disk, world.random, guards=world.guards)
 
         def is_done() -> bool:
-            return life.report.restored is not None and life.engine.cut == end
+            return task.report.restored is not None and task.engine.cut == end
 
         def watch(engine: Engine, report: Report) -> None:
             if report.stabilizations == 0:
@@ -170,7 +170,7 @@ class CrashScenario:
             else:
                 self._judge.check(engine, on_grid=not variant.alongside)
 
-        life = ActiveTask(
+        task = ActiveTask(
             plan,
             LogInputs(
                 topic,
@@ -203,15 +203,15 @@ class CrashScenario:
         )
 
         try:
-            await life.run()
+            await task.run()
         except DiskLockedError:
             if not variant.rival:
                 raise
             return None
-        restored = life.report.restored
+        restored = task.report.restored
         assert restored is not None
         self._judge.check_digest(restored.cut, restored.digest)
-        return life
+        return task
 
     def _outputs(self, world: SimWorld, variant: Variant) -> SinkGroup:
         return SinkGroup(
@@ -238,17 +238,17 @@ class CrashScenario:
         world = sim_world()
         variant = Variant(logs_first, alongside=False, in_store=False, rival=False, eager=False)
         self.source.install(world, whole=True)
-        life = world.loop.run_until_complete(self._live(world, variant, learn=True))
-        assert life is not None
-        outcome: Outcome = world.loop.run_until_complete(self._outcome(world, variant, life))
+        task = world.loop.run_until_complete(self._run(world, variant, learn=True))
+        assert task is not None
+        outcome: Outcome = world.loop.run_until_complete(self._outcome(world, variant, task))
         return outcome
 
-    async def _compare(self, world: SimWorld, variant: Variant, life: ActiveTask) -> None:
+    async def _compare(self, world: SimWorld, variant: Variant, task: ActiveTask) -> None:
         expected = self._expected[variant.logs_first]
-        found = await self._outcome(world, variant, life)
+        found = await self._outcome(world, variant, task)
         assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
         assert found.counters == expected.counters
-        assert found.letters == expected.letters, f"dead letters: {found.letters}"
+        assert found.dead_letters == expected.dead_letters, f"dead letters: {found.dead_letters}"
         if variant.alongside:
             self._hold_logs(found)
             return
@@ -263,7 +263,7 @@ class CrashScenario:
             self._judge.hold_log(output, _rows(batches))
 
     def _check_files(self) -> None:
-        """Raise unless the file of one variant says what the log of the other does."""
+        """Raise unless the file of one variant equals the log of the other."""
         for one, other in ((False, True), (True, False)):
             for output, data in self._expected[one].files.items():
                 lines = TextLines(TextFormat("csv", removes="skip"), output)
@@ -271,16 +271,16 @@ class CrashScenario:
                 written = b"".join(lines.of(batch, is_first=False) for batch in batches)
                 assert data == written, f"the file of output {output!r}: {data!r}"
 
-    async def _outcome(self, world: SimWorld, variant: Variant, life: ActiveTask) -> Outcome:
+    async def _outcome(self, world: SimWorld, variant: Variant, task: ActiveTask) -> Outcome:
         untouched = Effects(0, Planned(()), Trace())
         disk = world.disk.after_exit(untouched)
         store = world.store.copy(untouched) if variant.in_store else DiskStore(disk)
-        letters, damage = await letters_in(store, self.plan.name)
+        dead_letters, damage = await letters_in(store, self.plan.name)
         assert not damage, damage
         outcome = Outcome(
-            counters=life.engine.counters.as_dict(),
-            digest=life.engine.digest,
-            letters=[(letter.input, letter.offset, letter.step) for letter in letters],
+            counters=task.engine.counters.as_dict(),
+            digest=task.engine.digest,
+            dead_letters=[(one.input, one.offset, one.step) for one in dead_letters],
         )
         for output in self.plan.outputs:
             name = output.name

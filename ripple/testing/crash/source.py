@@ -1,4 +1,4 @@
-"""Events as a log that a simulated life reads: all of it there, or written alongside."""
+"""Events as a log for a simulated task: all of it there, or written alongside."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CrashSource:
         return {name: len(events) for name, events in self.events.items()}
 
     def install(self, world: SimWorld, *, whole: bool) -> None:
-        """Put the log there, durable, unless an earlier life has found it."""
+        """Put the log there, durable, unless an earlier incarnation has found it."""
         if not world.disk.exists(f"{TOPIC}/topic"):
             world.disk.install(self._full if whole else self._empty)
 

@@ -1,1 +1,1 @@
-"""The reference interpreter: what a pipeline means, in slow and obvious Python."""
+"""The reference interpreter: the meaning of a pipeline, in slow and obvious Python."""

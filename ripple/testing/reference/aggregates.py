@@ -51,7 +51,7 @@ _TWINS: dict[type[Aggregate], Twin] = {}
 
 
 def twin(of: type[Aggregate]) -> Callable[[Twin], Twin]:
-    """Let the decorated function say what an aggregate of class ``of`` gives for a list of rows.
+    """Register the decorated function as the twin of aggregate class ``of``, over a list of rows.
 
     It takes the aggregate and its rows, and returns the result, None where there is none; of
     several results a list.

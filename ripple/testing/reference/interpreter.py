@@ -238,7 +238,7 @@ class Reference:
         return views
 
     def emissions(self) -> list[Emission]:
-        """Return what changed since the last call: a retraction before each correction.
+        """Return the changes since the last call: a retraction before each correction.
 
         Called after every event, these are the emissions of an engine whose batches are single
         events. Per output, in the order of their keys.

@@ -41,7 +41,7 @@ class RefusedRow(Exception):  # noqa: N818  # not an error of the program: the r
 
 
 class FunctionFailed(Exception):  # noqa: N818  # of a user's function, for a whole batch
-    """A batch function raised, or returned what it must not."""
+    """A batch function raised, or returned a wrong value."""
 
     def __init__(self, step: str, error: Exception) -> None:
         super().__init__(f"{step}: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""The windows of a fold as plain lists of events, and what a trigger lets them show."""
+"""The windows of a fold as plain lists of events, and their rows by trigger."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def due(
     before_ns: int | None,
     after_ns: int | None,
 ) -> list[Window]:
-    """Return the windows that show now what they hold, by the trigger alone.
+    """Return the windows that show their rows now, by the trigger alone.
 
     touched: those that just got an event. before_ns, after_ns: the merged watermark, None while
     an input has none.

@@ -105,7 +105,7 @@ class SimBroker:
         return self.log(place)
 
     def begin_producer(self, name: str) -> int:
-        """Fence all producers of an id, abort what they left open; return the new one's epoch."""
+        """Fence an id's producers, abort their open transactions; return the new epoch."""
         transactions = self._ids.setdefault(name, Transactions())
         if transactions.is_open:
             self._end(name, transactions, commits=False)

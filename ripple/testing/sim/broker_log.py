@@ -53,7 +53,7 @@ class BrokerLog:
         self._add(producer, None)
 
     def read(self, offset: int, records_max: int) -> Read:
-        """Return what a reader sees from ``offset`` on. Raises OffsetError."""
+        """Return the records that a reader sees from ``offset`` on. Raises OffsetError."""
         if not self.start <= offset <= self.end:
             raise OffsetError(self.place, offset, self.start, self.end)
         offsets: list[int] = []

@@ -10,7 +10,7 @@ PAGE_BYTES = 64
 
 
 class Fate:
-    """Decides what of the unsynced survives: nothing, everything, or some of it."""
+    """Decides which unsynced data survive: none, all, or some."""
 
     def __init__(self, salt: int) -> None:
         self.mixed = salt not in (SALT_LOST, SALT_KEPT)
@@ -46,7 +46,7 @@ class Contents:
         return self._durable
 
     def copy(self) -> Contents:
-        """Return the same contents for another life."""
+        """Return the same contents for another incarnation."""
         other = Contents(self._durable)
         other.data[:] = self.data
         other._unsynced = list(self._unsynced)

@@ -1,6 +1,6 @@
 """One connection of the simulated control port: many calls and conversations side by side.
 
-It is to the simulated network what gRPC's HTTP/2 is to TCP: frames with the number of a call, a
+It corresponds to gRPC's HTTP/2 over TCP: frames with the number of a call, a
 window for each conversation, and pings that find a peer which no longer answers.
 """
 
@@ -52,21 +52,21 @@ class Kind(IntEnum):
 class SimLink:
     """A connection, which it owns, and the waiters for its frames.
 
-    ``hear`` is called for each frame that asks for something. ``is_away``: this end answers nothing
+    ``on_request`` is called for each request. ``is_away``: this end answers nothing
     new.
     """
 
-    def __init__(self, stream: Stream, hear: Callable[[Kind, int, bytes], None]) -> None:
+    def __init__(self, stream: Stream, on_request: Callable[[Kind, int, bytes], None]) -> None:
         self.stream = stream
         self.error: UnreachableError | None = None
         self.is_away = False
         self.conversations: dict[int, SimConversation] = {}
-        self._asked: dict[int, asyncio.Future[bytes]] = {}
-        self._hear = hear
+        self._requests: dict[int, asyncio.Future[bytes]] = {}
+        self._on_request = on_request
         self._out: deque[bytes] = deque()
         self._written = asyncio.Event()
         self._interests = 0
-        self._heard_s = 0.0
+        self._last_seen_s = 0.0
         self._watching: asyncio.Task[None] | None = None
 
     def send(self, kind: Kind, number: int, body: bytes = b"") -> None:
@@ -79,17 +79,17 @@ class SimLink:
         """Send a request, and return the answer. Raises ControlError."""
         if self.error is not None:
             raise _again(self.error)
-        asked = self._asked[number] = asyncio.get_running_loop().create_future()
+        request = self._requests[number] = asyncio.get_running_loop().create_future()
         self.begin()
         self.send(kind, number, body)
         try:
-            answer: bytes = await asked
+            answer: bytes = await request
             return answer
         except asyncio.CancelledError:
             self.send(Kind.CANCEL, number)
             raise
         finally:
-            del self._asked[number]
+            del self._requests[number]
             self.done()
 
     async def flush(self) -> None:
@@ -118,8 +118,8 @@ class SimLink:
         self.stream.close()
         for conversation in list(self.conversations.values()):
             conversation.end(self.error)
-        for asked in self._asked.values():
-            _settle(asked, self.error)
+        for request in self._requests.values():
+            _settle(request, self.error)
         if self._watching is not None:
             self._watching.cancel()
 
@@ -127,7 +127,7 @@ class SimLink:
         """Count one more waiter for the peer, which is pinged meanwhile."""
         self._interests += 1
         if self._watching is None:
-            self._heard_s = asyncio.get_running_loop().time()
+            self._last_seen_s = asyncio.get_running_loop().time()
             self._watching = asyncio.ensure_future(self._watch())
 
     def done(self) -> None:
@@ -138,7 +138,7 @@ class SimLink:
         received = bytearray()
         while data := await self.stream.read(1 << 16):
             received += data
-            self._heard_s = asyncio.get_running_loop().time()
+            self._last_seen_s = asyncio.get_running_loop().time()
             while len(received) >= _HEAD.size:
                 length, kind, number = _HEAD.unpack_from(received)
                 if len(received) < _HEAD.size + length:
@@ -163,13 +163,13 @@ class SimLink:
             self.is_away = self.is_away or number == 0
             self._answer(number, UnreachableError(f"{self.stream.peer}: this service has ended"))
         elif kind in (Kind.CALL, Kind.OPEN, Kind.CANCEL):
-            self._hear(kind, number, body)
+            self._on_request(kind, number, body)
 
     def _answer(self, number: int, answer: bytes | ControlError) -> None:
         if isinstance(answer, ControlError) and number in self.conversations:
             self.conversations[number].end(answer)
-        if number in self._asked:
-            _settle(self._asked[number], answer)
+        if number in self._requests:
+            _settle(self._requests[number], answer)
 
     async def _write(self) -> None:
         while True:
@@ -186,10 +186,10 @@ class SimLink:
         loop = asyncio.get_running_loop()
         silent_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S
         # An occasional caller waits for the peer each time anew, and must notice its silence too.
-        while self._interests or loop.time() - self._heard_s > KEEPALIVE_TIMEOUT_S:
+        while self._interests or loop.time() - self._last_seen_s > KEEPALIVE_TIMEOUT_S:
             self.send(Kind.PING, 0)
             await asyncio.sleep(KEEPALIVE_S)
-            if loop.time() - self._heard_s > silent_s:
+            if loop.time() - self._last_seen_s > silent_s:
                 self._watching = None
                 self.fail("it no longer answers")
                 return
@@ -273,13 +273,13 @@ class SimConversation:
         self._sendable.set()
 
 
-def _settle(asked: asyncio.Future[bytes], answer: bytes | ControlError) -> None:
-    if asked.done():
+def _settle(request: asyncio.Future[bytes], answer: bytes | ControlError) -> None:
+    if request.done():
         return
     if isinstance(answer, ControlError):
-        asked.set_exception(_again(answer))
+        request.set_exception(_again(answer))
     else:
-        asked.set_result(answer)
+        request.set_result(answer)
 
 
 def _again(error: ControlError) -> ControlError:

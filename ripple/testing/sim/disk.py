@@ -29,7 +29,7 @@ _UNSEEN = ("read", "sync", "sync_folder")
 
 
 class SimDisk:
-    """The disk of one machine in one life.
+    """The disk of one machine in one incarnation.
 
     ``capacity_bytes`` may be set at any time; syncs below the folder ``sound`` never fail.
     ``removed`` names safeguards that are off: ``fsync_file`` and ``fsync_folder`` do nothing,
@@ -184,7 +184,7 @@ class SimDisk:
         return self._next(effects, self._names.after_exit())
 
     def after_power_cut(self, effects: Effects, salt: int) -> SimDisk:
-        """Return the disk that is found after a power cut; ``salt`` decides what it has kept."""
+        """Return the disk after a power cut; ``salt`` decides which unsynced data survive."""
         return self._next(effects, self._names.after_power_cut(Fate(salt)))
 
     def lose_power(self, salt: int) -> None:

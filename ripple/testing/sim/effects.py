@@ -36,7 +36,7 @@ class Trace:
 
 
 class Effects:
-    """The effects of one life.
+    """The effects of one incarnation.
 
     Invariant: after a crash nothing has an effect any more, ``finally`` blocks included.
     """
@@ -99,7 +99,7 @@ class Effects:
         return fault
 
     def die(self, fault: Fault) -> None:
-        """End this life. Raises Crash."""
+        """End this incarnation. Raises Crash."""
         self.crash = fault
         raise Crash
 

@@ -11,7 +11,7 @@ from ripple.testing.sim.chance import Chance
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# A kill loses the process; a power cut also loses what no sync has made durable.
+# A kill loses the process; a power cut also loses unsynced data.
 CRASHES = (
     "kill_before",
     "kill_after",
@@ -59,9 +59,9 @@ SALT_LOST, SALT_KEPT, SALT_MIXED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """A fault at the ``effect``-th effect (from 1) of the ``life``-th life (from 0) of a run.
+    """A fault at an effect, counted from 1, of the ``life``-th incarnation, counted from 0.
 
-    ``salt`` decides its details: how much of an append was written, what a power cut left.
+    ``salt`` decides its details: how much of an append was written, which data a power cut left.
     """
 
     life: int
@@ -74,7 +74,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Read what ``str`` wrote. Raises ValueError."""
+        """Parse the text of ``str``. Raises ValueError."""
         place, kind, salt = text.split(":")
         life, effect = place.split(".")
         if kind not in CLUSTER_KINDS:
@@ -88,7 +88,7 @@ class Faults:
 
     Each seed takes a random subset of ``kinds`` and its own rate: runs with few kinds get further
     before they fail and so reach states that runs with all of them never see. After ``lives_max``
-    lives everything is healed, and the scenario has to finish. ``rarer``: how many times as many
+    incarnations all faults end, and the scenario has to finish. ``rarer``: how many times as many
     effects lie between two faults, for scenarios that need many effects to come to work at all.
     """
 
@@ -112,7 +112,7 @@ class Injector(Protocol):
         ...
 
     def healed(self, life: int) -> bool:
-        """Return whether nothing more will go wrong from this life on."""
+        """Return whether faults have ended from this incarnation on."""
         ...
 
 

@@ -26,7 +26,7 @@ DRIFT_PPM_MAX = 200
 
 
 class HostEffects(Effects):
-    """The effects of one life of one machine, counted among those of the whole run."""
+    """The effects of one incarnation on one machine, counted among those of the whole run."""
 
     def __init__(self, cluster: SimCluster, name: str, life: int, died: Callable[[], None]) -> None:
         super().__init__(life, Planned(()), cluster.trace)
@@ -64,7 +64,7 @@ class SimHost:
         self._chance = Chance(cluster.seed, name, "machine")
         self._drift_ppm = self._chance.below(2 * DRIFT_PPM_MAX + 1) - DRIFT_PPM_MAX
         self._wall_skew_ns = (self._chance.below(2001) - 1000) * 1_000_000
-        self._lives = 0
+        self._incarnations = 0
         self._disk = SimDisk()
         self._is_off = False
         self._running: asyncio.Task[Any] | None = None
@@ -91,8 +91,8 @@ class SimHost:
         if self._is_off:
             self._is_off = False
             cluster.network.switch_on(self.name)
-        effects = HostEffects(cluster, self.name, self._lives, self._died)
-        self._lives += 1
+        effects = HostEffects(cluster, self.name, self._incarnations, self._died)
+        self._incarnations += 1
         self._disk = self._disk.after_exit(effects)
         self._disk.removed = cluster.removed
         self.world = make_world(
@@ -118,7 +118,7 @@ class SimHost:
         self._crash("killed", "kill_now", 0)
 
     def switch_off(self, salt: int | None = None) -> None:
-        """Let the machine lose its power; ``salt`` decides what the disk has kept."""
+        """Let the machine lose its power; ``salt`` decides which unsynced data survive."""
         self._crash("off", "power_now", self._chance.below(1000) if salt is None else salt)
 
     def restart(self, main: Callable[[SimWorld], Awaitable[Any]] | None = None) -> SimWorld:
@@ -155,7 +155,7 @@ class SimHost:
             await self._ended.wait()
 
     def close(self) -> None:
-        """Drop what still runs, when the whole world ends."""
+        """Drop running processes, when the whole world ends."""
         if self._running is not None:
             self.world.effects.crash = Fault(0, 0, "kill_now")
             self.world.loop.close()
@@ -236,7 +236,7 @@ class SimHost:
         return SimBrokerPort(service, self._cluster.broker, effects, self._cluster.removed)
 
     def _note(self, line: str) -> None:
-        self._cluster.note(f"{self.name}.{self._lives - 1} {line}")
+        self._cluster.note(f"{self.name}.{self._incarnations - 1} {line}")
 
 
 async def _live(main: Callable[[SimWorld], Awaitable[Any]], world: SimWorld) -> Any:

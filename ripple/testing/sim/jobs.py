@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CHUNK_SEEDS_MAX = 500
 CHUNKS_MIN = 8  # for each process, so that none waits long for another
-# Most of what a run makes is not garbage before it ends: to look for some seldom is enough.
+# Most objects of a run are no garbage before its end: a rare collection is enough.
 GARBAGE_AFTER = 50_000
 
 
@@ -28,7 +28,7 @@ class Job:
     without: tuple[str, ...]
 
     def options(self) -> dict[str, Any]:
-        """Return what ``explore`` and ``repeat`` take by keyword."""
+        """Return the keyword arguments of ``explore`` and ``repeat``."""
         return {"check": find(self.check) if self.check else None, "without": self.without}
 
 

@@ -57,7 +57,7 @@ class SimTask(asyncio.Task[Any]):
 class SimHandle(asyncio.TimerHandle):
     """A callback; made and cancelled without asking whether the loop debugs.
 
-    There is one for each step, and most of what asyncio keeps in it is always the same.
+    There is one for each step, and most of asyncio's attributes of it are always the same.
     """
 
     __slots__ = ()
@@ -87,7 +87,7 @@ class SimHandle(asyncio.TimerHandle):
 
 
 class SimLoop(asyncio.AbstractEventLoop):
-    """The loop of one life of a simulated process.
+    """The loop of one incarnation of a simulated process.
 
     ``after_step`` is called after each callback: it raises Crash when the process has died.
     Processes that share a ``timeline`` take turns. ``drift_ppm``: by how many millionths this
@@ -110,7 +110,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._chance = chance
         self._rate = 1_000_000 + drift_ppm
         self.ready: list[SimHandle] = []
-        self._held: list[SimHandle] = []  # what came due in a pause
+        self._held: list[SimHandle] = []  # timers that came due in a pause
         self._numbers = 0
         self._tasks: list[asyncio.Task[Any]] = []
         self._tasks_made = 0
@@ -140,7 +140,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         (self._held if self.paused else self.ready).append(handle)
 
     def step(self) -> None:
-        """Run one callback. Raises what it raises."""
+        """Run one callback; its error passes through."""
         ready = self.ready
         handle = ready.pop(self._next() if len(ready) > 1 else 0)
         if handle._cancelled:
@@ -177,7 +177,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._stopping = True
 
     def close(self) -> None:
-        """Drop what still waits. The coroutines are closed in the order in which they were made.
+        """Drop waiting tasks. The coroutines are closed in the order in which they were made.
 
         A finally block of theirs may run then; the effects of a dead process are no effects.
         """

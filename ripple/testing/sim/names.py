@@ -45,7 +45,7 @@ class Names:
         return sum(len(contents.data) for contents in files.values())
 
     def durable(self, path: str) -> bytes | None:
-        """Return what a power cut would leave of a file at least, None if not even its name."""
+        """Return the least that a power cut would leave of a file, None if not even its name."""
         contents = self._durable.get(path)
         return None if contents is None else contents.durable
 
@@ -85,7 +85,7 @@ class Names:
     def sync(self, folder: str) -> None:
         """Make changes in ``folder`` durable.
 
-        A step between two folders is durable as a whole, and with it what it rests on.
+        A step between two folders is durable as a whole, and with it the steps that it rests on.
         """
         folders = {folder}
         synced: list[Unsynced] = []
@@ -101,7 +101,7 @@ class Names:
         self._unsynced = rest[::-1]
 
     def after_exit(self) -> Names:
-        """Return what the next process finds when this one is gone."""
+        """Return the names for the next process after this one."""
         return self._formed(self.files, self._durable, self._unsynced, Contents.copy)
 
     def after_power_cut(self, fate: Fate) -> Names:

@@ -61,7 +61,7 @@ class SimNetwork(Paths):
 
 
 class SimPort:
-    """The network as one life of a process sees it."""
+    """The network as one incarnation of a process sees it."""
 
     def __init__(
         self,

@@ -117,7 +117,7 @@ class Paths:
         return (source, target) in self._cut_at_ns or target in self._down or source in self._down
 
     def switch_off(self, machine: str) -> None:
-        """Let a machine vanish: what it was about to send again is gone with it."""
+        """Let a machine vanish, with the messages that it was about to resend."""
         self._down[machine] = self._loop.time_ns()
         for track in [track for track in self._stalled if track.source == machine]:
             self.drop(track)
@@ -143,8 +143,8 @@ class Paths:
     ) -> None:
         """Call ``arrive`` when a message has come along ``track``, or ``give_up`` instead.
 
-        Without a ``give_up`` it is what TCP repeats for ever, such as its windows. It takes
-        ``late_seconds`` at least.
+        Without a ``give_up`` it is a message that TCP repeats for ever, such as its windows. It
+        takes ``late_seconds`` at least.
         """
         message = Message(arrive, give_up, give_up_seconds)
         now_ns = self._loop.time_ns()

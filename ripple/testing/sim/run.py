@@ -40,7 +40,7 @@ class Run:
     faults: tuple[Fault, ...]
     error: BaseException | None
     trace: Trace
-    effects: tuple[tuple[str, ...], ...]  # names, by life
+    effects: tuple[tuple[str, ...], ...]  # names, by incarnation
 
     @property
     def lives(self) -> int:

@@ -36,7 +36,7 @@ class SimService:
         self._name = name
 
     async def ask(self, serve: Callable[[], tuple[T, float]], *, late_seconds: float = 0.0) -> T:
-        """Call ``serve`` where the service is; return what it returns, or raise what it raises.
+        """Call ``serve`` where the service is; return its result, or raise its error.
 
         It returns with its answer by how much that is late; ``late_seconds`` is how late the
         request is. Raises TimeoutError when there is no answer.

@@ -23,7 +23,7 @@ CUT_SECONDS_MAX = 60
 
 
 class SimStream:
-    """One end of a connection, owned by one life of a process.
+    """One end of a connection, owned by one incarnation of a process.
 
     Invariant: ``_out_bytes`` counts bytes written and, as far as this end knows, not yet read.
     A connection is broken for an end when the other end's machine says so or when nothing of it
@@ -46,7 +46,7 @@ class SimStream:
         self._out_bytes = 0
         self._written = 0
         self._arrived = 0
-        self._lost_from: int | None = None  # what the process had not handed over when it died
+        self._lost_from: int | None = None  # first byte not handed over at the process's death
         self._has_ended = False  # the peer will write no more
         self._finished = False
         self._closed = False

@@ -22,7 +22,7 @@ NEVER_NS = 1 << 62
 
 
 class SimulationStuckError(AssertionError):
-    """The code under test waits for what never comes, or never comes to an end."""
+    """The code under test waits for an event that never comes, or never ends."""
 
 
 class Timeline:
@@ -61,7 +61,7 @@ class Timeline:
         heapq.heappush(self._timers, (due_ns, when_ns, self._timers_made, loop, handle))
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Take steps until ``done``. Raises what an ``after_step`` raises."""
+        """Take steps until ``done``. Errors of ``after_step`` pass through."""
         self.is_running = True
         before = self.announced = events._get_running_loop()
         # Where a test runs in a loop itself, that one would wait for the generators of this world.

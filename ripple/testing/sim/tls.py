@@ -24,7 +24,7 @@ class Identity(NamedTuple):
     trusted: tuple[str, ...]
 
     def misfit(self, shown: Identity, name: str = "") -> str:
-        """Return why what a peer shows is not accepted, "" if it is."""
+        """Return why a peer's certificate is not accepted, "" if it is."""
         if shown.authority not in self.trusted:
             return f"unknown authority {shown.authority}"
         if name and name not in shown.names:

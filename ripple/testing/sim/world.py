@@ -31,7 +31,7 @@ EPOCH_NS = 1_700_000_000_000_000_000
 
 
 class SimClock:
-    """The loop's virtual time. The wall clock starts somewhere else in each life, and may jump."""
+    """The loop's virtual time. The wall clock starts elsewhere in each incarnation, and may jump."""
 
     def __init__(self, loop: SimLoop, chance: Chance) -> None:
         self._loop = loop
@@ -75,7 +75,7 @@ class Machine(NamedTuple):
 
 @frozen(kw_only=True)
 class SimWorld(World):
-    """One life's world.
+    """The world of one incarnation.
 
     ``witness`` holds the observations of an outside user: it outlives crashes, and the code under
     test must not read it. A scenario notes there each promise made to a user.

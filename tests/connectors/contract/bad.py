@@ -165,7 +165,7 @@ SOURCES = {
     EndsAnywhere: "batches_end_at_multiples_of_their_size",
     KeepsFiles: "closing_at_any_time_leaves_nothing",
     RefusesWithoutReason: "bad_records_are_refused_one_by_one",
-    ReadsAll: "what_is_read_ahead_is_bounded",
+    ReadsAll: "read_ahead_is_bounded",
 }
 
 
@@ -371,13 +371,13 @@ INPUTS = {
     AnyBatchRows: "inputs_read_alike_in_batches_of_any_size",
     GoesPastStop: "inputs_end_at_a_stop",
     EndsWhenFollowed: "inputs_end_or_wait",
-    TakesAnyCut: "inputs_know_what_they_have_read",
+    TakesAnyCut: "inputs_know_the_records_they_have_read",
     RefusesInputsWithoutReason: "inputs_refuse_bad_records_one_by_one",
     KeepsThread: "inputs_closed_at_any_time_leave_nothing",
-    ReadsAllInputs: "inputs_hold_little_of_what_nobody_reads",
-    ComparesFirstLine: "inputs_refuse_what_has_changed",
-    ReadsOn: "inputs_refuse_what_changes_while_they_read",
-    EndsWhenAway: "inputs_that_were_away_go_on",
+    ReadsAllInputs: "inputs_hold_few_unread_records",
+    ComparesFirstLine: "inputs_refuse_changed_records",
+    ReadsOn: "inputs_refuse_records_changed_during_reading",
+    EndsWhenAway: "inputs_resume_after_an_outage",
 }
 
 
@@ -556,17 +556,17 @@ class TrustsItsNote(GoodSink):
 
 
 SINKS = {
-    WritesOtherRows: "what_is_committed_is_found",
-    PromisesNothing: "its_promise_is_in_words",
+    WritesOtherRows: "committed_rows_are_found",
+    PromisesNothing: "promise_is_in_words",
     KeepsSinkFiles: "closing_at_any_time_leaves_nothing",
-    ForgetsDigest: "restarts_go_on_behind_what_is_committed",
+    ForgetsDigest: "restarts_resume_after_the_committed_cut",
     WritesWhenClosed: "a_killed_writer_leaves_each_cut_once",
-    CommitsWhenClosed: "what_was_not_committed_is_superseded",
+    CommitsWhenClosed: "uncommitted_rows_are_superseded",
     ForgetsEmptyCuts: "a_commit_without_changes_is_remembered",
     LetsTwoWrite: "a_second_writer_is_refused",
     IgnoresEpochs: "a_replaced_owner_changes_nothing",
-    WritesOn: "what_is_changed_while_it_is_written_is_left",
-    TrustsItsNote: "what_was_changed_while_nobody_wrote_is_not_vouched_for",
+    WritesOn: "an_output_changed_during_writing_is_left",
+    TrustsItsNote: "an_output_changed_between_runs_is_not_trusted",
 }
 
 

@@ -89,7 +89,7 @@ def test_bad_sink_breaks_one_rule(kind: type, rule: str, tmp_path: Path) -> None
 
 def test_bad_weaker_sinks_break_one_rule(tmp_path: Path) -> None:
     plain = broken(sink(bad.AppearsAtOnce, plain=True), tmp_path / "plain")
-    assert plain == ["a_run_that_fails_leaves_what_was_there"]
+    assert plain == ["a_failed_run_leaves_the_old_output"]
     weaker = broken(sink(bad.LosesSome, once=False), tmp_path / "weaker")
     assert weaker == ["a_killed_writer_loses_nothing"]
 
@@ -101,7 +101,7 @@ def test_every_rule_has_a_bad_connector() -> None:
         for name in vars(suite)
         if name.startswith("test_")
     }
-    weaker = {"a_run_that_fails_leaves_what_was_there", "a_killed_writer_loses_nothing"}
+    weaker = {"a_failed_run_leaves_the_old_output", "a_killed_writer_loses_nothing"}
     assert rules == {*bad.SOURCES.values(), *bad.INPUTS.values(), *bad.SINKS.values(), *weaker}
 
 

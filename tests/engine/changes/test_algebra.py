@@ -1,4 +1,4 @@
-"""What diff chooses and what apply refuses, case by case."""
+"""Choices of diff and errors of apply, case by case."""
 
 import enum
 import math

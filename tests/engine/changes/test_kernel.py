@@ -1,4 +1,4 @@
-"""Each compiled loop beside the same loop in Python."""
+"""Each compiled loop against the same loop in Python."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Cells: what is recomputed, what is cut off, and what is refused."""
+"""Cells: recomputation, cutoffs and errors."""
 
 from __future__ import annotations
 

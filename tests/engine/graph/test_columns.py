@@ -1,4 +1,4 @@
-"""Columns by key: what is written, when it shows, what maps and folds make of it."""
+"""Columns by key: writes, when they show, maps and folds over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The invariant check finds what is wrong: a check that cannot fail proves nothing."""
+"""The invariant check finds violations: a check that cannot fail proves nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is removed is gone: nodes, ids, heap places and memory."""
+"""Removal frees nodes, ids, heap places and memory."""
 
 from __future__ import annotations
 

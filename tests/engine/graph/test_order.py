@@ -1,4 +1,4 @@
-"""Nodes run lowest first, then by id, whatever made them dirty and in whatever order."""
+"""Nodes run lowest first, then by id, for any cause and order of their changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stubs infer the types of cells, and mypy finds what does not fit."""
+"""The stubs infer the types of cells, and mypy finds misfits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds the compiled batch path what nobody thought of: ``make fuzz``, or this module with --help.
+"""Fuzzes the compiled batch path: ``make fuzz``, or this module with --help.
 
 Lines that were plain and then spoiled are read in every way there is; disordered, broken and
 extreme events go through pipelines drawn at random, which are held to the reference interpreter.

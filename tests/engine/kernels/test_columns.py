@@ -1,4 +1,4 @@
-"""Columns as they came are read where they are, and only as long as they are what is meant."""
+"""Unchanged columns are read in place, and only as long as they are valid."""
 
 from __future__ import annotations
 

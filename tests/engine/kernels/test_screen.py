@@ -1,4 +1,4 @@
-"""What a whole batch is looked at for is found wherever it stands."""
+"""Validation of whole batches finds an invalid row at any position."""
 
 from __future__ import annotations
 

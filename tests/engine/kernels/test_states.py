@@ -1,4 +1,4 @@
-"""What aggregates share, and what they must not."""
+"""Accumulators that aggregates share, and those that they must not."""
 
 from __future__ import annotations
 

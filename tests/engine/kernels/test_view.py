@@ -1,4 +1,4 @@
-"""What a view hands out against a dictionary of rows, and its digest against one taken afresh."""
+"""A view's changes against a dictionary of rows, and its digest against a fresh one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key where it does not belong is refused, once, by whoever knows how records were divided."""
+"""A key in the wrong partition is refused, once, where the partitioner is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot is taken by every plan that has its folds, whatever the sinks, and by no other."""
+"""A snapshot fits every plan that has its folds, with any sinks, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who applies the changes of a view has its table, whatever ranges they come in."""
+"""A subscriber that applies the changes of a view has its table, for any ranges of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition of a later stage takes, what it refuses, and what it says of it."""
+"""A partition of a later stage: accepted and rejected changes, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets without a record: what is computed and counted is what it would be without them."""
+"""Offsets without a record change no result and no count."""
 
 from __future__ import annotations
 

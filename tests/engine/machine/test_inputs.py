@@ -1,4 +1,4 @@
-"""Several inputs: what is shown depends on how far each was read, not on who came first."""
+"""Several inputs: tables depend on how far each was read, not on the order of arrival."""
 
 from __future__ import annotations
 

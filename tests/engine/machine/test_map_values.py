@@ -1,4 +1,4 @@
-"""What the functions of maps and aggregates return: one rule, whichever way a value comes."""
+"""Return values of maps' and aggregates' functions: one rule for all paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields may be called like anything that the engine writes beside them."""
+"""Fields may have the names of the engine's own columns."""
 
 from __future__ import annotations
 

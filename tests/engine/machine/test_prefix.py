@@ -1,4 +1,4 @@
-"""What an engine shows is a function of the prefix it consumed: not of batches, not of restarts."""
+"""An engine's tables are a function of its prefix: not of batches, not of restarts."""
 
 from __future__ import annotations
 

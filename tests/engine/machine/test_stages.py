@@ -1,4 +1,4 @@
-"""A pipeline spread over partitions gives what one process gives, whatever happens on the way."""
+"""A pipeline spread over partitions equals one process, under losses, delays and restarts."""
 
 from __future__ import annotations
 

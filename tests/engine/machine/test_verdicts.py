@@ -1,4 +1,4 @@
-"""The book's tables: what becomes of late events, and when windows fire and correct themselves."""
+"""Tables of late events' verdicts, and of when windows fire and correct themselves."""
 
 from __future__ import annotations
 

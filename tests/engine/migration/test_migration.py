@@ -1,4 +1,4 @@
-"""State made by a user's function: what it may return, and what becomes of rows and digests."""
+"""State made by a user's function: its return values, and the resulting rows and digests."""
 
 from __future__ import annotations
 

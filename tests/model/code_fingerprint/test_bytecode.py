@@ -1,4 +1,4 @@
-"""What a code does is told apart by every edit of its meaning, and by no edit of its lines."""
+"""The form of code differs after every edit of its meaning, and no edit of its lines."""
 
 from __future__ import annotations
 

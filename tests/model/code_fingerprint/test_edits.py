@@ -1,4 +1,4 @@
-"""Each edit of what a step reads is seen, and no edit of anything else."""
+"""Each edit of a step's code and values is seen, and no other edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be seen is said, with the reason; what is no code of the user's is known by name."""
+"""Unseen parts of code are named, with the reason; libraries are known by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that code holds: equal digests exactly for equal values, whatever holds them."""
+"""Values that code holds: equal digests exactly for equal values, in any container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions as values: their texts, and what misuse is told."""
+"""Expressions as values: their texts, and errors of misuse."""
 
 from __future__ import annotations
 

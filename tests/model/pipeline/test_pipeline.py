@@ -1,4 +1,4 @@
-"""Pipelines as users write them: what they become, and what each mistake is told."""
+"""Pipelines as users write them: their plans, and the error of each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's file is loaded for its pipeline, whatever else it does."""
+"""Loading a user's file for its pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record declares of its values is the same check, whoever's words it was declared in."""
+"""Checks of a record class are the same in every library's notation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a document from outside says, an importer answers with a schema or a SchemaError."""
+"""Importers answer any document from outside with a schema or a SchemaError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value of a type may come from: nothing is truncated, wrapped or reinterpreted."""
+"""Conversions to values of a type: nothing is truncated, wrapped or reinterpreted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition's graph looks like from outside."""
+"""The inspection of a partition's graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long runs, digests, and what is left when everything is over."""
+"""Long runs, digests, and the state left when everything is over."""
 
 from __future__ import annotations
 

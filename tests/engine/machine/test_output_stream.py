@@ -1,4 +1,4 @@
-"""An output as those outside follow it: whenever they take, they have what is shown."""
+"""Subscribers of an output have its rows, however rarely they take changes."""
 
 from __future__ import annotations
 
