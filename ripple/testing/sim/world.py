@@ -31,7 +31,7 @@ EPOCH_NS = 1_700_000_000_000_000_000
 
 
 class SimClock:
-    """The loop's virtual time. The wall clock starts elsewhere in each incarnation, and may jump."""
+    """The loop's virtual time. Each incarnation has another wall clock, which may jump."""
 
     def __init__(self, loop: SimLoop, chance: Chance) -> None:
         self._loop = loop
