@@ -136,7 +136,7 @@ def test_nothing_is_checked_because_of_its_name(tmp_path: Path, kind: str) -> No
 
 
 @each_source
-def test_what_is_declared_is_checked(tmp_path: Path, kind: str) -> None:
+def test_declared_checks_are_applied(tmp_path: Path, kind: str) -> None:
     assert ran(Trade, SOURCES[kind](tmp_path, ROWS)) == ([("A", 1, 5)], REASONS)
 
 

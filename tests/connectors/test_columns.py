@@ -421,7 +421,7 @@ def test_memory_sink_keeps_changes_that_were_committed() -> None:
     assert sink.rows() == [{"op": 0, "k": "a"}]
 
 
-def test_memory_sink_forgets_what_was_never_committed() -> None:
+def test_memory_sink_discards_uncommitted_changes() -> None:
     sink = MemorySink()
     sink.write(pa.record_batch({"k": ["a"]}), NOWHERE)
     sink.close()

@@ -473,7 +473,7 @@ def test_pause_that_is_over_when_it_is_noticed_is_none(tmp_path: Path) -> None:
     assert list(source._noting(iter(read), read)) == blocks
 
 
-def test_a_block_and_the_pause_behind_it_wake_the_consumer_once(tmp_path: Path) -> None:
+def test_a_block_and_the_pause_after_it_wake_the_consumer_once(tmp_path: Path) -> None:
     source = CsvSource(tmp_path / "trades.csv")
     read = _Numbered(iter(["one", None, "two", "three", None]), DriedInput(b"", [1]))
     items = []
@@ -488,7 +488,7 @@ def test_a_block_and_the_pause_behind_it_wake_the_consumer_once(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
-def test_what_came_before_damage_comes_before_its_error(tmp_path: Path, is_ready: bool) -> None:
+def test_records_before_damage_come_before_its_error(tmp_path: Path, is_ready: bool) -> None:
     def damaged() -> Iterator[str]:
         yield "one"
         raise InputError("damaged")
@@ -565,7 +565,7 @@ def notes(tmp_path: Path, text: str) -> tuple[list[tuple[str, int]], list[tuple[
     )
 
 
-def test_what_stands_in_quotes_is_one_field_even_when_it_looks_like_records(tmp_path: Path) -> None:
+def test_quoted_field_may_look_like_records(tmp_path: Path) -> None:
     rows, rejected = notes(tmp_path, 'a,1\n"b\nforged,2\r\n#c",3\nd,4\n')
     assert rows == [("a", 1), ("b\nforged,2\r\n#c", 3), ("d", 4)]
     assert rejected == []
@@ -639,7 +639,7 @@ def test_a_line_that_begins_like_a_comment_and_is_a_record_is_one(
 
 
 @pytest.mark.parametrize("block_bytes", [1, 1000])
-def test_behind_a_header_no_line_is_a_comment(tmp_path: Path, block_bytes: int) -> None:
+def test_no_line_after_a_header_is_a_comment(tmp_path: Path, block_bytes: int) -> None:
     path = write(tmp_path / "t.csv", b"# tags\nn,tag\n#,a\n1,#python\n")
     source = CsvSource(path, CsvFormat(TAGS, header=True), block_bytes=block_bytes)
     rows, rejected = good_and_bad(source)
@@ -757,7 +757,7 @@ def test_inputs_that_cannot_be_read_say_so_in_one_line(tmp_path: Path) -> None:
     assert list(CsvSource("/dev/null").batches()) == []
 
 
-def test_what_trickles_through_a_pipe_is_delivered_at_once(tmp_path: Path) -> None:
+def test_slow_pipe_is_delivered_at_once(tmp_path: Path) -> None:
     fifo = tmp_path / "trades.fifo"
     os.mkfifo(fifo)
     asked = threading.Semaphore(0)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_letters_are_counted_and_written(tmp_path: Path) -> None:
+def test_dead_letters_are_counted_and_written(tmp_path: Path) -> None:
     path = tmp_path / "dead.jsonl"
     letters = DeadLetters(open_target(path))
     cut = ("x" + "é" * RAW_BYTES_MAX).encode()[:RAW_BYTES_MAX]
@@ -52,7 +52,7 @@ def test_words_that_are_not_utf8_are_kept_as_escapes(tmp_path: Path) -> None:
     assert base64.b64decode(letter["raw_base64"]) == b"\xed\xa0\x80"
 
 
-def test_without_a_target_letters_are_only_counted() -> None:
+def test_without_a_target_dead_letters_are_only_counted() -> None:
     letters = DeadLetters()
     letters.write("trades", [Rejected(0, 1, "too few fields", b"")])
     letters.close()

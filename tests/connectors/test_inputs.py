@@ -109,7 +109,7 @@ def test_reading_goes_on_from_any_cut_up_to_any_other(tmp_path: Path, start: int
     run(story())
 
 
-def test_end_is_told(tmp_path: Path) -> None:
+def test_end_of_an_input_is_returned(tmp_path: Path) -> None:
     async def story() -> None:
         inputs: Inputs = of_file(tmp_path)
         cut = {"ticks": 0}
@@ -121,7 +121,7 @@ def test_end_is_told(tmp_path: Path) -> None:
     run(story())
 
 
-def test_log_is_synced_beside_the_loop(tmp_path: Path) -> None:
+def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
     synced_in: list[threading.Thread] = []
 
     class SlowDisk(LiveDisk):
@@ -144,7 +144,7 @@ def test_log_is_synced_beside_the_loop(tmp_path: Path) -> None:
     assert [one is threading.main_thread() for one in synced_in] == [False]
 
 
-def test_what_a_source_raises_is_raised_where_it_is_asked(tmp_path: Path) -> None:
+def test_errors_of_a_source_are_raised_by_next(tmp_path: Path) -> None:
     class Broken:
         name = "ticks"
 

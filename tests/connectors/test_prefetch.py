@@ -87,7 +87,7 @@ print(next(batches).next_offset)
     assert (ended.stdout, ended.stderr) == ("1000\n", "")
 
 
-def test_what_never_waits_takes_no_thread_where_it_would_share_a_processor(
+def test_regular_file_takes_no_thread_on_a_single_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     computed_in = []

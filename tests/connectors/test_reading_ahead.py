@@ -13,7 +13,7 @@ from ripple.connectors.reading_ahead import ReadingAhead
 WITHIN_S = 5
 
 
-async def test_it_ends_though_a_client_swallows_that_it_is_cancelled(
+async def test_reading_ends_though_a_client_swallows_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As clients do while they flush: a run that had read all waited for that for ever."""
@@ -36,7 +36,7 @@ async def test_it_ends_though_a_client_swallows_that_it_is_cancelled(
     assert ended
 
 
-async def test_what_ends_it_is_raised_to_whoever_waits() -> None:
+async def test_error_of_the_reader_is_raised_to_the_consumer() -> None:
     async def failing() -> None:
         await asyncio.sleep(0)
         raise OSError("gone")
@@ -54,7 +54,7 @@ async def test_what_ends_it_is_raised_to_whoever_waits() -> None:
     await reading.stop()
 
 
-async def test_it_waits_until_something_was_taken() -> None:
+async def test_reading_pauses_until_the_consumer_takes_more() -> None:
     reading, rooms = ReadingAhead(), []
 
     async def read() -> None:

@@ -91,7 +91,7 @@ def write(sink: Sink) -> None:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("scheme", own())
-def test_what_opens_a_place_is_where_its_connector_says(scheme: str, use: registry.UseName) -> None:
+def test_functions_of_connectors_exist(scheme: str, use: registry.UseName) -> None:
     way = getattr(own()[scheme], use)
     if way is not None:
         assert callable(resolve_name(way.opens))
@@ -371,7 +371,7 @@ class TestInstalled:
             ),
         ],
     )
-    def test_connector_that_is_broken_is_told_with_its_package(
+    def test_error_of_a_broken_connector_names_its_package(
         self, install: Callable[..., None], given: dict[str, Any], words: str
     ) -> None:
         install(**given)
@@ -383,7 +383,9 @@ class TestInstalled:
             with pytest.raises(ConnectorError, match=rf"'levels' of ripple-levels 1.0: {words}"):
                 wanted()
 
-    def test_scheme_of_two_packages_is_told_with_both(self, install: Callable[..., None]) -> None:
+    def test_error_of_a_duplicate_scheme_names_both_packages(
+        self, install: Callable[..., None]
+    ) -> None:
         install()
         install("another")
         words = "the scheme 'levels' is of another 1.0 and ripple-levels 1.0: uninstall all but one"
@@ -405,7 +407,7 @@ class TestInstalled:
         assert told.rows[-1].startswith("  levels ")
 
 
-def test_standard_streams_are_themselves_whatever_file_is_behind_them(
+def test_standard_streams_are_recognized_when_redirected_to_files(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "rows").write_text("passed over\nB,2.0,1,2,X\n")

@@ -79,7 +79,7 @@ def own(tmp_path: Path) -> Iterator[Broker]:
         yield broker
 
 
-def test_one_that_is_killed_stopped_or_frozen_has_its_records_afterwards(own: Broker) -> None:
+def test_broker_retains_records_when_killed_stopped_or_frozen(own: Broker) -> None:
     async def story() -> None:
         await made(own.bootstrap, "t")
         for number, disturb in enumerate(("kill", "stop", "pause"), 1):
@@ -143,7 +143,7 @@ def test_tls_and_a_password_are_asked_for(tmp_path: Path) -> None:
         within(story())
 
 
-def test_it_dies_with_the_process_that_started_it(tmp_path: Path, own: Broker) -> None:
+def test_broker_ends_with_the_process_that_started_it(tmp_path: Path, own: Broker) -> None:
     code = (
         "import sys, pathlib, os, signal; from tests.services.kafka import Broker\n"
         f"broker = Broker(pathlib.Path({str(tmp_path / 'theirs')!r})); broker.start()\n"

@@ -13,7 +13,7 @@ from tests.services.missing import MissingError, skip
 pytestmark = pytest.mark.services
 
 
-def test_nobody_notices_that_leaders_move_among_three_brokers(tmp_path: Path) -> None:
+def test_output_is_exact_while_leaders_move_among_three_brokers(tmp_path: Path) -> None:
     plan = Plan(trades=20_000, events=9, seed=2, pause_s=3.0, brokers=3)
     try:
         done = asyncio.run(disturb(plan, tmp_path, lambda _: None))
@@ -23,7 +23,7 @@ def test_nobody_notices_that_leaders_move_among_three_brokers(tmp_path: Path) ->
     assert done.moves > 0
 
 
-def test_nobody_notices_where_records_change_partition_through_topics(tmp_path: Path) -> None:
+def test_output_is_exact_with_repartition_topics(tmp_path: Path) -> None:
     plan = Plan(trades=20_000, events=7, seed=3, pause_s=3.0, story=VENUES)
     try:
         done = asyncio.run(disturb(plan, tmp_path, lambda _: None))
@@ -32,7 +32,7 @@ def test_nobody_notices_where_records_change_partition_through_topics(tmp_path: 
     assert len(done.events) == plan.events
 
 
-def test_nobody_who_reads_committed_records_notices(tmp_path: Path) -> None:
+def test_committed_output_is_exact_under_chaos(tmp_path: Path) -> None:
     plan = Plan(trades=20_000, events=7, seed=1, pause_s=3.0)
     try:
         done = asyncio.run(disturb(plan, tmp_path, lambda _: None))

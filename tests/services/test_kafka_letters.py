@@ -69,7 +69,7 @@ async def read(broker: Broker, topic: str, partition: int) -> list[tuple[object,
         return found
 
 
-def test_they_are_retried_into_their_topic_once(
+def test_dead_letters_are_retried_into_their_topic_once(
     broker: Broker,
     topic: str,
     tmp_path: Path,

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.services
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_rows_of_owners_that_replace_each_other_are_there_once_whatever_brokers_do() -> None:
+def test_rows_of_alternating_owners_are_written_once_despite_killed_brokers() -> None:
     command = [sys.executable, "-m", "tests.services.kafka_owners", "--kills", "4"]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=12 * PATIENCE_S, check=False

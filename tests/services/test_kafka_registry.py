@@ -134,7 +134,7 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_read(
     assert "trade.price: the reader has type Float, the writer String" in said
 
 
-def test_a_schema_that_refers_to_another_one_is_read_with_it(
+def test_references_of_a_schema_are_resolved(
     broker: Broker, topic: str, server: SchemaRegistry, folder: Path
 ) -> None:
     fee = {"type": "record", "name": "Fee", "fields": [{"name": "cents", "type": "long"}]}

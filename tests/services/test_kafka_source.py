@@ -158,9 +158,7 @@ async def added(topics: Topics, topic: str, rows, partitions: int, form=as_csv, 
         await topics.append(TopicPartition(topic, number), records(own, form), **how)
 
 
-def test_plain_run_writes_what_it_writes_of_a_file(
-    broker: Broker, topic: str, folder: Path
-) -> None:
+def test_one_shot_run_equals_that_of_a_file(broker: Broker, topic: str, folder: Path) -> None:
     async def told(topics: Topics) -> None:
         await topics.create(topic, 1)
         for number, codec in enumerate((None, "gzip", "snappy", "lz4", "zstd")):
@@ -204,7 +202,7 @@ def test_values_of_json_are_read_with_brokers_of_the_environment(
     assert (folder / "topic.csv").read_bytes() == (folder / "file.csv").read_bytes()
 
 
-def test_what_cannot_be_decoded_is_a_dead_letter_and_the_run_goes_on(
+def test_undecodable_record_is_a_dead_letter_and_the_run_continues(
     broker: Broker, topic: str, folder: Path
 ) -> None:
     good = records(trades(rows=3))
@@ -327,7 +325,7 @@ def outages(folder: Path) -> list[str]:
     return re.findall("does not answer|is available again", said)
 
 
-def test_what_is_wrong_is_told_in_one_line(broker: Broker, topic: str, folder: Path) -> None:
+def test_errors_are_one_line(broker: Broker, topic: str, folder: Path) -> None:
     filled(broker.bootstrap, topic, trades(rows=500), 2)
     at = f"kafka:{broker.bootstrap}"
     said = refused(folder, "--source", "kafka:127.0.0.1:1/t", code=2)
@@ -358,7 +356,7 @@ def test_check_says_whether_a_topic_is_there(broker: Broker, topic: str) -> None
     assert check(f"{place}-2") == answers
 
 
-def test_history_is_gone_on_from_in_a_topic(broker: Broker, topic: str, folder: Path) -> None:
+def test_backfilled_history_is_resumed_in_a_topic(broker: Broker, topic: str, folder: Path) -> None:
     rows, ends, since = trades(), 4_000, 3_000
     until_ns = rows[ends][3]
 
@@ -401,7 +399,7 @@ def test_history_is_gone_on_from_in_a_topic(broker: Broker, topic: str, folder: 
         backfilled(file, history, early, folder / "early", until_ns, partitions=1)
 
 
-def test_topic_that_lost_records_or_was_made_anew_is_told(
+def test_truncated_and_recreated_topics_are_errors(
     broker: Broker, topic: str, folder: Path
 ) -> None:
     filled(broker.bootstrap, topic, trades(rows=500))
@@ -472,7 +470,7 @@ def secure(tmp_path: Path) -> Iterator[tuple[Broker, Path]]:
         yield broker, certificate
 
 
-def test_tls_and_passwords_are_used_and_never_told(secure, folder: Path) -> None:
+def test_tls_and_passwords_are_used_and_never_shown(secure, folder: Path) -> None:
     broker, certificate = secure
     filled(broker.bootstrap, "t", trades())
     place = f"kafka:{broker.secure_bootstrap}/t?format=csv"
@@ -513,7 +511,7 @@ def unsigned(**claims: object) -> str:
     return b".".join([*coded, b""]).decode()
 
 
-def test_tokens_of_oauth_are_used_and_never_told(tmp_path: Path, folder: Path) -> None:
+def test_oauth_tokens_are_used_and_never_shown(tmp_path: Path, folder: Path) -> None:
     try:
         broker = Broker(tmp_path / "kafka", takes_tokens=True)
     except MissingError as error:
@@ -625,9 +623,7 @@ async def found_in(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes
     return found
 
 
-def test_what_compaction_has_left_is_read_over_its_holes(
-    broker: Broker, topic: str, folder: Path
-) -> None:
+def test_compacted_topic_is_read_across_holes(broker: Broker, topic: str, folder: Path) -> None:
     """Null values are told, and keys may be others than the pipeline's."""
     given, place = trades(rows=900), TopicPartition(topic, 0)
     left: list[tuple[bytes | None, bytes | None]] = []

@@ -212,7 +212,7 @@ class TestWriting(Stories):
 
         self.run(main)
 
-    def test_plain_producer_writes_what_counts_at_once(self) -> None:
+    def test_plain_producer_writes_without_transactions(self) -> None:
         async def main(broker: Any, topics: Topics) -> None:
             await topics.create("in", 1)
             producer = await broker._broker.plain_producer()

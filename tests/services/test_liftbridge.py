@@ -70,7 +70,7 @@ def test_rows_are_there_in_their_order_once_write_returns(tmp_path: Path) -> Non
         sink.write(changes(3), reached(3))
 
 
-def test_a_server_that_is_away_gets_what_it_has_not_acknowledged(
+def test_unacknowledged_messages_are_sent_after_an_outage(
     server: Liftbridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liftbridge, "ANSWER_S", 1.0)
@@ -91,7 +91,7 @@ def test_a_server_that_is_away_gets_what_it_has_not_acknowledged(
     assert newest == {f"S{row}": 300 + row for row in range(40)}
 
 
-def test_a_subject_that_nobody_stores_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subject_without_a_stream_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liftbridge, "ANSWER_S", 0.2)
     monkeypatch.setattr(liftbridge, "TRIES", 2)
     sink = liftbridge_sink("nobody", WRITING)

@@ -210,7 +210,7 @@ def test_removed_messages_are_holes(tmp_path: Path) -> None:
     assert refused == [14, 31]
 
 
-def test_another_message_in_the_place_of_the_last_one_is_refused(tmp_path: Path) -> None:
+def test_another_last_message_is_rejected(tmp_path: Path) -> None:
     name = put(tmp_path, ticks(0, 40))
 
     async def story() -> None:
@@ -233,7 +233,7 @@ def test_another_message_in_the_place_of_the_last_one_is_refused(tmp_path: Path)
     asyncio.run(story())
 
 
-def test_streams_that_remove_what_was_read_are_no_inputs(tmp_path: Path) -> None:
+def test_streams_that_remove_acknowledged_messages_are_rejected(tmp_path: Path) -> None:
     async def make(js: Any) -> None:
         name = unique(tmp_path)
         await js.add_stream(StreamConfig(name=name, subjects=[name], retention="workqueue"))
@@ -352,7 +352,7 @@ def test_streams_of_others_are_refused(tmp_path: Path) -> None:
         continue_sink(f"{stream}o", WRITING)
 
 
-def test_places_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uris_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="has no user and no password"):
         NatsPlace.parse("//me:secret@host/stream")
     with pytest.raises(InputError, match="cannot tell which stream nats:a"):
@@ -369,7 +369,7 @@ def test_places_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         list(open_source("none", READING).batches())
 
 
-def test_killed_runs_write_what_an_undisturbed_one_does(server: Nats, tmp_path: Path) -> None:
+def test_killed_runs_equal_an_undisturbed_one(server: Nats, tmp_path: Path) -> None:
     """Runs are killed with -9 at random moments, and the server too, and gone on with."""
     chance = random.Random(7)
     stream = put(tmp_path, ticks(0, 6000))
@@ -403,7 +403,7 @@ def test_killed_runs_write_what_an_undisturbed_one_does(server: Nats, tmp_path: 
     )
 
 
-def test_rights_that_are_taken_and_given_back_end_neither_reading_nor_writing(
+def test_revoked_and_restored_rights_end_no_run(
     server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection gets no answers any more once it may not hear them, and never again."""

@@ -149,7 +149,7 @@ def secured(
         yield request.param, f"//{server.address}/trades"
 
 
-def test_who_is_known_is_let_in_and_nobody_else(
+def test_only_known_users_are_accepted(
     secured: tuple[str, str], certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way, place = secured

@@ -109,7 +109,7 @@ def numbers_of(batch: Batch) -> list[int]:
     return numbers
 
 
-def test_what_is_sent_while_somebody_listens_comes_once_and_in_order(server: Nats) -> None:
+def test_messages_during_a_subscription_come_once_and_in_order(server: Nats) -> None:
     before = {*threading.enumerate()}
     send(server, "ticks.a", ROWS[:3], is_heard=False)
     listening = Listening("ticks.*", 42)
@@ -159,9 +159,7 @@ def test_a_connection_that_was_lost_is_said(server: Nats, monkeypatch: pytest.Mo
     assert refused == {5: LOST}
 
 
-def test_what_comes_too_quickly_is_bounded_and_said(
-    server: Nats, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overflow_is_bounded_and_reported(server: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "AHEAD_MESSAGES_MAX", 20)
     source = open_subject("fast", READING)
     batches = source.batches()

@@ -247,13 +247,11 @@ def test_two_runs_do_not_write_one_table() -> None:
             r"a column 'price' \(double precision\), which is not there",
         ),
         ("ALTER TABLE quotes ALTER price TYPE real", "'price' .*, which is real there"),
-        ("DROP TABLE quotes", "the table is gone, and what was reached in it is known"),
+        ("DROP TABLE quotes", "the table is gone, and its cut is recorded"),
         ("UPDATE ripple_outputs SET pipeline = 'x'", "it is of output 'out' of pipeline 'x'"),
     ],
 )
-def test_a_table_that_is_another_one_is_left_as_it_is(
-    server: Postgres, made: str, problem: str
-) -> None:
+def test_another_table_is_left_unchanged(server: Postgres, made: str, problem: str) -> None:
     if not made.startswith("CREATE"):
         sink().close()
     with server.connect() as connection:
@@ -458,7 +456,7 @@ def offset(server: Postgres) -> int:
     return int(str(found[0][0]))
 
 
-def test_killed_runs_and_a_killed_server_leave_what_an_undisturbed_run_does(
+def test_killed_runs_and_a_killed_server_equal_an_undisturbed_run(
     tmp_path: Path, server: Postgres
 ) -> None:
     ripple("log", "create", "--schema", "trade", tmp_path / "trades")
@@ -583,7 +581,7 @@ def test_records_of_runs_before_are_taken(server: Postgres) -> None:
     assert server.rows("SELECT relation = 'quotes'::regclass FROM ripple_outputs") == [(True,)]
 
 
-def test_what_no_table_takes_is_named(server: Postgres) -> None:
+def test_error_names_what_no_table_takes(server: Postgres) -> None:
     for name in ("ctid", "x" * 64):
         plan = (
             rp.Pipeline("quotes")

@@ -147,7 +147,7 @@ def test_any_name_can_be_written() -> None:
         RedisPlace.parse("orders/eu")
 
 
-def test_a_key_that_is_no_stream_is_told(tmp_path: Path) -> None:
+def test_a_key_that_is_no_stream_is_an_error(tmp_path: Path) -> None:
     with client() as redis:
         redis.set(named(tmp_path), "text")
     with pytest.raises(InputError, match="something else of that name, which is no stream"):
@@ -189,7 +189,7 @@ def test_a_trimmed_stream_begins_later_and_entries_keep_their_offsets(tmp_path: 
     assert rows_of(stream, 20) == (good(20, 40), [31], 40)
 
 
-def test_entries_deleted_out_of_the_middle_are_told(tmp_path: Path) -> None:
+def test_entries_deleted_from_the_middle_are_an_error(tmp_path: Path) -> None:
     stream = put(tmp_path, ticks(0, 10))
     with client() as redis:
         third = redis.xrange(stream)[2][0]
@@ -240,9 +240,7 @@ def ended(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def test_killed_runs_write_what_an_undisturbed_one_does(
-    server: RedisServer, tmp_path: Path
-) -> None:
+def test_killed_runs_equal_an_undisturbed_one(server: RedisServer, tmp_path: Path) -> None:
     """Runs are killed with -9 at random moments, and the server too, and gone on with."""
     chance = random.Random(7)
     stream = put(tmp_path, ticks(0, 6000))
@@ -261,7 +259,7 @@ def test_killed_runs_write_what_an_undisturbed_one_does(
     assert (tmp_path / "killed.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
 
 
-def test_a_stream_that_is_another_one_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_another_stream_is_not_resumed(tmp_path: Path) -> None:
     stream = put(tmp_path, ticks(0, 200))
     (tmp_path / "sizes.py").write_text(PIPELINE)
     assert ended(command(tmp_path, stream, "first")).returncode == 0
@@ -286,7 +284,7 @@ def test_a_stream_that_is_another_one_is_not_gone_on_with(tmp_path: Path) -> Non
     assert "ends at 30, and it was read up to 200" in short.stderr
 
 
-def test_places_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uris_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="has no user and no password"):
         RedisPlace.parse("//me:secret@host/stream")
     with pytest.raises(InputError, match="cannot tell which stream redis:a b"):

@@ -102,7 +102,7 @@ def history(path: str) -> list[dict[str, Any]]:
     return DeltaTable(path).history()
 
 
-def test_a_cut_is_one_commit_whoever_else_commits(tmp_path: Path) -> None:
+def test_a_cut_is_one_commit_among_those_of_others(tmp_path: Path) -> None:
     def story() -> None:
         from deltalake import DeltaTable
 
@@ -140,7 +140,7 @@ def test_a_cut_is_one_commit_whoever_else_commits(tmp_path: Path) -> None:
         ("damaged", "cannot write delta:"),
     ],
 )
-def test_a_table_that_is_another_one_is_left_as_it_is(tmp_path: Path, kind: str, says: str) -> None:
+def test_another_table_is_left_unchanged(tmp_path: Path, kind: str, says: str) -> None:
     def story() -> None:
         from deltalake import write_deltalake
 
@@ -191,7 +191,7 @@ def test_run_comes_after_the_owners_that_the_table_knows(tmp_path: Path) -> None
     apart(story)
 
 
-def test_a_run_that_is_refused_ends_nobody_and_of_two_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_rejected_run_fences_no_other_and_the_first_of_two_continues(tmp_path: Path) -> None:
     def story() -> None:
         path = place(tmp_path)
         at_work = opened(path)

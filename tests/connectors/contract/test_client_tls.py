@@ -82,7 +82,9 @@ def checked(scheme: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", CLIENTS)
-def test_a_server_without_tls_is_told_nothing(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials_are_sent_to_a_server_without_tls(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer, given = CLIENTS[scheme]
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -95,7 +97,7 @@ def test_a_server_without_tls_is_told_nothing(scheme: str, monkeypatch: pytest.M
     assert not is_silence(refused.value)  # which somebody who answers is not
 
 
-def test_who_does_not_speak_as_a_server_of_redis_is_told_so_in_one_short_line() -> None:
+def test_server_of_another_protocol_is_an_error_of_one_short_line() -> None:
     with (
         listening(INFO, is_first=False) as (address, _),
         pytest.raises(RippleError, match="does not speak the protocol of Redis") as refused,
@@ -104,7 +106,9 @@ def test_who_does_not_speak_as_a_server_of_redis_is_told_so_in_one_short_line() 
     assert "server_id" not in str(refused.value)
 
 
-def test_a_feed_that_sends_on_elsewhere_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials_are_sent_to_the_target_of_a_redirect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     heard: list[object] = []
 
     def feed(connection: ServerConnection) -> None:
@@ -160,7 +164,7 @@ def test_tables_elsewhere_are_reached_by_tls(monkeypatch: pytest.MonkeyPatch) ->
     assert "sslmode" not in there.settings({})
 
 
-def test_a_server_that_is_named_in_clear_must_show_the_certificate_of_the_one_we_know() -> None:
+def test_server_named_in_clear_text_must_show_the_configured_certificate() -> None:
     client = session._Client()
     client.place = NatsPlace.parse("//nats.example:4222/s")
     known = Srv(urlparse("nats://nats.example:4222"))

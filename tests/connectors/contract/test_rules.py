@@ -105,7 +105,7 @@ def test_every_rule_has_a_bad_connector() -> None:
     assert rules == {*bad.SOURCES.values(), *bad.INPUTS.values(), *bad.SINKS.values(), *weaker}
 
 
-def test_what_a_connector_cannot_do_has_no_suite() -> None:
+def test_unsupported_uses_have_no_suite() -> None:
     nothing = Connector(scheme="none", form="none:")
     with pytest.raises(ConnectorError, match="'none' is no source"):
         source_suite(nothing, bad.put)

@@ -130,7 +130,7 @@ def test_masked_text_is_nowhere(tmp_path: Path) -> None:
         ("above = 2\nbelow = 4.0", [2, 3]),
     ],
 )
-def test_only_what_is_true_stays(comparison: str, numbers: list[int], tmp_path: Path) -> None:
+def test_filter_keeps_only_true_rows(comparison: str, numbers: list[int], tmp_path: Path) -> None:
     rows = [tick(size=n, number=n) for n in (1, 2, 3, 4)] + [tick(size=None, number=5)]
     file = f'[[transform]]\nfilter = "size"\n{comparison}\n'
     if "." in comparison:
@@ -163,13 +163,13 @@ def test_only_what_is_true_stays(comparison: str, numbers: list[int], tmp_path: 
         ("[[transform", "file.toml: Expected"),
     ],
 )
-def test_what_is_wrong_with_a_file(file: str, says: str, tmp_path: Path) -> None:
+def test_errors_of_the_file(file: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says) as refused:
         read(tmp_path, file, [])
     assert str(refused.value).count("file.toml") == 1
 
 
-def test_check_reads_the_file_and_asks_the_place(tmp_path: Path) -> None:
+def test_check_reads_the_file_and_checks_the_source(tmp_path: Path) -> None:
     path = put(tmp_path, [])
     wanted = f"transforms: 3, before log:{tmp_path}/ticks: a topic of 1 partitions, 6 fields"
     assert check(path) == wanted

@@ -89,7 +89,7 @@ def serving(
         thread.join()
 
 
-def test_what_is_lost_repeated_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_repeated_and_skipped_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     async def talk(number: int, websocket: Any, first: str) -> None:
@@ -209,7 +209,7 @@ def test_a_feed_by_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert sum(batch.records.num_rows for batch in source.batches()) == 5
 
 
-def test_nobody_at_the_first_time_is_told_at_once_in_one_line() -> None:
+def test_first_connection_that_fails_is_an_error_of_one_line() -> None:
     source = WebsocketSource(
         Feed.parse("ws", "//127.0.0.1:1/feed"),
         JsonValues(SHAPE),
@@ -232,7 +232,7 @@ def test_nobody_at_the_first_time_is_told_at_once_in_one_line() -> None:
         ("//host/", {"WS_ONLY": "trade"}, "not MEMBER=TEXT"),
     ],
 )
-def test_wrong_places_and_settings(
+def test_invalid_uris_and_settings(
     path: str, variables: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variables.items():
@@ -242,7 +242,7 @@ def test_wrong_places_and_settings(
     assert "hidden" not in str(refused.value)
 
 
-def test_numbers_that_begin_anew_end_the_run() -> None:
+def test_numbers_that_start_over_end_the_run() -> None:
     sequence = Sequence()
 
     def taken(*numbers: int) -> list[Verdict | Gap]:
@@ -265,7 +265,9 @@ def test_numbers_that_begin_anew_end_the_run() -> None:
     assert taken(14) == [Gap(12, 13)]
 
 
-def test_a_connection_that_counts_anew_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_whose_numbers_start_over_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def talk(number: int, websocket: Any, first: str) -> None:
         for row in ROWS[:20] if number == 1 else ROWS[:40]:
             await websocket.send_str(row)
@@ -280,7 +282,7 @@ def test_a_connection_that_counts_anew_ends_the_run(monkeypatch: pytest.MonkeyPa
             next(batches)
 
 
-def test_what_is_too_large_is_a_letter_and_ends_where_it_comes_again(
+def test_oversized_message_is_a_dead_letter_and_ends_the_run_when_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited: list[float] = []
@@ -306,7 +308,7 @@ def test_what_is_too_large_is_a_letter_and_ends_where_it_comes_again(
     assert waited == [websocket_source.DELAYS_S[0], *websocket_source.DELAYS_S]
 
 
-def test_what_was_said_before_an_early_farewell_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_before_an_early_close_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A greeting that comes too late is no loss of what was sent without it."""
     sent = [json.dumps(row) for row in ticks(0, 2)]
 

@@ -106,7 +106,7 @@ def test_records_of_several_writers_are_read_by_the_names_of_fields() -> None:
     assert writer_of(Registered(1, "AVRO", json.dumps(newer)), SHAPE).fields is not None
 
 
-def test_what_is_no_record_is_refused_and_the_others_are_read() -> None:
+def test_invalid_values_are_rejected_and_the_others_read() -> None:
     good = framed(to_avro(TRADE), ROW)
     values = [b"", b"\0\0\0", b"{}{}{}", good[:-1], good + b"x", good, head_of(9) + b"abc"]
     text = good.replace(b"\x02A", b"\x02\xff")

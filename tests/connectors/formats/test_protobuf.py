@@ -134,7 +134,7 @@ def test_a_registrys_frame_is_read_and_another_message_in_it_refused(described: 
     assert told(first) == ([{"text": "a"}], {})
 
 
-def test_what_is_no_message_or_no_record_is_refused_and_the_others_are_read(
+def test_invalid_messages_are_rejected_and_the_others_read(
     described: Path,
 ) -> None:
     good = message(described, ROW)
@@ -168,9 +168,7 @@ def test_a_message_that_does_not_fit_is_refused_before_anything_is_read(
         values(described, RecordShape(Schema("Trade", fields), {}))
 
 
-def test_a_file_that_does_not_say_what_values_are_is_an_error(
-    described: Path, tmp_path: Path
-) -> None:
+def test_descriptors_without_the_message_are_an_error(described: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no message 'Trade': it has market.Other, market.T"):
         values(described, name="Trade")
     with pytest.raises(InputError, match=r"cannot read .*nowhere: No such file"):

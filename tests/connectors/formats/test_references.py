@@ -87,7 +87,7 @@ def test_json_schemas_are_put_where_they_are_referred_to() -> None:
     ]
 
 
-def test_what_refers_to_nothing_else_is_left_as_it_is() -> None:
+def test_schema_without_references_is_unchanged() -> None:
     assert whole("AVRO", "{ }", {}) == "{ }"
 
 
@@ -99,6 +99,6 @@ def test_what_refers_to_nothing_else_is_left_as_it_is() -> None:
         ("PROTOBUF", {}, "PROTOBUF, which is not read"),
     ],
 )
-def test_what_cannot_be_put_together_says_why(form: str, document: Any, why: str) -> None:
+def test_error_names_an_unresolvable_reference(form: str, document: Any, why: str) -> None:
     with pytest.raises(SchemaError, match=why):
         whole(form, json.dumps(document), others(("a", {"$ref": "a"})))

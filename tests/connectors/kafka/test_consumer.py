@@ -35,7 +35,7 @@ class Client:
 
 
 @pytest.mark.parametrize(("ahead", "fetches"), [(True, [0, 3]), (False, [0])])
-async def test_nothing_waits_at_a_broker_behind_what_was_asked_for(ahead: bool, fetches: list[int]):
+async def test_no_fetch_waits_at_a_broker_after_the_requested_one(ahead: bool, fetches: list[int]):
     client = Client()
     consumer = KafkaConsumer(client, ahead=ahead)
     consumer.assign({PLACE: 0})

@@ -25,7 +25,7 @@ def test_librdkafkas_default_is_named() -> None:
         check_division("kafka:a/t", keys, 4)
 
 
-def test_keys_that_lie_anywhere_are_told() -> None:
+def test_unpartitioned_keys_are_detected() -> None:
     at = (partition_of(b"AAPL", 4) + 1) % 4
     with pytest.raises(InputError, match=re.escape(f"b'AAPL' lies in partition {at}, where")):
         check_division("kafka:a/t", [(b"AAPL", at), (b"MSFT", partition_of(b"MSFT", 4))], 4)

@@ -240,25 +240,25 @@ def test_end_that_arrives_just_before_the_next_producer_is_not_missed(readers: R
     assert at_each(scenario, "broker_end", ("broker_unsent",))
 
 
-def test_what_a_broker_has_left_open_is_ended_before_it_is_decided_with_what_follows(
+def test_open_transaction_is_aborted_before_the_next_marker_decides_it(
     readers: Readers,
 ) -> None:
     scenario = one_owner_after_the_other(readers, lose_markers)
     assert at_each(scenario, "broker_end", ("kill_after", "broker_lost_reply"))
 
 
-def test_what_hangs_is_seen_by_readers_where_it_is_not_ended(readers: Readers) -> None:
+def test_readers_see_a_hanging_transaction_unless_it_is_aborted(readers: Readers) -> None:
     scenario = one_owner_after_the_other(readers, lose_markers)
     found = next(errors_of(scenario, range(3), "ends_what_hangs"))
     assert "cut records" in found or "torn" in found
 
 
-def test_a_replaced_leader_that_answers_is_found_out(readers: Readers) -> None:
+def test_answer_of_a_replaced_leader_is_detected(readers: Readers) -> None:
     scenario = one_owner_after_the_other(readers, answer_from_the_past)
     assert at_each(scenario, "broker_end", ("kill_after", "broker_lost_reply"))
 
 
-def test_what_a_replaced_leader_does_not_know_is_written_again_without_a_look(
+def test_without_the_check_a_replaced_leaders_answer_repeats_rows(
     readers: Readers,
 ) -> None:
     scenario = one_owner_after_the_other(readers, answer_from_the_past)
@@ -373,7 +373,7 @@ def test_an_owner_that_is_fenced_lets_the_next_one_begin() -> None:
     assert hand_over(()) == (None, 2)
 
 
-def test_who_prepares_stops_nobody_and_then_begins_with_few_requests() -> None:
+def test_preparing_disturbs_no_owner_and_saves_requests() -> None:
     asked: list[str] = []
 
     @on_cluster
@@ -410,7 +410,7 @@ def test_who_prepares_stops_nobody_and_then_begins_with_few_requests() -> None:
     assert asked == ["broker_init", *["broker_read"] * 7, "broker_send", "broker_end"]
 
 
-def test_who_looks_again_asks_where_it_ends_until_more_has_come() -> None:
+def test_polling_asks_only_for_the_end_until_more_has_come() -> None:
     asked: list[list[str]] = []
 
     @on_cluster
@@ -516,7 +516,7 @@ def test_rows_stay_where_they_are_when_a_topic_gets_more_partitions() -> None:
     assert topics_of(Held("", 3), "a", 3)[TICKS_TOPIC] == Held("a", 3)
 
 
-def test_a_topic_that_holds_what_was_committed_is_missed() -> None:
+def test_missing_topic_with_committed_records_is_detected() -> None:
     with pytest.raises(OutputError, match=r"not there any more.*remove the topic .*cuts"):
         topics_of(Held("a", 3), "", 0)
     with pytest.raises(OutputError, match="recreated since"):

@@ -104,7 +104,7 @@ async def all_of(
     return found
 
 
-def test_they_are_inputs() -> None:
+def test_topic_partitions_fulfil_the_contract_of_inputs() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         assert is_inputs(inputs_of(world))
         assert inputs_of(world).names == ("in/0", "in/1", "in/2")
@@ -199,7 +199,7 @@ def test_cuts_do_not_depend_on_how_much_is_fetched_at_once(monkeypatch, read_row
     played(scene)
 
 
-def test_what_is_followed_waits_and_goes_out_short_where_nothing_more_is_there() -> None:
+def test_followed_topic_waits_and_yields_short_batches_at_its_end() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         inputs = inputs_of(world, follow=True)
         cut = dict.fromkeys(inputs.names, 0)
@@ -228,7 +228,7 @@ class Asked(Reader):
         return await self.port.earliest(places)
 
 
-def test_who_goes_on_where_it_is_asks_nothing_and_reads_nothing_again() -> None:
+def test_open_at_the_present_position_sends_no_request() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         written(broker, A, range(25))
         written(broker, B, range(12))
@@ -311,7 +311,7 @@ def test_an_input_that_is_not_in_turn_does_not_fill_the_memory(monkeypatch) -> N
     played(scene)
 
 
-def test_topic_that_no_longer_has_what_is_next_is_told_with_a_way_out() -> None:
+def test_removed_records_are_an_error_with_a_way_out() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         written(broker, A, range(30))
         inputs = inputs_of(world, count=1)
@@ -329,7 +329,7 @@ def test_topic_that_no_longer_has_what_is_next_is_told_with_a_way_out() -> None:
     played(scene)
 
 
-def test_topic_that_goes_while_it_is_read_is_told_with_a_way_out() -> None:
+def test_topic_deleted_during_reading_is_an_error_with_a_way_out() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         written(broker, A, range(30))
         inputs = inputs_of(world, count=1, follow=True)
@@ -341,7 +341,7 @@ def test_topic_that_goes_while_it_is_read_is_told_with_a_way_out() -> None:
     played(scene)
 
 
-def test_another_topic_of_the_same_name_is_told_by_the_last_record_that_was_read() -> None:
+def test_recreated_topic_is_detected_by_the_last_record_read() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         written(broker, A, range(30))
         written(broker, B, range(1, 31))
@@ -364,7 +364,7 @@ def test_another_topic_of_the_same_name_is_told_by_the_last_record_that_was_read
     played(scene)
 
 
-def test_partitions_that_are_added_while_it_reads_are_told_of_once() -> None:
+def test_added_partitions_are_reported_once() -> None:
     async def scene(broker: SimBroker, world: SimWorld) -> None:
         told: list[str] = []
         inputs = inputs_of(world, follow=True, growth=Growth(world.broker, "in", 3, told.append))

@@ -43,7 +43,7 @@ def as_letter(record: bytes | None) -> Letter:
 
 @pytest.mark.parametrize("row", range(3))
 @pytest.mark.parametrize("records", [Records.of(RECORDS), fetched()])
-def test_record_comes_back_from_its_letter_as_it_was(records: Records, row: int) -> None:
+def test_dead_letter_returns_its_original_record(records: Records, row: int) -> None:
     fields = pa.RecordBatch.from_pydict({"x": [1]})
     for known in (fields, None):
         letter = as_letter(dumps_record(known, original_of(PLACE, records, row)))
@@ -56,7 +56,7 @@ def test_record_comes_back_from_its_letter_as_it_was(records: Records, row: int)
                 letter.row()
 
 
-def test_letter_without_what_it_was_says_so_and_one_that_is_damaged_too() -> None:
+def test_missing_and_damaged_originals_are_reported() -> None:
     letter = as_letter(dumps_record(pa.RecordBatch.from_pydict({"x": [1]})))
     with pytest.raises(InputError, match="was not kept"):
         letter.original()
@@ -68,7 +68,7 @@ def test_letter_without_what_it_was_says_so_and_one_that_is_damaged_too() -> Non
         kept_of(Original("", data))
 
 
-def test_what_is_too_long_together_keeps_what_it_was() -> None:
+def test_original_is_preferred_if_both_are_too_long() -> None:
     long = Records.of([Record(b"k", b"v" * 600_000)])
     fields = pa.RecordBatch.from_pydict({"x": ["v" * 600_000]})
     letter = as_letter(dumps_record(fields, original_of(PLACE, long, 0)))
@@ -80,7 +80,7 @@ def test_what_is_too_long_together_keeps_what_it_was() -> None:
     assert dumps_record(None, longer) is None
 
 
-def test_letters_keep_them(tmp_path) -> None:
+def test_dead_letters_hold_originals(tmp_path) -> None:
     original = original_of(PLACE, fetched(), 0)
     nothing = Batch(pa.RecordBatch.from_pylist([], pa.schema([])), 2, ())
     with owned(LiveDisk(tmp_path), "vwap") as (log, *_):

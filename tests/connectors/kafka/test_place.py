@@ -19,13 +19,13 @@ SCRAM = {
 }
 
 
-def test_place_has_brokers_a_topic_and_options() -> None:
+def test_uri_has_brokers_a_topic_and_options() -> None:
     place = KafkaUri.parse("kafka:a:9092,[::1]:1,b/trades.v1?format=csv&key=symbol")
     assert place == ("a:9092,[::1]:1,b", "trades.v1", {"format": "csv", "key": "symbol"})
     assert str(place) == "kafka:a:9092,[::1]:1,b/trades.v1"
 
 
-def test_brokers_of_a_place_that_names_none_are_those_of_the_environment(monkeypatch) -> None:
+def test_brokers_of_a_uri_default_to_the_environment(monkeypatch) -> None:
     with pytest.raises(InputError, match=r"names no broker, as in kafka:127.0.0.1:9092/trades"):
         KafkaUri.parse("kafka:trades")
     monkeypatch.setenv("RIPPLE_KAFKA_BROKERS", "a:1,b:2")
@@ -46,7 +46,7 @@ def test_brokers_of_a_place_that_names_none_are_those_of_the_environment(monkeyp
         ("kafka:a:1/trades?csv=", None),
     ],
 )
-def test_what_is_no_place_is_refused(text: str, said: str | None) -> None:
+def test_invalid_uri_is_rejected(text: str, said: str | None) -> None:
     if said is None:
         assert KafkaUri.parse(text).options == {"csv": ""}
         return
@@ -90,13 +90,13 @@ def test_security_comes_from_a_file_that_others_read_too(tmp_path) -> None:
         ({"RIPPLE_KAFKA_CONFIG": "/nowhere"}, "cannot read /nowhere: No such file"),
     ],
 )
-def test_settings_that_are_wrong_are_named(given: dict[str, str], said: str) -> None:
+def test_error_names_a_wrong_setting(given: dict[str, str], said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)) as caught:
         security_given(given)
     assert "hidden" not in str(caught.value)
 
 
-def test_certificates_that_are_no_good_are_named(tmp_path) -> None:
+def test_error_names_an_unusable_certificate(tmp_path) -> None:
     with pytest.raises(SettingsError, match=r"cannot use /nowhere.pem: No such file"):
         Security("SSL", ca_file="/nowhere.pem").arguments()
     (tmp_path / "no.pem").write_text("none")

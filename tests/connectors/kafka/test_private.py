@@ -49,7 +49,7 @@ def parameters(what) -> list[str]:
     return list(inspect.signature(what).parameters)
 
 
-def test_requests_take_what_they_took() -> None:
+def test_arguments_of_requests_are_unchanged() -> None:
     assert parameters(FetchRequest) == [
         *("max_wait_time", "min_bytes", "max_bytes", "isolation_level", "topics", "rack_id")
     ]
@@ -57,7 +57,7 @@ def test_requests_take_what_they_took() -> None:
     assert parameters(MetadataRequest) == ["topics", "allow_auto_topic_creation"]
 
 
-def test_clients_have_what_they_had() -> None:
+def test_attributes_of_clients_are_unchanged() -> None:
     assert parameters(AIOKafkaClient.send)[:3] == ["self", "node_id", "request"]
     assert parameters(ClusterMetadata.update_metadata) == ["self", "metadata"]
     assert {"client_id", "request_timeout_ms", "ssl_context"} <= {*parameters(create_conn)}
@@ -65,7 +65,7 @@ def test_clients_have_what_they_had() -> None:
         assert hasattr(AIOKafkaClient, name), name
 
 
-def test_clients_and_connections_are_made_of_what_they_were() -> None:
+def test_constructors_of_clients_and_connections_are_unchanged() -> None:
     asked = {"client_id", "request_timeout_ms", "security_protocol", "on_close", "max_idle_ms"}
     assert asked <= {*parameters(AIOKafkaConnection)}
     assert parameters(AIOKafkaConnection.send) == ["self", "request", "expect_response"]

@@ -43,11 +43,11 @@ WHO = ["transactional_id", "producer_id", "producer_epoch"]
         (OffsetFetchRequest, ["consumer_group", "partitions"]),
     ],
 )
-def test_requests_take_what_they_took(request_type: Any, wanted: list[str]) -> None:
+def test_arguments_of_requests_are_unchanged(request_type: Any, wanted: list[str]) -> None:
     assert list(inspect.signature(request_type).parameters) == wanted
 
 
-def test_connections_to_coordinators_are_what_they_were() -> None:
+def test_connections_to_coordinators_are_unchanged() -> None:
     assert {group.name for group in ConnectionGroup} >= {"DEFAULT", "COORDINATION"}
     assert (CoordinationType.GROUP, CoordinationType.TRANSACTION) == (0, 1)
     assert {"node_id", "request", "group"} <= {*inspect.signature(AIOKafkaClient.send).parameters}

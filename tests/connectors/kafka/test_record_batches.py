@@ -67,7 +67,7 @@ def batches(draw) -> tuple[bytes, int]:
 
 @settings(max_examples=60 * EXAMPLES, deadline=None)
 @given(batches(), st.integers(0, 8), st.integers(0, 60), st.sampled_from([1, 100, 1 << 20]))
-def test_columns_are_what_is_read_one_by_one(drawn, before_end, cut, piece_bytes) -> None:
+def test_columns_equal_records_read_one_by_one(drawn, before_end, cut, piece_bytes) -> None:
     data, end = drawn
     from_offset = max(0, end - before_end) if not data else int.from_bytes(data[:8], "big")
     whole = read(data, from_offset, piece_bytes=piece_bytes)
@@ -97,7 +97,7 @@ def test_snappy_in_frames_of_java_is_read() -> None:
 
 
 @pytest.mark.parametrize("codec", range(1, 5), ids=CODECS[1:])
-def test_bomb_is_refused_before_it_is_there(codec: int) -> None:
+def test_decompression_bomb_is_rejected_before_it_is_decompressed(codec: int) -> None:
     for body in (compressed(codec, bytes(1 << 20)), xerial(bytes(1 << 20), 4096)):
         if codec != 2 and body[:2] == b"\x82S":
             continue
@@ -253,9 +253,7 @@ BAD = pytest.mark.parametrize(
 
 @BAD
 @pytest.mark.parametrize("piece_bytes", [1, 1 << 20])
-def test_what_cannot_be_read_of_a_batch_is_refused_offset_by_offset(
-    how, reason: str, piece_bytes: int
-) -> None:
+def test_unreadable_batch_is_rejected_offset_by_offset(how, reason: str, piece_bytes: int) -> None:
     behind = batch(5, SOME, **how) + batch(10, SOME)
     limits = {"batch_bytes_max": 1 << 16, "piece_bytes": piece_bytes}
     for first, data in ((0, batch(0, SOME) + behind), (7, behind)):
@@ -282,7 +280,7 @@ def test_a_few_bytes_cannot_make_refusals_without_end() -> None:
     assert max(len(piece.refused) for piece in pieces) <= 1000
 
 
-def test_what_is_damaged_is_not_refused_but_raised() -> None:
+def test_damaged_batch_raises() -> None:
     data = bytearray(batch(0, SOME, codec=1))
     data[-3] ^= 1
     with pytest.raises(DamagedError, match="checksum"):

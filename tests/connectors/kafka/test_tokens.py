@@ -94,7 +94,7 @@ def test_an_issued_token_is_used_for_four_fifths_of_its_time(
         tokens.token()
 
 
-def test_what_an_issuer_refuses_is_told_without_the_secret(issuer: Issuer) -> None:
+def test_error_of_an_issuer_shows_no_secret(issuer: Issuer) -> None:
     tokens = Tokens(TokenSource("", issuer.url, "id", "guessed"))
     with pytest.raises(TokenError, match="HTTP 401") as told:
         tokens.token()

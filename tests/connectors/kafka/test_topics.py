@@ -58,7 +58,7 @@ def test_any_other_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.asked == 1
 
 
-def test_one_that_has_gone_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_topic_is_reported_as_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "PATIENCE_S", 0.02)
     client = Asked(monkeypatch, ignorant=10**6)
     client.await_topic(MADE)
@@ -67,7 +67,7 @@ def test_one_that_has_gone_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch
     assert client.asked > 1
 
 
-def test_one_that_was_made_anew_is_not_taken_for_what_it_was(
+def test_recreated_topic_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = Asked(monkeypatch, ignorant=0)

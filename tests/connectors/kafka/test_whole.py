@@ -81,7 +81,7 @@ def test_a_run_that_never_waits_reads_to_the_ends() -> None:
 
 
 @pytest.mark.parametrize("away", ["bounds", "open", "next"])
-def test_what_brokers_fail_with_is_raised_and_no_thread_stays(away: str) -> None:
+def test_errors_of_brokers_are_raised_and_no_thread_stays(away: str) -> None:
     slow, threads = Slow(away), threading.active_count()
     with pytest.raises(InputAwayError, match=f"{away}: it is away"):
         _read(slow)

@@ -47,7 +47,7 @@ def test_nothing_is_committed_at_first(kind: Kind, disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("stop", range(CUTS + 1))
-def test_restart_goes_on_behind_what_is_committed(kind: Kind, disk: Disk, stop: int) -> None:
+def test_restart_resumes_after_the_last_commit(kind: Kind, disk: Disk, stop: int) -> None:
     write(kind.open(world_of(disk)), 0, stop)
     sink = kind.open(world_of(disk))
     assert sink.committed == (reached(stop - 1) if stop else None)
@@ -58,7 +58,7 @@ def test_restart_goes_on_behind_what_is_committed(kind: Kind, disk: Disk, stop: 
 
 
 @pytest.mark.parametrize("stop", range(CUTS + 1))
-def test_what_was_not_committed_is_not_there_twice(kind: Kind, disk: Disk, stop: int) -> None:
+def test_uncommitted_changes_are_not_written_twice(kind: Kind, disk: Disk, stop: int) -> None:
     write(kind.open(world_of(disk)), 0, stop, commit_every=3)
     assert kind.read(disk) == kind.expected(stop)
     sink = kind.open(world_of(disk))
@@ -84,7 +84,7 @@ def test_commit_without_changes_is_remembered(kind: Kind, disk: Disk) -> None:
     assert kind.read(disk) == before
 
 
-def test_second_writer_is_told_who_writes(kind: Kind, disk: Disk) -> None:
+def test_error_of_a_second_writer_names_the_first(kind: Kind, disk: Disk) -> None:
     sink = kind.open(world_of(disk))
     with pytest.raises(DiskLockedError, match="held by output 'out' of pipeline 'vwap'"):
         kind.open(world_of(disk))
@@ -132,7 +132,7 @@ def test_damaged_record_is_refused(kind: Kind, disk: Disk) -> None:
     assert kind.read(disk) == kind.expected()
 
 
-def test_what_the_message_about_a_damaged_record_says_is_done(kind: Kind, disk: Disk) -> None:
+def test_way_out_of_a_damaged_record_works(kind: Kind, disk: Disk) -> None:
     write(kind.open(world_of(disk)), 0, 3)
     is_file = disk.exists("out.cut")
     rewrite(disk, "out.cut" if is_file else "out/0/output.cut", b"")

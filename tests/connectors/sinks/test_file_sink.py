@@ -35,7 +35,7 @@ def disk(tmp_path: Path) -> LiveDisk:
     return LiveDisk(tmp_path)
 
 
-def test_tail_is_cut_off_and_told(disk: LiveDisk) -> None:
+def test_uncommitted_tail_is_cut_off_and_reported(disk: LiveDisk) -> None:
     sink = CSV.open(world_of(disk))
     sink.write(changes(0), reached(0))
     sink.commit(reached(0))
@@ -71,7 +71,7 @@ def test_file_of_a_user_is_left_alone(disk: LiveDisk) -> None:
     assert CSV.read(disk) == b"my own\n"
 
 
-def test_lock_beside_it_is_no_file_of_a_user(disk: LiveDisk) -> None:
+def test_lock_file_does_not_count_as_a_users_file(disk: LiveDisk) -> None:
     rewrite(disk, "out.lock", b"my own\n")
     with pytest.raises(NotALockError, match="is a user's own file, not a lock"):
         CSV.open(world_of(disk))
@@ -180,7 +180,7 @@ def test_closed_sink_takes_no_more(disk: LiveDisk) -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "renamed", "replaced", "cut", "grown"])
-def test_file_that_is_taken_away_while_it_is_written_ends_the_run(disk: LiveDisk, how: str) -> None:
+def test_removing_the_output_ends_the_run(disk: LiveDisk, how: str) -> None:
     sink = CSV.open(world_of(disk))
     write_one(sink, 0)
     record = (disk.root / "out.cut").read_bytes()

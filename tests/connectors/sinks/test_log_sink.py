@@ -121,7 +121,7 @@ def test_cut_that_is_there_in_part_is_completed(tmp_path: Path, frames: int) -> 
     assert PARTS.read(disk) == whole
 
 
-def test_cut_that_is_there_in_part_may_be_given_up_and_what_is_there_is_told(
+def test_partial_cut_can_be_abandoned_and_its_changes_are_known(
     tmp_path: Path,
 ) -> None:
     disk = LiveDisk(tmp_path)
@@ -172,7 +172,7 @@ def test_other_changes_for_the_same_cut_are_refused(tmp_path: Path) -> None:
     sink.close()
 
 
-def test_change_that_is_too_long_is_told(tmp_path: Path) -> None:
+def test_error_names_a_change_that_is_too_long(tmp_path: Path) -> None:
     sink = PARTS.open(world_of(LiveDisk(tmp_path)))
     long = changes(0).set_column(0, "symbol", pa.array(["a", "b" * 5000, "c"]))
     with pytest.raises(OutputError, match=r"a change is too long for the log: .* batch_bytes_max"):
@@ -198,7 +198,7 @@ def test_log_that_lost_committed_records_is_refused(tmp_path: Path) -> None:
         WHOLE.open(world_of(disk))
 
 
-def test_log_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+def test_recreated_log_is_rejected(tmp_path: Path) -> None:
     disk = LiveDisk(tmp_path)
     write(WHOLE.open(world_of(disk)), 0, 4)
     for name in disk.list("out/0"):
@@ -214,7 +214,7 @@ def test_log_that_was_made_anew_is_refused(tmp_path: Path) -> None:
         WHOLE.open(world_of(disk))
 
 
-def test_retention_leaves_what_was_reached(tmp_path: Path) -> None:
+def test_retention_leaves_the_cut(tmp_path: Path) -> None:
     disk = LiveDisk(tmp_path)
     settings = LogSettings(segment_bytes_max=1200, retention_bytes_max=1200, sync_appends=0)
     topic = Topic.create(disk, "out", SCHEMA, settings=settings)
@@ -284,7 +284,7 @@ def test_commit_of_a_later_cut_with_the_same_rows_is_another(tmp_path: Path) -> 
     assert len(WHOLE.read(disk)) == 4
 
 
-def test_sink_that_was_replaced_commits_nothing_and_each_cut_is_there_once() -> None:
+def test_replaced_sink_commits_nothing_and_each_cut_is_written_once() -> None:
     """The old owner stops at any call; the new one goes on from what is there; the old wakes."""
     expected = WHOLE.expected()
     stop_at = 1

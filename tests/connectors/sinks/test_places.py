@@ -71,7 +71,9 @@ def lived(place: str, plan: Plan, end: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
-def test_file_of_a_restarted_pipeline_is_that_of_a_plain_run(tmp_path: Path, name: str) -> None:
+def test_file_of_a_restarted_pipeline_equals_that_of_a_one_shot_run(
+    tmp_path: Path, name: str
+) -> None:
     place, plain = tmp_path / name, tmp_path / f"plain-{name}"
     for end in (3, 6, len(TRADES)):
         lived(str(place), plan_of(), end)
@@ -84,7 +86,7 @@ def rows_in(folder: Path, topic: str) -> list[Any]:
         return [row for entry in reader.read() for row in listed(entry)]
 
 
-def test_log_of_a_restarted_pipeline_is_that_of_a_plain_run(tmp_path: Path) -> None:
+def test_log_of_a_restarted_pipeline_equals_that_of_a_one_shot_run(tmp_path: Path) -> None:
     for end in (3, 6, len(TRADES)):
         lived(f"log:{tmp_path}/out", plan_of(), end)
     run(plan_of(), source=TRADES, sink=f"log:{tmp_path}/plain", batch_rows=1)
@@ -114,7 +116,7 @@ def test_another_pipeline_feeds_on_the_log(tmp_path: Path) -> None:
     assert (tmp_path / "n.csv").read_text() == "A,3\nB,3\nC,3\n"
 
 
-def test_two_pipelines_cannot_share_a_place(tmp_path: Path) -> None:
+def test_two_pipelines_cannot_share_an_output(tmp_path: Path) -> None:
     for place in (f"{tmp_path}/out.csv", f"log:{tmp_path}/out"):
         held = continued(place, plan_of(), "out")
         with pytest.raises(DiskLockedError, match="output 'out' of pipeline 'vwap'"):
@@ -128,7 +130,7 @@ def test_two_pipelines_cannot_share_a_place(tmp_path: Path) -> None:
         open_sink(f"log:{tmp_path}/out", plan_of(), "out")
 
 
-def test_plain_run_does_not_replace_what_is_continued(tmp_path: Path) -> None:
+def test_one_shot_run_does_not_replace_a_durable_output(tmp_path: Path) -> None:
     place = tmp_path / "out.csv"
     lived(str(place), plan_of(), 4)
     before = place.read_bytes()
@@ -137,14 +139,14 @@ def test_plain_run_does_not_replace_what_is_continued(tmp_path: Path) -> None:
     assert place.read_bytes() == before
 
 
-def test_uncommitted_log_has_an_owner_too(tmp_path: Path) -> None:
+def test_uncommitted_log_has_an_owner(tmp_path: Path) -> None:
     lived(f"log:{tmp_path}/out", plan_of(), 2)
     for attempt in (open_sink, continued):
         with pytest.raises(OutputError, match="belongs to output 'out' of pipeline 'vwap'"):
             attempt(f"log:{tmp_path}/out", plan_of("other"), "out")
 
 
-def test_place_of_other_columns_is_refused(tmp_path: Path) -> None:
+def test_output_of_other_columns_is_rejected(tmp_path: Path) -> None:
     for place, words in (
         (f"{tmp_path}/out.csv", "has the columns symbol, vwap, but the output has symbol, vwap, t"),
         (f"log:{tmp_path}/out", "has the fields op, symbol, vwap, the output has op, .*, total"),
@@ -170,7 +172,7 @@ def test_records_of_others_are_not_continued(tmp_path: Path) -> None:
         ("folder.csv", "name another file"),
     ],
 )
-def test_place_that_cannot_be_continued_is_refused(tmp_path: Path, place: str, words: str) -> None:
+def test_output_that_cannot_be_resumed_is_rejected(tmp_path: Path, place: str, words: str) -> None:
     (tmp_path / "folder.csv").mkdir()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(OutputError, match=words):
@@ -202,7 +204,7 @@ def place_in(folder: Path, place: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_place_that_nothing_was_written_to_is_left_as_it_was(tmp_path: Path, place: str) -> None:
+def test_run_without_writes_leaves_no_output(tmp_path: Path, place: str) -> None:
     """The run has failed: at the next output, or before its first batch."""
     where = place_in(tmp_path, place)
     for _ in range(2):
@@ -213,7 +215,7 @@ def test_place_that_nothing_was_written_to_is_left_as_it_was(tmp_path: Path, pla
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_place_that_was_written_to_stays(tmp_path: Path, place: str) -> None:
+def test_written_output_stays(tmp_path: Path, place: str) -> None:
     where = place_in(tmp_path, place)
     sink = continued(where, plan_of(), "out")
     nothing = Commit({"trades": 0}, "")
@@ -227,7 +229,7 @@ def test_place_that_was_written_to_stays(tmp_path: Path, place: str) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_topic_that_somebody_made_stays(tmp_path: Path) -> None:
+def test_existing_topic_stays(tmp_path: Path) -> None:
     plan = plan_of()
     Topic.create(LiveDisk(tmp_path), "out", schema_of_output(plan, plan.outputs[0]))
     continued(f"log:{tmp_path}/out", plan, "out").close()
@@ -235,7 +237,7 @@ def test_topic_that_somebody_made_stays(tmp_path: Path) -> None:
     Topic.open(LiveDisk(tmp_path), "out")
 
 
-def test_files_of_a_user_where_a_topic_was_to_be_stay(tmp_path: Path) -> None:
+def test_users_files_in_a_topics_folder_stay(tmp_path: Path) -> None:
     for name in ("out/mine.txt", "out/0/mine.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("my own")
@@ -250,7 +252,7 @@ def test_topic_that_cannot_have_the_partition_is_not_made(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_stream_says_that_lines_may_come_twice(tmp_path: Path) -> None:
+def test_promise_of_a_stream_allows_repeated_lines(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -283,7 +285,7 @@ def test_damaged_log_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "/dev/null"])
-def test_place_that_cannot_be_sealed_is_refused_to_an_owner(tmp_path: Path, name: str) -> None:
+def test_output_without_seals_is_rejected_for_an_owner(tmp_path: Path, name: str) -> None:
     place = str(tmp_path / name)
     for continues in {False, not name.endswith("parquet")}:
         with pytest.raises(OutputError, match=r"owner of epoch 3.*log:DIR/TOPIC"):
