@@ -42,7 +42,7 @@ def test_nobody_answers() -> None:
     [
         (["status", "--coordinator", "node-1"], "node-1:9200 is not on this machine"),
         (["status", "--coordinator", "a:b:99999"], "is no address"),
-        (["status", "--coordinator", ","], "names nobody"),
+        (["status", "--coordinator", ","], "is empty"),
         (["status", "--tls-key", "k"], "TLS needs --tls-certificate"),
         (["freeze"], "the following arguments are required: --reason"),
         (["pin", "8192", "w1", "--reason", "r"], "partitions are 0 to 8191 at most"),

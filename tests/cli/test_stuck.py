@@ -26,14 +26,14 @@ def test_what_fails_for_long_with_the_same_words_does_not_pass() -> None:
     assert stuck.seen(now, 0) is None
     assert stuck.seen(now, STUCK_S - 1) is None
     said = stuck.seen(now, STUCK_S)
-    assert said == "partition 0 fails again and again: lost; 1 more fail as well"
+    assert said == "partition 0 fails repeatedly: lost; 1 more fail as well"
 
 
 def test_what_works_again_or_fails_otherwise_has_time_anew() -> None:
     stuck = Stuck()
     for at, now in enumerate([{"p": "a"}, {}, {"p": "a"}, {"p": "b"}, {"p": "a"}]):
         assert stuck.seen(now, at * (STUCK_S - 1)) is None
-    assert stuck.seen({"p": "a"}, 6 * STUCK_S) == "p fails again and again: a"
+    assert stuck.seen({"p": "a"}, 6 * STUCK_S) == "p fails repeatedly: a"
 
 
 @pytest.mark.parametrize("kind", ["InputAwayError", "PermissionError", "FencedError", "StoreError"])
@@ -70,5 +70,5 @@ def test_who_waits_for_the_end_hears_that_it_will_not_come(monkeypatch: pytest.M
         return {"partition 0": "lost"}
 
     status = cluster_up._Status(None, None, now)  # type: ignore[arg-type]  # asked before others
-    with pytest.raises(cluster_up.UnreachableEndError, match="partition 0 fails again and again"):
+    with pytest.raises(cluster_up.UnreachableEndError, match="partition 0 fails repeatedly"):
         asyncio.run(status.watch())

@@ -68,7 +68,7 @@ def test_repeated_deaths_have_short_pauses_after_a_life(
         said: list[str] = []
 
         def say(_: str, line: str) -> None:
-            said.extend(line.partition("started again in ")[2].split()[:1])
+            said.extend(line.partition("restarting in ")[2].split()[:1])
             if len(said) == deaths:
                 process.end()
 

@@ -139,7 +139,7 @@ def test_dead_processes_are_restarted_and_ctrl_c_ends_all(job: Job) -> None:
     number = up.says(r"worker-1 +\| process (\d+)")[1]
     up.says(r"worker-1 .*partition \d: begins at")
     subprocess.run(["kill", "-9", number], check=True)
-    up.says(r"worker-1 .* was killed by SIGKILL; it is started again")
+    up.says(r"worker-1 .* was killed by SIGKILL; restarting")
     up.says(rf"worker-1 +\| process (?!{number})\d+")
     up.process.send_signal(signal.SIGINT)
     assert up.ended() == 130, up.said
@@ -158,7 +158,7 @@ def test_down_ends_it_and_a_folder_has_one_cluster(job: Job) -> None:
         assert second.ended() == 1
         assert f"is held by ripple cluster up, process {up.process.pid}" in second.said
     down = command("cluster", "down", "--dir", folder)
-    assert (down.code, down.only_line) == (0, f"ripple: the cluster in {folder} has ended")
+    assert (down.code, down.only_line) == (0, f"ripple: the cluster in {folder} has stopped")
     assert up.ended() == 0, up.said
     assert command("cluster", "down", "--dir", folder).code == 1
 

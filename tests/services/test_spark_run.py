@@ -200,7 +200,7 @@ def test_a_signal_in_the_middle_ends_it_in_good_order_and_the_jvm_says_nothing(
         assert driver.wait(PATIENCE_S) == 0, log.read_text()
     lines = [line for line in log.read_text().splitlines() if "resumed from" not in line]
     assert lines[0] == f"--- {plan.name} ---", log.read_text()
-    assert lines[-1] == "ripple: stopped in good order by SIGTERM"
+    assert lines[-1] == "ripple: stopped by SIGTERM"
     until_gone(family, PATIENCE_S)
 
 

@@ -62,7 +62,7 @@ def test_a_watch_sees_what_a_live_run_writes_and_ends_in_a_line(file: Path, tmp_
     until_gone(family, PATIENCE_S)
     *lines, last = said.read_text().splitlines()
     assert all(re.search(r": part 1 of 1: \d+ compared, all equal$", line) for line in lines), lines
-    assert last == "ripple: stopped in good order by SIGTERM"
+    assert last == "ripple: stopped by SIGTERM"
     row = falsified(out, "top")
     watch = begun(tmp_path, "watch", *watching, "--rounds", "1")
     assert watch.wait(2 * PATIENCE_S) == 1, said.read_text()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 60
 LOOK_S = 0.25
-# A coordinator tries for 30 s by default (command_wait_ms), and then says why it was not done.
+# A coordinator tries for 30 s by default (command_wait_ms), and then reports the cause.
 COMMAND_S = 40.0
 
 
@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, dict[str, Any], Callable[..., Command]]] = {
     "undrain": ("let a worker own partitions again", _WORKER, commands.Undrain),
     "move": ("move a partition to a worker", _PARTITION | _WORKER, commands.Move),
 }
-# ``ripple status``, ``move``, ``drain`` and ``undrain``, by their older names: not in the help.
+# Older names of ``ripple status``, ``move``, ``drain`` and ``undrain``: not in the help.
 ALIASES = ("status", "move", "drain", "undrain")
 
 
@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start, ask or command; return the exit code."""
+    """Run the action; return the exit code."""
     if options.action == "up":
         return cluster_up.run(options)
     if options.action == "down":
@@ -82,12 +82,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_status(options: argparse.Namespace) -> int:
-    """Show how the cluster is; return the exit code."""
+    """Print the status; return the exit code."""
     return asyncio.run(_status(options))
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Tell the cluster what to do, by ``options.action``; return the exit code."""
+    """Send the command ``options.action``; return the exit code."""
     return asyncio.run(_command(options))
 
 
@@ -103,21 +103,19 @@ def add_command(parser: argparse.ArgumentParser, name: str) -> None:
     _, arguments, _ = COMMANDS[name]
     for argument, about in arguments.items():
         parser.add_argument(argument, **about)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for other operators")
     parser.add_argument(
-        "--reason", required=True, metavar="TEXT", help="why: others will ask, and read it"
+        "--dry-run", action="store_true", help="print what would change, and change nothing"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would change, and change nothing"
-    )
-    parser.add_argument(
-        "--wait", action="store_true", help="until what moves has moved; exit code 1 if not in time"
+        "--wait", action="store_true", help="wait until all moves are done; exit code 1 if late"
     )
     parser.add_argument(
         "--timeout",
         type=positive,
         default=WAIT_S,
         metavar="SECONDS",
-        help="how long to wait (default: %(default)s)",
+        help="limit of --wait (default: %(default)s)",
     )
     client_options.add_coordinator(parser)
     add_format(parser)
@@ -134,7 +132,7 @@ async def _status(options: argparse.Namespace) -> int:
 
 
 async def _command(options: argparse.Namespace) -> int:
-    # Here, since gRPC takes its time, and may be absent.
+    # Here, since gRPC is slow to import, and may be absent.
     from coordinator.service.messages import command_to_bytes, done_from_bytes  # noqa: PLC0415
     from ripple.control.rpc.methods import COMMAND  # noqa: PLC0415
 
@@ -147,7 +145,7 @@ async def _command(options: argparse.Namespace) -> int:
         write(
             options.format,
             found,
-            lambda: print("\n".join([f"nothing was changed; if told to: {command}", *effects])),
+            lambda: print("\n".join([f"nothing was changed; it would: {command}", *effects])),
         )
         return 0
     _, data = await client_options.ask(options, COMMAND, command_to_bytes(command), COMMAND_S)
@@ -165,7 +163,7 @@ async def _command(options: argparse.Namespace) -> int:
 
 
 async def _waited(options: argparse.Namespace) -> list[str]:
-    """Wait until what was commanded is how it is; return what is not, when time is over."""
+    """Wait for the command's effect; return what is missing at the timeout."""
     until_s = time.monotonic() + options.timeout
     while True:
         _, status = await client_options.status_of(options)
@@ -176,13 +174,13 @@ async def _waited(options: argparse.Namespace) -> list[str]:
 
 
 def effects_of(options: argparse.Namespace, status: Status) -> list[str]:
-    """Return what a command would change. Raises InputError for what the cluster would refuse."""
+    """Return the effects of a command. Raises InputError for what the cluster would refuse."""
     workers = {one.id for one in status.members}
     worker, partition = getattr(options, "worker", None), getattr(options, "partition", None)
     if worker is not None and worker not in workers:
-        raise InputError(f"there is no worker {worker}: there are {', '.join(sorted(workers))}")
+        raise InputError(f"no worker {worker}; the cluster has {', '.join(sorted(workers))}")
     if partition is not None and partition >= len(status.owners):
-        raise InputError(f"there is no partition {partition}: there are {len(status.owners)}")
+        raise InputError(f"no partition {partition}; there are {len(status.owners)}")
     if options.action == "drain":
         return [
             f"partition {number} ({one.stage}/{one.number}) moves away from {one.owner}"
@@ -192,22 +190,22 @@ def effects_of(options: argparse.Namespace, status: Status) -> list[str]:
     if partition is not None and worker is not None:
         one = status.owners[partition]
         if one.owner is not None and worker_of(one.owner) == worker:
-            return [f"partition {partition} is at {one.owner} already"]
+            return [f"partition {partition} is on {one.owner} already"]
         place = f"partition {partition} ({one.stage}/{one.number})"
-        return [f"{place} moves from {one.owner or 'nobody'} to {worker}"]
+        return [f"{place} moves from {one.owner or 'no owner'} to {worker}"]
     return []
 
 
 def left_of(options: argparse.Namespace, status: Status) -> list[str]:
-    """Return what is not yet as it was commanded."""
+    """Return the missing effects of a command."""
     if options.action == "drain":
         return [
-            f"partition {number} is still at {one.owner}"
+            f"partition {number} is still on {one.owner}"
             for number, one in enumerate(status.owners)
             if one.owner is not None and worker_of(one.owner) == options.worker
         ]
     if options.action in ("move", "pin"):
         owner = status.owners[options.partition].owner
         if owner is None or worker_of(owner) != options.worker:
-            return [f"partition {options.partition} is still at {owner or 'nobody'}"]
+            return [f"partition {options.partition} is still on {owner or 'no worker'}"]
     return [f"partition {one.partition} moves from {one.source}" for one in status.moves]

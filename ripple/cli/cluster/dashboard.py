@@ -1,4 +1,4 @@
-"""The flags that show a dashboard, alike for a run and a cluster on this machine."""
+"""The flags of the dashboard, shared by runs and local clusters."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ HOST = "127.0.0.1"
 
 def configure_dashboard(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    group = parser.add_argument_group("the dashboard", "A page for the browser on this machine.")
+    group = parser.add_argument_group("dashboard", "A web page on this machine.")
     add_dashboard(group)
     group.add_argument(
         "--dashboard-allow-commands",
         action="store_true",
-        help="let whoever opens it move, drain and freeze; else it only shows",
+        help="allow its users to move, drain and freeze (default: read-only)",
     )
 
 
 def add_dashboard(group: argparse._ActionsContainer) -> None:
-    """Add the argument that a run has too, which takes no commands."""
+    """Add the argument that runs have too."""
     group.add_argument(
         "--dashboard",
         type=port,
         nargs="?",
         const=PORT,
         metavar="PORT",
-        help=f"show it at http://127.0.0.1:PORT/ (default: {PORT}; 0: any that is free)",
+        help=f"serve it at http://127.0.0.1:PORT/ (default: {PORT}; 0: any free port)",
     )
 
 
@@ -50,7 +50,7 @@ def add_dashboard(group: argparse._ActionsContainer) -> None:
 async def run_shown(
     number: int, plan: Plan, store: ObjectStore, world: World, place: str
 ) -> AsyncIterator[RunShown]:
-    """Show a run for as long as it goes on. Raises InputError for a port that is taken."""
+    """Serve the dashboard of a run in this context. Raises InputError for a port that is taken."""
     # Here: slow to import, and of an extra.
     from ripple.client.dashboard.gate import Gate  # noqa: PLC0415
     from ripple.client.dashboard.run import RunShown  # noqa: PLC0415
@@ -64,8 +64,8 @@ async def run_shown(
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(
-            f"--dashboard: nobody can listen at {joined(HOST, number)}: {why}. Give another port, "
-            "as --dashboard PORT; 0 is any that is free"
+            f"--dashboard: cannot listen on {joined(HOST, number)}: {why}. Give another port, "
+            "as --dashboard PORT; 0 is any free one"
         ) from error
     say(f"ripple: the dashboard at {dashboard.address}{not_there()}")
     try:
@@ -75,7 +75,7 @@ async def run_shown(
 
 
 def not_there() -> str:
-    """Return what is to be said beside where the page is, "" where its files are there."""
+    """Return a hint if files of the page are missing, else ""."""
     # Here: slow to import, and few commands have a page.
     from ripple.client.dashboard.assets import HOW, missing  # noqa: PLC0415
 
@@ -83,5 +83,5 @@ def not_there() -> str:
 
 
 def url_of(host: str, number: int) -> str:
-    """Return where a browser finds it."""
-    return f"http://{joined(host, number)}/" if number else "a free port, which is said below"
+    """Return the dashboard's URL."""
+    return f"http://{joined(host, number)}/" if number else "a free port, which is logged below"

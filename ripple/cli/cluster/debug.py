@@ -1,7 +1,7 @@
-"""Watch an output change while it runs: nothing is kept, and nobody waits.
+"""Print an output's changes as they are committed.
 
-Data goes to standard output, a line a change; what is said about it to standard error. Who reads
-slowly sees a key that changed many times once.
+Changes go to standard output, one a line; messages to standard error. A slow reader sees several
+changes of a key as one.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _NAMES = {OP_REMOVE: "Remove", OP_FINAL: "Final"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    tap = actions.add_parser("tap", help="watch an output change", description=__doc__)
+    tap = actions.add_parser("tap", help="print an output's changes", description=__doc__)
     tap.add_argument("--output", required=True, help="which one")
-    tap.add_argument("--worker", metavar="ID", help="only what this worker owns (default: any)")
+    tap.add_argument("--worker", metavar="ID", help="only partitions of this worker (default: all)")
     tap.add_argument(
         "--key",
         action="append",
         default=[],
         metavar="[FIELD=]VALUE",
-        help="only this key; several times for a key of several fields",
+        help="only this key; repeated for a key of several fields",
     )
-    tap.add_argument("--where", metavar="EXPRESSION", help="only rows like this: price > 100")
-    tap.add_argument("--limit", type=positive, metavar="N", help="end after so many changes")
+    tap.add_argument("--where", metavar="EXPRESSION", help="only matching rows: price > 100")
+    tap.add_argument("--limit", type=positive, metavar="N", help="end after N changes")
     tap.add_argument(
-        "--interval", type=positive, metavar="MS", help="show what changed once in this time"
+        "--interval", type=positive, metavar="MS", help="merge changes within this time"
     )
     tap.add_argument(
-        "--timeout", type=positive, metavar="SECONDS", help="end after so long; exit code 0"
+        "--timeout", type=positive, metavar="SECONDS", help="end after this time; exit code 0"
     )
-    tap.add_argument("--all", action="store_true", help="begin with all rows that are there")
+    tap.add_argument("--all", action="store_true", help="begin with all present rows")
     tap.add_argument(
         "--uncommitted",
         action="store_true",
@@ -69,16 +69,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(tap, FORMS)
     wire = actions.add_parser(
         "wire",
-        help="say where a client of the wire protocol connects",
+        help="print the data ports, for clients of the wire protocol",
         description="Data ports of a cluster, and a credential that lets a client follow outputs "
-        "there for an hour: keep it to yourself.",
+        "there for an hour: a secret.",
     )
     client_options.add_coordinator(wire)
     add_format(wire, FORMS)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch, until told to end; return the exit code."""
+    """Run the action until it ends; return the exit code."""
     return asyncio.run(_tap(options) if options.action == "tap" else _wire(options))
 
 
@@ -118,13 +118,13 @@ def _said(text: str) -> None:
 
 
 def _predicate(text: str) -> Any:
-    from ripple.client.sql.where import where_of  # noqa: PLC0415 - Arrow's compute takes its time
+    from ripple.client.sql.where import where_of  # noqa: PLC0415 - slow to import
 
     return where_of(text)
 
 
 class _Printed:
-    """What has been shown so far."""
+    """Prints changes, and counts them."""
 
     def __init__(self, options: argparse.Namespace, seen: OutputSubscription, where: Any) -> None:
         self._options, self._seen, self._where = options, seen, where
@@ -132,14 +132,14 @@ class _Printed:
 
     @property
     def is_full(self) -> bool:
-        """Whether as much was shown as was asked for."""
+        """Whether the limit is reached."""
         return self._options.limit is not None and self._count >= self._options.limit
 
     def show(self, change: Change) -> None:
-        """Show the rows that were asked for."""
+        """Print the matching rows."""
         options = self._options
         if options.key and not self._count:
-            self._key()  # a mistake in it is said at once, and not when something changes
+            self._key()  # an invalid key is reported at once, not at the first change
         if options.worker is not None and worker_of(change.process) != options.worker:
             return
         if change.since is None and not options.all:
@@ -165,7 +165,7 @@ class _Printed:
             yield {name: row[name] for name in keys}, op, row
 
     def _key(self) -> dict[str, Any]:
-        """Return the key that was asked for, its fields as they are declared."""
+        """Return the requested key, in the declared types."""
         layout = self._seen.layout
         assert layout is not None
         found = {}

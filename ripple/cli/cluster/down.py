@@ -1,6 +1,6 @@
-"""End a cluster that ``up`` runs in a folder, in good order, as Ctrl+C there does.
+"""Stop a cluster that ``up`` runs in a folder, gracefully, as Ctrl+C there does.
 
-What it has computed is kept in the folder, and the next ``up`` goes on from there.
+Its state stays in the folder, and the next ``up`` resumes from there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "ripple"
 LOCK = "up.lock"
-# Workers take up to 30 s to end in good order, and coordinators end after them.
+# Workers take up to 30 s to stop gracefully, and coordinators stop after them.
 TIMEOUT_S = 60
 LOOK_S = 0.1
 
@@ -36,35 +36,35 @@ _HOLDER = re.compile(r"ripple cluster up, process (\d+)")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "--dir", type=a_place, required=True, metavar="DIR", help="that up was given"
+        "--dir", type=a_place, required=True, metavar="DIR", help="the cluster's folder"
     )
     parser.add_argument(
         "--timeout",
         type=positive,
         default=TIMEOUT_S,
         metavar="SECONDS",
-        help="how long it may take (%(default)s)",
+        help="time limit (%(default)s)",
     )
 
 
 def held(folder: str) -> Lock:
-    """Hold the folder of a cluster, as the process that ``down`` ends.
+    """Lock a cluster's folder, as the process that ``down`` stops.
 
-    Raises DiskLockedError where a cluster runs there.
+    Raises DiskLockedError if a cluster runs there.
     """
     return LiveDisk(folder).lock(LOCK, f"ripple cluster up, process {os.getpid()}")
 
 
 def check_free(folder: str) -> None:
-    """Raise DiskLockedError where a cluster runs; nothing is made where none does."""
+    """Raise DiskLockedError if a cluster runs in the folder; creates nothing."""
     if Path(folder, LOCK).exists():
         held(folder).release()
 
 
 def run(options: argparse.Namespace) -> int:
-    """Let it end, and wait for that; return the exit code.
+    """Stop the cluster, and wait for it; return the exit code.
 
-    Raises InputError where no cluster runs, or where it does not end.
+    Raises InputError if no cluster runs, or if it does not stop.
     """
     folder = options.dir
     process = _process(folder)
@@ -75,16 +75,16 @@ def run(options: argparse.Namespace) -> int:
     while _process(folder) == process:
         if time.monotonic() > ends_s:
             raise InputError(
-                f"the cluster in {folder}, process {process}, has not ended within "
-                f"{options.timeout} s: it goes on ending"
+                f"the cluster in {folder}, process {process}, has not stopped within "
+                f"{options.timeout} s: it is still stopping"
             )
         time.sleep(LOOK_S)
-    say(f"{PROGRAM}: the cluster in {folder} has ended")
+    say(f"{PROGRAM}: the cluster in {folder} has stopped")
     return 0
 
 
 def _process(folder: str) -> int | None:
-    """Return the process that holds a folder, None if none does."""
+    """Return the process that holds a folder's lock, None without one."""
     if not Path(folder, LOCK).exists():
         return None
     try:

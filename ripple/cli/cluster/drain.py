@@ -1,4 +1,4 @@
-"""Move all partitions of a worker away, and give it none until it is undrained."""
+"""Move all partitions off a worker, and assign it none until it is undrained."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the cluster; return the exit code."""
+    """Send the command; return the exit code."""
     return cluster.run_command(options)

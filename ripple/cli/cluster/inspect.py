@@ -1,4 +1,4 @@
-"""Look into a running cluster: what its workers compute, and how far they are."""
+"""Inspect a running cluster: graphs, schemas, metrics, partitions, edges."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
     for name, (purpose, _) in _ACTIONS.items():
         action = actions.add_parser(name, help=purpose, description=f"Show {purpose}.")
-        action.add_argument("--worker", metavar="ID", help="of this worker alone (default: all)")
+        action.add_argument("--worker", metavar="ID", help="only of this worker (default: all)")
         client_options.add_coordinator(action)
         if name == "graph":
             add_format(action, GRAPH_FORMS, "sexp")
-            action.add_argument("--partition", type=int, help="of this partition alone")
+            action.add_argument("--partition", type=int, help="only of this partition")
         elif name != "metrics":
             add_format(action, FORMS)
         if name == "schemas":
-            action.add_argument("--verbose", action="store_true", help="with each field")
+            action.add_argument("--verbose", action="store_true", help="with all fields")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask, and show it; return the exit code."""
+    """Run the action; return the exit code."""
     return asyncio.run(_run(options))
 
 
@@ -105,15 +105,15 @@ def _graph(
 
 
 def _nowhere(partition: int, worker: str | None, status: Status) -> str:
-    """Say why there is no graph of a partition."""
+    """Return why a partition has no graph."""
     count = len(status.owners)
     if not 0 <= partition < count:
         return f"there is no partition {partition}: they are 0 to {count - 1}"
     owner = status.owners[partition].owner
     if owner is None:
-        return f"partition {partition} is owned by nobody"
+        return f"partition {partition} has no owner"
     if worker is not None and worker_of(owner) != worker:
-        return f"partition {partition} is not {worker}'s: {owner} owns it"
+        return f"partition {partition} is owned by {owner}, not by {worker}"
     return f"{owner} owns partition {partition}, and has no graph of it yet"
 
 
@@ -123,7 +123,7 @@ def _partitions(said: Mapping[str, Any], options: argparse.Namespace) -> list[di
 
 
 def as_dot(workers: Iterable[Mapping[str, Any]]) -> str:
-    """Return a Graphviz graph: a box around each partition, what went through on each node."""
+    """Return a Graphviz graph: a box for each partition, row counts on each node."""
     lines = ["digraph ripple {", "  rankdir=TB;", "  node [shape=box];"]
     for worker in workers:
         for part in worker["partitions"]:
@@ -217,7 +217,7 @@ def _of_partitions(
                 "cut": graph.get("cut"),
                 "watermark_ns": graph.get("watermark_ns"),
                 "rows_in": nodes[0]["rows_in"] if nodes else None,
-                # A worker of a version before does not say them.
+                # Workers of the previous version do not report them.
                 **{name: nodes[0].get(name) if nodes else None for name in _OF_SOURCES},
                 "keys": sum(node["keys"] or 0 for node in nodes if node["kind"] == "fold"),
                 "bytes": sum(node["bytes"] or 0 for node in nodes if node["kind"] == "fold"),
@@ -270,9 +270,9 @@ def _edges(options: argparse.Namespace, _: Status, found: Mapping[str, dict[str,
 
 
 _ACTIONS: dict[str, tuple[str, _Show | None]] = {
-    "graph": ("the live graph of workers, with what went through each node", _graph),
+    "graph": ("the live graph of workers, with row counts of each node", _graph),
     "schemas": ("the schemas of the source and of the outputs", _schemas),
     "metrics": ("the metrics of workers, as Prometheus reads them", None),
-    "partitions": ("where each partition is, and how far", _of_partitions),
-    "edges": ("how rows go from stage to stage", _edges),
+    "partitions": ("owner, position and size of each partition", _of_partitions),
+    "edges": ("the edges between stages, with their transport", _edges),
 }

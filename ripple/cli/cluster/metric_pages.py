@@ -1,4 +1,4 @@
-"""Pages of metrics of several workers as one, which has each name once."""
+"""Merges the metrics pages of several workers into one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def merged(pages: Mapping[str, str]) -> str:
-    """Return one page of pages by worker: a sample that names no worker gets its own."""
+    """Return one page of pages by worker: samples without a worker label get one."""
     families: dict[str, tuple[dict[str, None], list[str]]] = {}
     for worker, page in pages.items():
         name = ""
@@ -27,7 +27,7 @@ def merged(pages: Mapping[str, str]) -> str:
 
 def _with_worker(sample: str, worker: str) -> str:
     name, brace, rest = sample.partition("{")
-    label = f'worker="{worker}"'  # an id has no character that would need an escape
+    label = f'worker="{worker}"'  # an id needs no escapes
     if not brace:
         name, _, value = sample.partition(" ")
         return f"{name}{{{label}}} {value}"

@@ -1,4 +1,4 @@
-"""Move a partition to another worker: it goes on where it is until the other one has it."""
+"""Move a partition to another worker: its owner computes it until the other one is ready."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the cluster; return the exit code."""
+    """Send the command; return the exit code."""
     return cluster.run_command(options)

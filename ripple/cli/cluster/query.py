@@ -1,7 +1,7 @@
-"""Ask live outputs in SQL: each partition at its own committed cut, which is stated.
+"""Query live outputs in SQL, each partition at its own committed cut, which is reported.
 
-A table holds the rows that are shown now; windows that are over and were freed are not among them.
-Names of outputs that are no words of SQL stand in double quotes.
+Tables hold the current rows, without windows that are over and were freed. Names of outputs that
+are not SQL identifiers are put in double quotes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=TIMEOUT_S,
         metavar="SECONDS",
-        help="for the tables to come, and for the answer (default: %(default)s)",
+        help="time limit, for loading and for the query (default: %(default)s)",
     )
     parser.add_argument(
         "--memory", type=positive, default=512, metavar="MIB", help="(default: %(default)s)"
@@ -56,11 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask; return the exit code."""
+    """Run the query; return the exit code."""
     if (options.sql is None) == (not options.list):
         raise InputError("give one statement, or --list")
     if options.list and options.format == CSV:
-        raise InputError("--list has no CSV: take json")
+        raise InputError("--list has no CSV: use json")
     return asyncio.run(_run(options))
 
 
@@ -136,7 +136,7 @@ def _write_csv(rows: pa.Table) -> None:
                     csv.write_csv(rows.select([number]), nowhere)
                 except (ArrowInvalid, ArrowNotImplementedError):
                     raise InputError(
-                        f"CSV has no form for the column {field.name} ({field.type}): take json"
+                        f"CSV has no form for the column {field.name} ({field.type}): use json"
                     ) from error
         raise InputError(f"CSV cannot hold this: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Show how a cluster is: who is there, who owns how much, what moves, and what is wrong."""
+"""Show the health of a cluster: members, owners of partitions, moves, alerts."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask a coordinator; return the exit code."""
+    """Print the status; return the exit code."""
     return cluster.run_status(options)

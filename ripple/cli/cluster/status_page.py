@@ -1,4 +1,4 @@
-"""What a coordinator knows of the cluster, as tables."""
+"""A cluster's status, as tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_status(address: str, status: Status, *, has_partitions: bool = False) -> None:
-    """Write the tables; ``has_partitions``: with the owner of each."""
+    """Print the tables; ``has_partitions``: with the owner of each partition."""
     active, workers, partitions, version = status.summary
     owned = partitions - status.unowned
     assigned = (
@@ -27,7 +27,7 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     print("Status:       [connected]")
     print(f"Workers:      {active}/{workers} active")
     print(f"Partitions:   {assigned}")
-    # The version of the assignment: the epochs of partitions follow from it.
+    # The version of the assignment: the epochs of partitions derive from it.
     print(f"Epoch:        {version}: {status.cause}" if version else "Epoch:        none yet")
     if status.frozen is not None:
         print(f"Frozen:       {status.frozen}")
@@ -79,7 +79,7 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
 
 
 def queues_of(one: Backpressure | None) -> str:
-    """Say how full the fullest queue is, and what the worker does about it."""
+    """Return the fill of the fullest queue, and the worker's response."""
     if one is None:
         return "-"
     fill = f"{one.queue} {one.fill:.0%}" if one.fill else "empty"

@@ -1,4 +1,4 @@
-"""Watch a cluster: workers, load, queues, records a second. Ctrl+C ends it."""
+"""Show workers, load, queues and records a second, continuously. Ctrl+C ends it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch; return the exit code."""
+    """Show the pages; return the exit code."""
     return asyncio.run(_watch(options))
 
 
 async def _watch(options: argparse.Namespace) -> int:
     is_screen = options.format == "text" and sys.stdout.isatty() and not options.once
     before: dict[str, tuple[float, Mapping[str, float]]] = {}
-    if options.once:  # a rate needs two looks
+    if options.once:  # a rate needs two samples
         await _look(options, before)
         await asyncio.sleep(min(options.interval, 1.0))
     if is_screen:
@@ -65,7 +65,7 @@ async def _watch(options: argparse.Namespace) -> int:
 async def _look(
     options: argparse.Namespace, before: dict[str, tuple[float, Mapping[str, float]]]
 ) -> dict[str, Any]:
-    """Return what there is to see; before: what was counted at the last look, by worker."""
+    """Return a sample; before: the counters of the last one, by worker."""
     address, status = await client_options.status_of(options)
     texts, _ = await client_options.pages(status.members, "metrics", "/metrics")
     now_s = time.monotonic()
@@ -115,15 +115,15 @@ def _summary(status: Status) -> dict[str, Any]:
 
 
 class _Page(StringIO):
-    """What is about to be on the terminal."""
+    """The next page of the terminal."""
 
     def isatty(self) -> bool:
-        """Return that colours are for it."""
+        """Return True: colours are for the terminal."""
         return True
 
 
 def _draw(found: Mapping[str, Any]) -> None:
-    """Write over what the screen shows, without flicker."""
+    """Redraw the screen, without flicker."""
     page = _Page()
     with redirect_stdout(page):
         _print(found)

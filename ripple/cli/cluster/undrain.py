@@ -1,4 +1,4 @@
-"""Let a worker that was drained have partitions again."""
+"""Let a drained worker own partitions again."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the cluster; return the exit code."""
+    """Send the command; return the exit code."""
     return cluster.run_command(options)

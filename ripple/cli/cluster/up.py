@@ -1,8 +1,8 @@
-"""Start a cluster on this machine, with nothing but a disk: coordinators, workers, a pipeline.
+"""Start a cluster on this machine: coordinators, workers, a pipeline; it needs only a disk.
 
-What its processes say is passed on. One that dies is started again. Ctrl+C, or ``down`` from
-elsewhere, ends them in good order: what they have computed is kept in the folder, and the next
-``up`` goes on from there.
+The logs of its processes are passed on, and a process that dies is restarted. Ctrl+C, or
+``down`` elsewhere, stops it gracefully: its state stays in the folder, and the next ``up``
+resumes from there.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
 
 PROGRAM = "ripple"
-FIRST = "main"  # the stage that reads, in the assignment
+FIRST = "main"  # the first stage, in the assignment
 LOOK_INTERVAL_S = 1.0
 LOOK_INTERVAL_MAX_S = 5.0
-LOOK_REST = 9  # a look is a tenth of the time at most, as long as that bound allows it
+LOOK_REST = 9  # looking takes a tenth of the time at most, within that bound
 TELL_INTERVAL_S = 10.0
-# Workers take up to 30 s to end in good order.
+# Workers take up to 30 s to stop gracefully.
 WORKERS_END_S = 40.0
 COORDINATORS_END_S = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# What each process imports when it starts, of an extra that may be missing.
+# Modules that each process imports, of an extra that may be missing.
 _OF_EXTRAS = (
     "ripple.control.telemetry.exposition",
     "ripple.control.telemetry.log",
@@ -66,7 +66,7 @@ _OF_DASHBOARD = "ripple.client.dashboard.web"
 
 
 def say(text: str) -> None:
-    """Say a line; a terminal that stands still must not stop the cluster, whose lines come here."""
+    """Write a line without waiting: a stopped terminal must not stop the cluster."""
     write(f"{text}\n")
 
 
@@ -82,37 +82,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[OUTPUT=]log:DIR/TOPIC",
-        help="once for each output that is wanted",
+        help="once for each output",
     )
     parser.add_argument(
-        "--dir", type=a_place, required=True, metavar="DIR", help="of all that the cluster keeps"
+        "--dir", type=a_place, required=True, metavar="DIR", help="the cluster's folder"
     )
     parser.add_argument(
         "--store",
         type=a_store,
         metavar=STORE,
-        help="of checkpoints and of the assignment; by default in the folder",
+        help="store of checkpoints and of the assignment (default: in the folder)",
     )
     parser.add_argument("--workers", type=positive, default=3, metavar="N", help="(%(default)s)")
     parser.add_argument(
-        "--processes", type=positive, default=1, metavar="N", help="that compute, a worker (1)"
+        "--processes", type=positive, default=1, metavar="N", help="engine processes per worker (1)"
     )
     parser.add_argument("--coordinators", type=positive, default=1, metavar="N", help="(1)")
     parser.add_argument(
         "--partitions",
         type=positive,
         metavar="N",
-        help="of the first stage of a new cluster; by default as many as the source has",
+        help="of the first stage of a new cluster (default: as many as the source has)",
     )
     parser.add_argument(
         "--until-end",
         action="store_true",
-        help="end in good order when all that is in the source now is in the outputs",
+        help="stop once all records that the source has now are in the outputs",
     )
     parser.add_argument(
         "--free-ports",
         action="store_true",
-        help="take any ports that are free; by default workers have 9100 to 9102, 9110 to 9112 "
+        help="use any free ports; by default workers have 9100 to 9102, 9110 to 9112 "
         "and so on (probes, data, metrics), coordinators 9200 to 9202 (gRPC, probes, metrics)",
     )
 
@@ -120,7 +120,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the cluster until somebody ends it; return the exit code."""
+    """Run the cluster until it is stopped; return the exit code."""
     for module in (*_OF_EXTRAS, *([] if options.dashboard is None else [_OF_DASHBOARD])):
         import_module(module)  # a missing extra is named before anything starts
     from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
     places = sinks_by_output(plan, options.sink)
     check_not_read(options.source, places)
     reach = Reach(plan, options.source, places)
-    reach.look()  # what is another pipeline's is refused before anything starts
+    reach.look()  # topics of other pipelines are refused before anything starts
     partitions = options.partitions or reach.partitions
     undivided = undivided_by(options.source, reach.partitions, partitions)
     if undivided is not None:
@@ -152,10 +152,10 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.dashboard is not None:
         where = f"{url_of(HOST, options.dashboard)}{not_there()}"
-        say(f"{PROGRAM}: the dashboard comes to {where}")
+        say(f"{PROGRAM}: the dashboard will be at {where}")
     if options.partitions is not None:
         check_begun(asked.store or f"{options.dir}/store", options.partitions)
-    cluster_down.check_free(options.dir)  # says more than that a port is taken
+    cluster_down.check_free(options.dir)  # a better error than that a port is taken
     planned = processes(asked)
     lock = cluster_down.held(options.dir)
     say(
@@ -179,7 +179,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_begun(store: str, partitions: int) -> None:
-    """Raise InputError where a store's cluster has begun with another number of partitions."""
+    """Raise InputError if the store's cluster has another number of partitions."""
     from ripple.control.assignment import AssignmentChain  # noqa: PLC0415 - slow to import
 
     async def first_stage() -> int | None:
@@ -200,7 +200,7 @@ def check_begun(store: str, partitions: int) -> None:
 
 
 async def _check_home(plan: Plan, place: str) -> None:
-    """Raise ChangedPlanError where one process has computed all stages of a pipeline."""
+    """Raise ChangedPlanError if one process has computed all stages of a pipeline here."""
     if not is_s3(place) and not os.path.isdir(place):
         return
     async with store_to_read(place) as store:
@@ -208,11 +208,11 @@ async def _check_home(plan: Plan, place: str) -> None:
 
 
 class UnreachableEndError(RippleError):
-    """The outputs will never have it all: something fails that does not pass by itself."""
+    """The outputs will never be complete: a failure does not pass by itself."""
 
 
 class _Cluster:
-    """All processes: they live until a signal, the end of the source, or one that cannot start."""
+    """All processes: they run until a signal, the end of the source, or a failed start."""
 
     def __init__(self, all_of_them: list[Process]) -> None:
         self._all = all_of_them
@@ -231,7 +231,7 @@ class _Cluster:
             status.clear()
             if asked.done():
                 assert self._number is not None
-                say(f"{PROGRAM}: {self._number.name}: ending in good order; once more: at once")
+                say(f"{PROGRAM}: {self._number.name}: stopping; press Ctrl+C again to force")
         finally:
             asked.cancel()
             watching.cancel()
@@ -246,7 +246,7 @@ class _Cluster:
         self._asked.set()
 
     async def _end(self, lives: Sequence[asyncio.Future[None]]) -> None:
-        """End workers, then coordinators, which they need for that; then whoever is left."""
+        """Stop workers, then coordinators, which they need for that; then kill the rest."""
         for is_worker, within_s in ((True, WORKERS_END_S), (False, COORDINATORS_END_S)):
             some = [
                 (one, life)
@@ -258,7 +258,7 @@ class _Cluster:
             await asyncio.wait([life for _, life in some], timeout=within_s)
             for one, life in some:
                 if not life.done():
-                    say(f"{PROGRAM}: {one.name} has not ended within {within_s:g} s: killed")
+                    say(f"{PROGRAM}: {one.name} has not stopped within {within_s:g} s: killed")
                     one.end(signal.SIGKILL)
         await asyncio.wait(lives)
 
@@ -279,7 +279,7 @@ class _Cluster:
 
 
 class _Status:
-    """Says how far the outputs are: a line that is redrawn on a terminal, else one now and then."""
+    """Prints the progress of the outputs: a line redrawn on a terminal, else one now and then."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class _Status:
         working: Callable[[], Awaitable[AtWork]],
         failing: Callable[[], Awaitable[Mapping[str, str]]] | None,
     ) -> None:
-        """failing: returns who fails and why, where the end is waited for."""
+        """Create it. failing: returns the present failures, if the end is awaited."""
         self._reach = reach
         self._working = working
         self._failing = failing
@@ -296,12 +296,12 @@ class _Status:
         self._told_s = time.monotonic()
         self._told = ""
         self.newest = ""
-        self._why = ""  # it cannot be seen, once that was said
+        self._why = ""  # why progress is unknown, as last printed
 
     async def watch(self) -> None:
-        """Look now and then; return when the outputs have it all, if that is waited for.
+        """Print progress; return when the outputs are complete, if that is awaited.
 
-        Raises UnreachableEndError where that will never be.
+        Raises UnreachableEndError if they never will be.
         """
         took_s = 0.0
         while True:
@@ -321,7 +321,7 @@ class _Status:
             self._why = ""
             self.newest = str(reached)
             if self._failing is not None and reached.is_all:
-                # What outputs say may be of other code: each partition has opened its state first.
+                # Commits may be of other code: each partition must have restored its state first.
                 working = await self._working()
                 if working.is_all:
                     return
@@ -332,7 +332,7 @@ class _Status:
         why = str(error) or type(error).__name__
         if not self._why:
             self.clear()
-            say(f"{PROGRAM}: cannot see how far the outputs are: {why}")
+            say(f"{PROGRAM}: progress of the outputs is unknown: {why}")
         self._why = why
 
     def clear(self) -> None:

@@ -1,16 +1,15 @@
-"""The page in the browser that shows a cluster or a run: ``docs/dashboard.md``.
+"""The dashboard: a web page of a cluster or a run; see ``docs/dashboard.md``.
 
-contract   what is shown, and what may be asked of whoever shows it
+contract   the interface of a shown cluster or run
 drawing    a plan as a graph to draw
-figures    rates and ages, from the numbers that processes count
-ticks      one snapshot a tick, shared by all who look
-tables     the part of a table that is on somebody's screen, as exact text
-outputs    live tables and taps, each followed once for all who look
-kept       checkpoints and letters in a store
-gate       who is let in, as what, and how often
-web        what can be asked, and what answers, over HTTP (extra ``dashboard``): listening, with
-           entrance (who asks), viewers (who looks), headers, files
-apart      questions in SQL, answered by a process of its own; children: such processes
+figures    rates and ages, from counters of processes
+ticks      one snapshot a tick, shared by all viewers
+tables     the visible part of a table, as exact text
+outputs    live tables and taps, each with one subscription for all viewers
+kept       checkpoints and dead letters in a store
+gate       access control and rate limits
+web        the HTTP service (extra ``dashboard``), with listening (connections), entrance
+           (access), viewers (websockets), headers, files
 run        one run of ``ripple run``
-assets     the files of the page
+assets     fetches third-party files of the page
 """

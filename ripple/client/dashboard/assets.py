@@ -1,9 +1,8 @@
-"""The files of the page: ours, and those of others, which npm's registry has.
+"""The page's third-party files, from npm's registry.
 
-``python -m ripple.client.dashboard.assets`` fetches the latter into ``vendor/``, by
-``package-lock.json``:
-pinned, with hashes, and without running any of their scripts. A wheel has them already. Imports
-nothing of ours, for ``setup.py`` loads this file by its path.
+``python -m ripple.client.dashboard.assets`` fetches them into ``vendor/``, by
+``package-lock.json``: pinned, with hashes, and without running scripts. A wheel contains them.
+Imports nothing of Ripple, since ``setup.py`` loads this file by its path.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ HERE = Path(__file__).parent
 PAGE = HERE / "page"
 VENDOR = HERE / "vendor"
 HOW = "make dashboard, or python -m ripple.client.dashboard.assets (npm is needed)"
-# What is taken of each package, and as what.
+# The files taken from each package, and their names here.
 _PERSPECTIVE = "@perspective-dev"
 TAKEN = {
     f"{_PERSPECTIVE}/client/dist/cdn/perspective.js": "perspective.js",
@@ -44,24 +43,24 @@ TAKEN = {
     "uplot/dist/uPlot.min.css": "uplot.css",
     "uplot/LICENSE": "uplot.LICENSE.txt",
 }
-# Without a build there is nobody who knows where "preact" is, and maps are not taken along.
+# Without a build nothing resolves the bare name "preact", and source maps are not included.
 _BARE = re.compile(r'(from|import) ?"preact"')
-# The engine's files lie beside each other here.
+# The engine's files are in the same folder here.
 _WASM = "../wasm/perspective-viewer.wasm"
 _MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
 
 
 class NotFetchedError(Exception):
-    """The files of others cannot be had; the message says why."""
+    """Third-party files cannot be fetched; the message has the cause."""
 
 
 def missing() -> list[str]:
-    """Return which files of others are not there."""
+    """Return the names of missing third-party files."""
     return [name for name in TAKEN.values() if not (VENDOR / name).is_file()]
 
 
 def fetch(vendor: Path = VENDOR) -> None:
-    """Fetch the files of others. Raises NotFetchedError."""
+    """Fetch the third-party files. Raises NotFetchedError."""
     npm = shutil.which("npm")
     if npm is None:
         raise NotFetchedError("npm is not on the PATH")
@@ -79,20 +78,20 @@ def _mended(data: bytes) -> bytes:
 
 
 def install(npm: str, folder: Path, *more: str) -> None:
-    """Install what the lock file names, into ``node_modules`` of a folder."""
+    """Install the packages of the lock file into ``node_modules`` of a folder."""
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, folder)
     command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *more]
-    ended = subprocess.run(  # noqa: S603 - npm, with nothing that anybody else has said
+    ended = subprocess.run(  # noqa: S603 - npm, with fixed arguments
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if ended.returncode:
         lines = [line for line in ended.stderr.splitlines() if "error" in line.lower()]
-        raise NotFetchedError(f"npm ci: {(lines or ['it has failed'])[0]}")
+        raise NotFetchedError(f"npm ci: {(lines or ['failed'])[0]}")
 
 
 def main() -> int:
-    """Fetch; return the exit code."""
+    """Fetch the files; return the exit code."""
     try:
         fetch()
     except NotFetchedError as error:

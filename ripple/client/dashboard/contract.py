@@ -1,4 +1,4 @@
-"""What is shown, and what may be asked of whoever shows it. Values are such as JSON can hold."""
+"""The interface of a shown cluster or run. Values are JSON values."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ Values: TypeAlias = "dict[str, Any]"
 
 
 class AskedError(RippleError):
-    """What was asked cannot be answered or done; the message says why, to whoever asked."""
+    """A request cannot be answered or carried out; the message says why."""
 
 
 class Shown(Protocol):
-    """A cluster or a run, as the page shows it."""
+    """A cluster or a run, for the page."""
 
     @property
     def name(self) -> str:
-        """Of what is shown, for the title."""
+        """The name, for the title."""
         ...
 
     async def snapshot(self) -> Values:
-        """Return what is so now; called once a tick, while somebody looks."""
+        """Return a snapshot; called once a tick, while there are viewers."""
         ...
 
     async def answer(self, what: str, asked: Mapping[str, str]) -> Values:
-        """Return one of what is asked for by itself, such as ``checkpoints``.
+        """Return data that is loaded on demand, such as ``checkpoints``.
 
-        Raises AskedError, also for what there is not.
+        Raises AskedError, also for an unknown name.
         """
         ...
 
     async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
-        """Return all rows of ``output`` as an Arrow stream, and of which version they are.
+        """Return all rows of ``output`` as an Arrow stream, and their version.
 
         Raises AskedError.
         """
         ...
 
     async def query(self, sql: str) -> Values:
-        """Return what one statement in SQL says of outputs. Raises AskedError."""
+        """Return the result of a SQL statement over outputs. Raises AskedError."""
         ...
 
     def needs(self, command: Mapping[str, Any]) -> Right:
-        """Return what a command takes. Raises AskedError for one that there is not."""
+        """Return the arguments of a command. Raises AskedError for an unknown command."""
         ...
 
     async def command(self, command: Mapping[str, Any], who: str) -> Values:
-        """Do what somebody says, whose name is known. Raises AskedError."""
+        """Carry out a command of a known user. Raises AskedError."""
         ...

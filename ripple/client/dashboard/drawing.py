@@ -1,4 +1,4 @@
-"""A plan as a graph to draw: what each step does, in which stage, and what flows between them."""
+"""A plan as a graph to draw: steps by stage, and the edges between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ripple.model.pipeline.topology import stages_of
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan, Step
 
-# More than this nobody sees at once, and layouts take too long.
+# More than this is unreadable, and its layout takes too long.
 NODES_MAX = 300
 
 
@@ -25,7 +25,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
     stages = stages_of(plan)
     stage_of = {name: stage.number for stage in stages for name in stage.folds}
     into = {stage.edge.to: stage.edge for stage in stages if stage.edge is not None}
-    last: dict[str, str] = {}  # of the source and each fold, where its rows come out
+    last: dict[str, str] = {}  # of the source and each fold, the node with its rows
 
     def add(node: dict[str, Any], above: str | None, **edge: Any) -> str:
         nodes.append(node)

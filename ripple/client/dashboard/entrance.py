@@ -1,7 +1,7 @@
-"""Who asks over HTTP: let in or not, and their sessions.
+"""Access control of HTTP requests, and sessions.
 
-Whoever asks is nobody until the gate knows them; what can change something is asked for by POST,
-from our own page or with a token.
+A request is anonymous until the gate identifies its sender; requests that change something are
+POST, from the dashboard's own page or with a token.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 COOKIE = "ripple_session"
 BODY_S = 10.0
-# What anybody may have: without it nobody could say who they are.
+# Paths without access control: without them nobody could log in.
 OPEN = ("/", "/explore", "/api/me", "/api/session")
 
 
 class Entrance:
-    """Lets requests in, and knows who has begun a session."""
+    """Admits requests, and keeps sessions."""
 
     def __init__(self, shown: Shown, gate: Gate, clock: Clock, *, is_secured: bool) -> None:
-        """Let in whom ``gate`` knows. is_secured: whether we are asked over TLS."""
+        """Admit users that ``gate`` knows. is_secured: whether requests come over TLS."""
         self._shown = shown
         self._gate = gate
         self._clock = clock
@@ -50,7 +50,7 @@ class Entrance:
 
     @property
     def guard(self) -> Any:
-        """What stands before all handlers; every answer has the headers."""
+        """The middleware before all handlers; it adds the headers to every answer."""
 
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -80,20 +80,20 @@ class Entrance:
         now_s = self._now_s()
         request["known"] = Known(Role.NOBODY)
         if not self._gate.asks_for_tokens and not is_this_machine(request.host):
-            return problem(421, f"{request.host[:80]} is no name of this machine: ask localhost")
+            return problem(421, f"{request.host[:80]} is not a name of this machine: use localhost")
         caller = _caller(request)
         known = self._gate.known(caller, request.cookies.get(COOKIE), now_s)
         is_known = known.role is not Role.NOBODY
-        # A stranger may have the address of those who are known, behind a proxy.
+        # Behind a proxy, an anonymous client may share the address of a known one.
         whom = f"{known.role.value} {known.name}" if is_known else request.remote or ""
         if self._gate.is_too_often(whom, now_s):
             return problem(429, "too many requests: wait ten seconds")
         is_ours = request.headers.get("Origin") in (None, self._origin(request))
         changes = request.method not in ("GET", "HEAD")
         if not is_ours and (changes or request.path == "/live"):
-            return problem(403, "another page asks for this: only our own may")
+            return problem(403, "cross-site request: only the dashboard's own page may send it")
         if changes and request.method != "DELETE" and request.content_type != "application/json":
-            return problem(415, "what is posted here is application/json")
+            return problem(415, "the body must be application/json")
         request["known"] = known
         if caller.token is not None and not is_known:
             if self._gate.has_guessed(request.remote or "", now_s):
@@ -111,12 +111,12 @@ class Entrance:
         return self._clock.monotonic_ns() / 1e9
 
     def still_reads(self, request: web.Request) -> bool:
-        """Return whether who has asked once may read now: a session may have ended."""
+        """Return whether the sender may still read: a session may have ended."""
         cookie = request.cookies.get(COOKIE)
         return self._gate.known(_caller(request), cookie, self._now_s()).may(Right.READ)
 
     async def me(self, request: web.Request) -> web.Response:
-        """Answer who asks."""
+        """Answer with the user's name and rights."""
         known: Known = request["known"]
         rights = [right.value for right in Right if known.may(right)]
         me = {"role": known.role.value, "name": known.name, "rights": rights}
@@ -131,7 +131,7 @@ class Entrance:
         )
 
     async def log_in(self, request: web.Request) -> web.Response:
-        """Begin a session for a token, so that it need not lie in the browser."""
+        """Begin a session for a token, so that the browser need not store it."""
         now_s, remote = self._now_s(), request.remote or ""
         given = await said_by(request)
         token = given.get("token")
@@ -141,7 +141,7 @@ class Entrance:
             if self._gate.has_guessed(remote, now_s):
                 return problem(429, "too many wrong tokens: wait ten seconds")
             self._gate.was_wrong(remote)
-            return problem(401, "nobody has this token")
+            return problem(401, "unknown token")
         response = web.json_response({"role": known.role.value, "name": known.name})
         if self._gate.asks_for_tokens:
             response.set_cookie(
@@ -173,27 +173,27 @@ def _caller(request: web.Request) -> Caller:
 
 
 async def said_by(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object that was posted. Raises AskedError."""
+    """Return the JSON object in the body. Raises AskedError."""
     try:
         async with asyncio.timeout(BODY_S):
             found = await request.json()
     except TimeoutError:
-        raise AskedError(f"not all of it has come in {BODY_S:g} s") from None
+        raise AskedError(f"the body did not arrive within {BODY_S:g} s") from None
     except (ValueError, RecursionError):
-        raise AskedError("this is no JSON") from None
+        raise AskedError("the body is not JSON") from None
     if not isinstance(found, dict):
-        raise AskedError("this is no JSON object")
+        raise AskedError("the body is not a JSON object")
     return found
 
 
 def problem(status: int, text: str) -> web.Response:
-    """Return an answer that says what is wrong."""
+    """Return an error answer."""
     return web.json_response({"problem": text}, status=status)
 
 
 def _unauthorized(known: Known) -> web.Response:
     if known.role is Role.NOBODY:
-        response = problem(401, "who asks? Log in, or give a token")
+        response = problem(401, "authentication required: log in, or give a token")
         response.headers["WWW-Authenticate"] = 'Bearer realm="ripple"'
         return response
     return problem(403, f"{known.name} is {known.role.value}, and may not read this")

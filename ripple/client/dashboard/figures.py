@@ -1,6 +1,6 @@
-"""Rates, ages and sums of what processes count, from one tick to the next.
+"""Rates, ages and sums of counters, from one tick to the next.
 
-What is not known is None, never 0: a counter seen once has no rate.
+Unknown values are None, never 0: a counter seen once has no rate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ripple.control.telemetry.samples import Samples
 
-# Rates are over the last so many ticks: one alone jumps with each commit.
+# Rates are over the last ticks: a single one jumps with each commit.
 TICKS = 10
 CAUSES_SHOWN = 50
 
@@ -49,33 +49,33 @@ FATES = ("applied", "very_late", "dead_lettered")
 
 
 class Rates:
-    """Counters as they were, and how fast they grow."""
+    """Previous values of counters, and their rates."""
 
     def __init__(self) -> None:
         self._seen: dict[object, deque[tuple[int, float]]] = {}
         self._turn: set[object] = set()
 
     def rate(self, name: object, value: float | None, now_ns: int) -> float | None:
-        """Return how much a counter grows a second; None where that cannot be said yet."""
+        """Return a counter's growth a second; None if unknown."""
         self._turn.add(name)
         if value is None:
             self._seen.pop(name, None)
             return None
         seen = self._seen.setdefault(name, deque(maxlen=TICKS + 1))
         if seen and value < seen[-1][1]:
-            seen.clear()  # it has begun anew
+            seen.clear()  # the counter was reset
         seen.append((now_ns, value))
         first_ns, first = seen[0]
         return None if now_ns <= first_ns else (value - first) * 1e9 / (now_ns - first_ns)
 
     def turn(self) -> None:
-        """Forget what was not asked for since this was called last."""
+        """Forget counters that were not requested since the last call."""
         self._seen = {name: seen for name, seen in self._seen.items() if name in self._turn}
         self._turn = set()
 
 
 def partitions_of(samples: Samples) -> dict[int, dict[str, Any]]:
-    """Return by partition what one process says of those that it has."""
+    """Return by partition the numbers of one process."""
     found: dict[int, dict[str, Any]] = {}
     for (name, labels), value in samples.numbers.items():
         field = _OF_PARTITIONS.get(name)
@@ -86,7 +86,7 @@ def partitions_of(samples: Samples) -> dict[int, dict[str, Any]]:
 
 
 def add_sums(found: dict[str, Any], samples: Samples) -> None:
-    """Add what a process has counted to what others have: ``events``, ``letters``, ``edges``."""
+    """Add the counts of a process to those of others: ``events``, ``letters``, ``edges``."""
     events = found.setdefault("events", dict.fromkeys(FATES, 0.0))
     letters, edges = found.setdefault("letters", {}), found.setdefault("edges", {})
     for (name, labels), value in samples.numbers.items():
@@ -107,23 +107,23 @@ def add_sums(found: dict[str, Any], samples: Samples) -> None:
 
 
 def top_causes(letters: dict[str, float]) -> list[dict[str, Any]]:
-    """Return why records were refused, what is most first."""
+    """Return the reasons of rejected records, most frequent first."""
     ordered = sorted(letters.items(), key=lambda one: (-one[1], one[0]))
     return [{"cause": cause, "count": count} for cause, count in ordered[:CAUSES_SHOWN]]
 
 
 def most(values: Iterable[float | None]) -> float | None:
-    """Return the largest that is known."""
+    """Return the largest known value."""
     return max((one for one in values if one is not None), default=None)
 
 
 def middle(values: Iterable[float | None]) -> float | None:
-    """Return the median of those that are known."""
+    """Return the median of the known values."""
     known = [one for one in values if one is not None]
     return median(known) if known else None
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """Return the sum of those that are known; None where none is."""
+    """Return the sum of the known values; None without any."""
     known = [one for one in values if one is not None]
     return sum(known) if known else None

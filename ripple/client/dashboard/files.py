@@ -1,4 +1,4 @@
-"""The files of the page, as they are sent."""
+"""The static files of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES = {
 
 
 class File(NamedTuple):
-    """One of them. tag: of its content, so that a browser need not get it twice."""
+    """A file. tag: of its content, for caching."""
 
     body: bytes
     type: str
@@ -29,7 +29,7 @@ class File(NamedTuple):
 
 
 def files() -> dict[str, File]:
-    """Return the files of the page, by the names under which they are asked for."""
+    """Return the files of the page, by their URL paths."""
     return {
         prefix + path.relative_to(folder).as_posix(): _file(path)
         for folder, prefix in ((PAGE, ""), (VENDOR, "vendor/"))

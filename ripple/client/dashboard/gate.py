@@ -1,4 +1,4 @@
-"""Who is let in to the dashboard, as what, and how often. No I/O; time is given."""
+"""Users, sessions and rate limits of the dashboard. No I/O; the time is an argument."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SESSION_S = 12 * 3600.0
 SESSIONS_MAX = 1000
-# Everybody may ask so often in a window; an address may show so many wrong tokens.
+# Rate limits in a window: requests, and wrong tokens by address.
 WINDOW_S = 10.0
 ASKED_MAX = 400
 WRONG_MAX = 5
@@ -27,10 +27,10 @@ class _Session(NamedTuple):
 
 
 class Gate:
-    """Knows sessions, and counts.
+    """Keeps sessions and counts.
 
-    access: None where there is no file of roles: then whoever is on this machine may read, and with
-    ``allow_commands`` command.
+    access: None without a file of roles: then local users may read, and with ``allow_commands``
+    command.
     """
 
     def __init__(
@@ -46,24 +46,24 @@ class Gate:
 
     @property
     def asks_for_tokens(self) -> bool:
-        """Whether somebody has to say who they are."""
+        """Whether users must authenticate."""
         return self._access is not None
 
     def known(self, caller: Caller, session: str | None, now_s: float) -> Known:
-        """Return who somebody is."""
+        """Return the user."""
         if self._access is None:
             return self._anybody
         held = self._sessions.get(session or "")
         known = self._access.known(caller)
         if held is None or now_s >= held.until_s or caller.token is not None:
             return known
-        # The token may have been taken out of the roles meanwhile.
+        # The token may have been removed from the roles meanwhile.
         return greater(known, held.known if held.token is None else self._access.of(held.token))
 
     def begin(self, known: Known, now_s: float, token: str | None = None) -> str:
-        """Return the name of a session of somebody, that nobody can guess.
+        """Return an unguessable name for a new session.
 
-        token: with which it begins, and without which it ends.
+        token: the session begins and ends with it.
         """
         for name, one in list(self._sessions.items()):
             if one.until_s <= now_s or len(self._sessions) >= SESSIONS_MAX:
@@ -78,15 +78,15 @@ class Gate:
         self._sessions.pop(session or "", None)
 
     def is_too_often(self, who: str, now_s: float) -> bool:
-        """Count a request; return whether there were too many of somebody lately.
+        """Count a request; return whether its sender is over the limit.
 
-        who: a name that is known, else an address, which others may have as well.
+        who: a known name, else an address, which others may share.
         """
         self._turn(now_s)
         return _counted(self._asked, who) > ASKED_MAX
 
     def has_guessed(self, address: str, now_s: float) -> bool:
-        """Return whether an address has shown too many wrong tokens lately."""
+        """Return whether an address has sent too many wrong tokens."""
         self._turn(now_s)
         return self._wrong.get(address, 0) >= WRONG_MAX
 
@@ -103,15 +103,15 @@ class Gate:
 
 def _counted(counts: dict[str, int], address: str) -> int:
     if address not in counts and len(counts) >= ADDRESSES_MAX:
-        return ASKED_MAX + 1  # so many at once are nobody's browsers
+        return ASKED_MAX + 1  # no browser sends so many at once
     counts[address] = counts.get(address, 0) + 1
     return counts[address]
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a Host header names this machine, and no name that somebody chose for it.
+    """Return whether a Host header names this machine, and is not a name of an attacker.
 
-    A page elsewhere could give a name of its own this machine's address, and would be let in.
+    A foreign page could resolve a name of its own to this machine's address (DNS rebinding).
     """
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     name = name.removeprefix("[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""What every answer tells a browser: to load nothing from elsewhere, and to keep nothing."""
+"""Security headers of all answers: no foreign resources, no caching."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ POLICY = (
     f"{_NOWHERE}; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 )
-# Perspective is WebAssembly in a worker, and styles its elements as it goes: it has a page of its
-# own, inside of ours, so that nothing else may.
+# Perspective is WebAssembly in a worker, and sets styles at run time: it has a nested page of
+# its own, so that the main page needs no such rights.
 EXPLORE_POLICY = (
     f"{_NOWHERE}; script-src 'self' blob: 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self' data:; worker-src 'self' "

@@ -1,4 +1,4 @@
-"""What is kept in a store, for the page: checkpoints and dead letters. Nothing is changed."""
+"""Checkpoints and dead letters of a store, for the page; read-only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RAW_CHARACTERS_MAX = 500
 
 
 async def checkpoints_of(store: ObjectStore, now_ns: int) -> Values:
-    """Return the checkpoints that count, of every partition, newest first."""
+    """Return the checkpoints in effect, of every partition, newest first."""
     rows = []
     for pipeline, partition in await partitions(store):
         try:
@@ -57,7 +57,7 @@ def _checkpoint(one: Checkpoint, by_name: Mapping[str, Checkpoint], now_ns: int)
         "rows": one.rows,
         "base": one.base,
         "chain": chain,
-        # As text: offsets and watermarks may be more than a browser's numbers hold.
+        # As text: offsets and watermarks may exceed a browser's numbers.
         "cut": {name: str(offset) for name, offset in one.cut.items()},
         "watermarks_ns": {name: str(ns) for name, ns in one.watermarks_ns.items()},
         "digests": {name: f"{digest:016x}" for name, (digest, _) in one.digests.items()},
@@ -66,13 +66,13 @@ def _checkpoint(one: Checkpoint, by_name: Mapping[str, Checkpoint], now_ns: int)
 
 
 async def letters_of(store: ObjectStore, asked: Mapping[str, str], place: str) -> Values:
-    """Return the newest letters of all partitions, and how many there are of each cause.
+    """Return the newest letters of all partitions, and their counts by cause.
 
-    asked: ``cause``, a part of a cause; ``partition``. place: of the store, for commands.
+    asked: ``cause``, a part of a cause; ``partition``. place: the store's URI, for commands.
     """
     wanted = asked.get("partition", "")
     if wanted and not (wanted.isascii() and wanted.isdigit()):
-        raise AskedError("partition is no number")
+        raise AskedError("partition is not a number")
     found: list[tuple[int, Letter]] = []
     damage: list[str] = []
     causes: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Where the dashboard listens, and what a connection may cost."""
+"""The dashboard's listener, and limits of its connections."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 HEADER_BYTES_MAX = 8 << 10
 CONNECTIONS_MAX = 256
 BOUNDS = Bounds(most=CONNECTIONS_MAX, of_address=CONNECTIONS_MAX * 3 // 4, silent=128)
-# A connection that has asked nothing for so long is hung up on, and so is an idle one.
+# A connection without a request for so long is closed.
 FIRST_REQUEST_S = 10.0
 IDLE_S = 30.0
 
 
 class Speaking(web.RequestHandler):
-    """One connection, which gives way to others while nobody who is known asks over it."""
+    """A connection, which is closed in favour of others while it has no authenticated request."""
 
     def __init__(
         self, server: web.Server, seats: Seats, seat: Seat, headers: Mapping[str, str]
     ) -> None:
-        """Speak over a connection that has a seat. headers: of all that we answer."""
+        """Handle a connection that has a seat. headers: of all answers."""
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type]  # as the runner would
+            access_log=None,  # type: ignore[arg-type]  # as in aiohttp's runner
             keepalive_timeout=IDLE_S,
             max_line_size=HEADER_BYTES_MAX,
             max_field_size=HEADER_BYTES_MAX,
@@ -48,11 +48,11 @@ class Speaking(web.RequestHandler):
         self._headers = headers
 
     def settle(self) -> None:
-        """Note that somebody who is known asks."""
+        """Note an authenticated request."""
         self._seats.settle(self._seat)
 
     def idle(self) -> None:
-        """Note that nobody does any more."""
+        """Note the end of authenticated requests."""
         self._seats.idle(self._seat)
 
     def handle_error(
@@ -62,10 +62,10 @@ class Speaking(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no request, of which nothing is in the log: strangers could fill it."""
+        """Answer an invalid request, without logging: anonymous clients could fill the log."""
         response: web.StreamResponse
         if isinstance(exc, HttpProcessingError):
-            text = f"this is no request, or a line of it is over {HEADER_BYTES_MAX} bytes"
+            text = f"invalid request, or a line of it is over {HEADER_BYTES_MAX} bytes"
             response = web.json_response({"problem": text}, status=status)
             response.force_close()
         else:
@@ -84,7 +84,7 @@ class Listening:
         say: Callable[[str], None],
         headers: Mapping[str, str],
     ) -> None:
-        """Listen nowhere yet. say: is told which file of ``tls`` does not fit any more."""
+        """Create the listener. say: receives errors of the files of ``tls``."""
         self._tls = tls
         self._say = say
         self._headers = headers
@@ -92,9 +92,9 @@ class Listening:
         self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
 
     async def start(self, address: str) -> str:
-        """Listen; return where, as a browser takes it.
+        """Start listening; return the URL.
 
-        Raises OSError, of which TlsError names a file that does not fit.
+        Raises OSError; TlsError names an invalid file.
         """
         secured: ssl.SSLContext | None = None
         if self._tls is not None:
@@ -115,17 +115,17 @@ class Listening:
         return f"http{'s' if secured else ''}://{listening.address}/"
 
     def refuse(self) -> None:
-        """Take no further connections."""
+        """Accept no further connections."""
         if self._listening is not None:
             self._listening.close()
 
     async def close(self) -> None:
-        """End those that are there."""
+        """Close all connections."""
         await self._runner.cleanup()
 
 
 def _hang_up_on_silent(handler: Any) -> None:
-    """End a connection that has asked for nothing: it may be one of many."""
+    """Close a connection that has sent no request."""
     transport = getattr(handler, "transport", None)
     is_idle = getattr(handler, "_current_request", None) is None
     if transport is not None and is_idle and not getattr(handler, "_request_count", 1):

@@ -1,4 +1,4 @@
-"""Live outputs for the page: each is followed while somebody looks at it, once for all who do."""
+"""Live outputs for the page: an output has one subscription, shared by its viewers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock, World
     from ripple.world.tls import Tls
 
-# Who does not ask for so long does not look any more.
+# Without a request for so long, a viewer is gone.
 LOOKS_S = 20.0
-# What changes meanwhile is put together by who sends it: each row that has changed comes once, in
-# one batch a partition, whatever the number of commits. A page asks as often.
+# The publisher merges changes between two requests: each changed row comes once, in one batch a
+# partition, whatever the number of commits. A page asks as often.
 TAKEN_EVERY_S = 0.5
-# What a large table costs is paid more seldom: so much of the time, for all who look at it.
+# Versions of a large table are made less often: at most this share of the time is spent on them.
 SHARE_MAX = 0.005
 EVERY_MAX_S = 5.0
 FOUND_S = 3.0
-# Who has a version already is answered when there is another, or after so long.
+# A viewer with the current version is answered at the next one, or after so long.
 WAITS_S = 5.0
 ROWS = 60
 TAP_ROWS = 200
@@ -43,17 +43,17 @@ WINDOWS_KEPT = 64
 STREAM_BYTES_MAX = 32 << 20
 SQL_CHARACTERS_MAX = 20_000
 SQL_ROWS_MAX = 1_000
-# At once: each is a process with a core of its own.
+# At once: each is a process that uses a core.
 QUESTIONS_MAX = 2
 
 
 class Outputs:
-    """Follows outputs of a cluster as an observer."""
+    """Subscriptions to a cluster's outputs."""
 
     def __init__(
         self, world: World, find: Callable[[], Awaitable[Endpoints]], *, tls: Tls | None = None
     ) -> None:
-        """Follow nothing yet."""
+        """Create it without subscriptions."""
         self._world = world
         self._find = find
         self._tls = tls
@@ -65,15 +65,15 @@ class Outputs:
         self._looked_ns = 0
 
     async def names(self) -> Values:
-        """Return the outputs that workers show."""
+        """Return the names of the outputs."""
         known = await (await self._open()).known(FOUND_S)
         found = [{"name": name, "stage": edge.stage} for name, edge in known.items()]
         return {"outputs": sorted(found, key=lambda one: (one["stage"], one["name"]))}
 
     async def table(self, asked: Mapping[str, str]) -> Values:
-        """Return the rows that are on a screen: ``output``, ``by``, ``down``, ``q``, ``first``.
+        """Return the visible rows: ``output``, ``by``, ``down``, ``q``, ``first``.
 
-        after: a version that is there already.
+        after: the version that the viewer has.
         """
         one = await self._follow(asked)
         await one.newer(asked.get("after", ""))
@@ -86,17 +86,17 @@ class Outputs:
         )
 
     async def tap(self, asked: Mapping[str, str]) -> Values:
-        """Return the newest changes of an output that fit a filter, newest first."""
+        """Return the newest changes of an output that match a filter, newest first."""
         one = await self._follow(asked)
         await one.newer(asked.get("after", ""))
         return one.tap(asked.get("q", ""))
 
     async def stream(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
-        """Return all rows of ``output`` as an Arrow stream, and of which version they are."""
+        """Return all rows of ``output`` as an Arrow stream, and their version."""
         return (await self._follow(asked)).stream()
 
     async def query(self, sql: str) -> Values:
-        """Return what one statement says of the outputs that it names, at stated cuts."""
+        """Return the result of a SQL statement over outputs, with their cuts."""
         if len(sql) > SQL_CHARACTERS_MAX:
             raise AskedError(f"a statement has at most {SQL_CHARACTERS_MAX} characters")
         found = []
@@ -106,7 +106,7 @@ class Outputs:
             return {one.name: one.table for one in found}
 
         if self._questions >= QUESTIONS_MAX:
-            raise AskedError(f"{QUESTIONS_MAX} questions are being answered: ask again")
+            raise AskedError(f"{QUESTIONS_MAX} queries are running: try again")
         self._questions += 1
         try:
             known = await (await self._open()).known(FOUND_S)
@@ -124,7 +124,7 @@ class Outputs:
         }
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """End all subscriptions."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for one in self._followed.values():
@@ -158,7 +158,7 @@ class Outputs:
         return one
 
     async def _sweep(self) -> None:
-        """Leave what nobody looks at, and at last everybody."""
+        """End subscriptions without viewers, and in the end the connections."""
         while True:
             await self._world.clock.sleep(LOOKS_S / 4)
             old_ns = self._world.clock.monotonic_ns() - round(LOOKS_S * 1e9)
@@ -174,7 +174,7 @@ class Outputs:
 
 
 class _Followed:
-    """One output that somebody looks at."""
+    """One output with viewers."""
 
     def __init__(self, seen: OutputSubscription, clock: Clock) -> None:
         self.looked_ns = 0
@@ -192,22 +192,22 @@ class _Followed:
 
     @property
     def name(self) -> str:
-        """Of the output."""
+        """The output's schema."""
         return self._seen.name
 
     @property
     def table(self) -> pa.Table:
-        """The rows that are shown now."""
+        """The current rows."""
         return self._seen.shown().table
 
     @property
     def missing(self) -> list[int]:
-        """The partitions whose rows are not there yet."""
+        """The partitions without rows so far."""
         return list(self._seen.missing)
 
     @property
     def cuts(self) -> list[Values]:
-        """Where each partition is."""
+        """The position of each partition."""
         return [
             {
                 "partition": number,
@@ -219,14 +219,14 @@ class _Followed:
         ]
 
     def stream(self) -> tuple[str, bytes]:
-        """Return all rows as an Arrow stream, made once for all who ask."""
+        """Return all rows as an Arrow stream, shared by its requests."""
         version = f'"{id(self)}-{self._version}"'
         if self._stream[0] != version:
             table = self.table
             if table.nbytes > STREAM_BYTES_MAX:
                 raise AskedError(
                     f"{self.name} has {table.nbytes:,} bytes, more than the {STREAM_BYTES_MAX:,} "
-                    "that a browser gets at once: ask in SQL"
+                    "that a browser can load: use SQL"
                 )
             sink = pa.BufferOutputStream()
             plain = for_browser(table)
@@ -243,14 +243,14 @@ class _Followed:
                     await asyncio.sleep(0.05)
 
     async def newer(self, version: str) -> None:
-        """Wait a little while this is the version that there is."""
+        """Wait a little for a version after this one."""
         if version == str(self._version):
             with suppress(TimeoutError):
                 async with asyncio.timeout(WAITS_S):
                     await self._turned.wait()
 
     def close(self) -> None:
-        """Take nothing any more."""
+        """End the subscription."""
         self._taking.cancel()
         self._turned.set()
 
@@ -263,7 +263,7 @@ class _Followed:
             self._version += 1
             self._windows.clear()
             for change in changes:
-                if change.since is not None:  # a table that was there is no news
+                if change.since is not None:  # a whole table is not a change
                     self._changed += change.rows.num_rows
                     self._tapped.append((self._version, change))
                     self._tapped_rows += change.rows.num_rows
@@ -277,7 +277,7 @@ class _Followed:
                 await self._clock.sleep(min(max(paid_s, TAKEN_EVERY_S), EVERY_MAX_S))
 
     def window(self, *, by: str, is_down: bool, words: str, first: int, rows: int) -> Values:
-        """Return some rows, computed once for all who ask for the same."""
+        """Return some rows, computed once for equal requests."""
         wanted = (by, is_down, words, first, rows)
         found = self._windows.get(wanted)
         if found is None:
@@ -302,7 +302,7 @@ class _Followed:
         return found
 
     def tap(self, words: str) -> Values:
-        """Return the newest changes, one row a key and turn."""
+        """Return the newest changes, one row for a key and turn."""
         found: list[Values] = []
         columns: list[Values] = []
         for _, change in reversed(self._tapped):
@@ -333,5 +333,5 @@ def _number(asked: Mapping[str, str], name: str, default: int) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise AskedError(f"{name} is no number")
+        raise AskedError(f"{name} is not a number")
     return int(text)

@@ -1,4 +1,4 @@
-"""One run of ``ripple run`` as the dashboard shows it, from the process that computes."""
+"""One run of ``ripple run``, as its own process shows it on the dashboard."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 NAME = "this run"
 LINES_KEPT = 200
 OWNER = "here"
-_NO_ROWS = "rows of outputs are shown of clusters; those of a run are in its sink"
+_NO_ROWS = "the dashboard of a run has no rows of outputs; they are in its sinks"
 
 
 class RunShown:
-    """One run; ``told`` is told what its life does."""
+    """One run; ``told`` receives its task's events."""
 
     def __init__(self, plan: Plan, store: ObjectStore, world: World, place: str) -> None:
-        """Show what is computed. place: of the store, for people."""
+        """Show the given plan. place: the store's URI, for people."""
         self.name = plan.name
         self._store = store
         self._clock = world.clock
@@ -46,7 +46,7 @@ class RunShown:
         self._lines: list[Values] = []
 
     def told(self, event: Event, line: str | None) -> None:
-        """Take what happens, and how it is said to people, if it is."""
+        """Handle an event, and its text if it has one."""
         self._measures.told(0, event)
         match event:
             case events.Started(epoch=epoch):
@@ -58,7 +58,7 @@ class RunShown:
             case events.Committed(rows=rows):
                 self._rows += rows
             case events.Diverged():
-                self._doing = "stopped: a restored table is not what was committed"
+                self._doing = "stopped: a restored table differs from the committed one"
             case _:
                 pass
         if line is not None:
@@ -66,11 +66,11 @@ class RunShown:
             del self._lines[LINES_KEPT:]
 
     def took(self, consumed: int) -> None:
-        """Note how many records the run has taken in."""
+        """Count records that the run has read."""
         self._consumed = consumed
 
     async def snapshot(self) -> Values:
-        """Return the run as it is now."""
+        """Return a snapshot of the run."""
         now_ns = self._clock.monotonic_ns()
         samples, totals = self._measures.samples((0,)), dict[str, Any]()
         add_sums(totals, samples)
@@ -119,19 +119,19 @@ class RunShown:
 
     def _verdict(self) -> dict[str, str]:
         if self._is_live and not self._doing:
-            return {"level": "good", "text": f"{self.name} is computed here.", "cause": ""}
+            return {"level": "good", "text": f"{self.name} is running here.", "cause": ""}
         level = "bad" if self._doing.startswith("stopped") else "warn"
         return {"level": level, "text": f"{self.name} {self._doing}.", "cause": ""}
 
     async def answer(self, what: str, asked: Mapping[str, str]) -> Values:
-        """Return what there is in the store."""
+        """Return checkpoints or letters of the store."""
         if what == "checkpoints":
             return await checkpoints_of(self._store, self._clock.now_ns())
         if what == "letters":
             return await letters_of(self._store, asked, self._place)
         if what == "outputs":
             raise AskedError(_NO_ROWS)
-        raise AskedError(f"there is nothing called {what[:40]} to ask for")
+        raise AskedError(f"there is nothing called {what[:40]}")
 
     async def rows(self, asked: Mapping[str, str]) -> tuple[str, bytes]:
         """Refuse: a run shows no rows."""

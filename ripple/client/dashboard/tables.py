@@ -1,7 +1,7 @@
-"""The part of a table that is on somebody's screen, computed by Arrow, as exact text.
+"""The visible part of a table, computed by Arrow, as exact text.
 
 A filter is words: ``price>100 venue=NYSE apple``. ``name OP value`` compares a field, with ``=``,
-``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``~`` (contains); any other word is looked for in all texts.
+``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``~`` (contains); any other word is searched in all texts.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def window(
     first: int,
     rows: int,
 ) -> Values:
-    """Return some rows of a table, sorted by a field and then by its key, and how many there are.
+    """Return some rows of a table, sorted by a field and then by its key, and the count of matches.
 
-    by: "" for the order of the key. Rows without a value come last. Raises AskedError for what the
-    table does not have.
+    by: "" for the order of the key. Nulls come last. Raises AskedError for an unknown field or a
+    wrong value.
     """
     if not (first >= 0 and 0 < rows <= ROWS_MAX):
         raise AskedError(f"at most {ROWS_MAX} rows are shown at once, from 0 on")
@@ -79,7 +79,7 @@ def window(
 
 
 def filtered(table: pa.Table, words: str) -> pa.Table:
-    """Return the rows of which all words are true. Raises AskedError."""
+    """Return the rows that match all words. Raises AskedError."""
     if len(words) > FILTER_CHARACTERS_MAX:
         raise AskedError(f"a filter has at most {FILTER_CHARACTERS_MAX} characters")
     for word in _WORD.finditer(words):
@@ -101,9 +101,7 @@ def _mask(table: pa.Table, name: str | None, op: str | None, value: str) -> Any:
             found = pc.or_kleene(found, mask)
         return found
     if name not in table.column_names:
-        raise AskedError(
-            f"there is no field {name[:40]}: there are {', '.join(table.column_names)}"
-        )
+        raise AskedError(f"no field {name[:40]}: there are {', '.join(table.column_names)}")
     column = table.column(name)
     if op == "~":
         return pc.match_substring(pc.cast(column, pa.string()), value, ignore_case=True)
@@ -111,16 +109,16 @@ def _mask(table: pa.Table, name: str | None, op: str | None, value: str) -> Any:
         given = pa.scalar(value, pa.string()).cast(column.type)
         return _COMPARE[op](column, given)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise AskedError(f"{name} is a {column.type}, and {value[:40]!r} is none") from error
+        raise AskedError(f"{name} is a {column.type}, and {value[:40]!r} is not") from error
 
 
 def _no_field(name: str, table: pa.Table) -> AskedError:
     there = ", ".join(table.column_names) or "none yet"
-    return AskedError(f"there is no field {name[:40]}: there are {there}")
+    return AskedError(f"no field {name[:40]}: there are {there}")
 
 
 def columns_of(schema: pa.Schema, keys: Sequence[str]) -> list[Values]:
-    """Return what the page needs to know of the fields."""
+    """Return the description of the fields."""
     return [
         {
             "name": field.name,
@@ -133,13 +131,13 @@ def columns_of(schema: pa.Schema, keys: Sequence[str]) -> list[Values]:
 
 
 def texts(table: pa.Table) -> list[list[str | None]]:
-    """Return rows as exact text: each digit of an integer, the shortest text of a float."""
+    """Return rows as exact text: all digits of an integer, the shortest text of a float."""
     columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
 def for_browser(table: pa.Table) -> pa.Table:
-    """Return rows in types that engines in browsers know; nanoseconds as times."""
+    """Return rows in types of browsers' engines; nanoseconds as times."""
     for place, field in enumerate(table.schema):
         kind = field.type
         if field.name.endswith("_ns") and pa.types.is_int64(kind):

@@ -1,6 +1,6 @@
-"""One snapshot a tick, shared by all who look; none while nobody does.
+"""One snapshot a tick, shared by all viewers; none without viewers.
 
-A viewer gets the newest snapshot when it asks for one: who is slow misses some, and nobody waits.
+A slow viewer skips snapshots, and delays nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0
 HISTORY = 300
-# What charts show, of each tick that was: the newest HISTORY of them.
+# The history for charts: the newest HISTORY ticks.
 KEPT = ("time_ms", "rate_in", "rate_out", "lag_s", "lag_median_s", "commit_age_s")
 
 
 class Ticks:
-    """Snapshots of what is shown."""
+    """The snapshots."""
 
     def __init__(self, shown: Shown, clock: Clock, *, tick_s: float = TICK_S) -> None:
         self._shown = shown
@@ -39,24 +39,24 @@ class Ticks:
 
     @property
     def viewers(self) -> int:
-        """How many look."""
+        """The number of viewers."""
         return self._viewers
 
     @property
     def number(self) -> int:
-        """How many snapshots were made."""
+        """The number of snapshots made."""
         return self._number
 
     @property
     def history(self) -> dict[str, object]:
-        """What charts begin with."""
+        """The initial history of charts."""
         return {"names": list(KEPT), "rows": self._history}
 
     async def watch(self) -> AsyncGenerator[bytes, None]:
-        """Yield the newest snapshot, as JSON, and each that follows while there is time."""
+        """Yield the newest snapshot, as JSON, and later ones, as the viewer takes them."""
         self._viewers += 1
         if self._running is None:
-            self._newest = b""  # who comes back after a while is not shown what was
+            self._newest = b""  # the first viewer after a while must not get an old one
             self._running = asyncio.ensure_future(self._run())
         seen = 0
         try:
@@ -74,7 +74,7 @@ class Ticks:
                 self._running = None
 
     async def close(self) -> None:
-        """Make no more."""
+        """Stop."""
         if self._running is not None:
             self._running.cancel()
             with suppress(asyncio.CancelledError):

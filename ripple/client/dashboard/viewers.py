@@ -1,4 +1,4 @@
-"""Who looks: a websocket each, over which snapshots go."""
+"""Viewers: a websocket each, over which snapshots are sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PING_S = 20.0
 
 
 class Viewers:
-    """All who look. Nothing is expected of them, and nothing waits for one who is slow."""
+    """All viewers. They send nothing, and a slow one delays nothing."""
 
     def __init__(self, ticks: Ticks, headers: Mapping[str, str]) -> None:
         self._ticks = ticks
@@ -33,11 +33,11 @@ class Viewers:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody more may look."""
+        """Whether there is no room for another viewer."""
         return self._count >= VIEWERS_MAX
 
     async def show(self, request: web.Request, reads: Callable[[], bool]) -> web.StreamResponse:
-        """Show snapshots to one more, until they leave, or may not read any more."""
+        """Send snapshots to a viewer, until it disconnects or loses access."""
         socket = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=4 << 10, compress=False)
         socket.headers.update(self._headers)
         self._count += 1
@@ -46,9 +46,9 @@ class Viewers:
             await socket.prepare(request)
             sending = asyncio.ensure_future(self._send(socket, reads))
             try:
-                async for message in socket:  # nothing is said to us but goodbye
+                async for message in socket:  # a viewer sends nothing but its goodbye
                     if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                        await socket.close(code=1008, message=b"nothing is expected here")
+                        await socket.close(code=1008, message=b"messages are not accepted")
             finally:
                 sending.cancel()
                 with suppress(asyncio.CancelledError):
@@ -58,7 +58,7 @@ class Viewers:
         return socket
 
     async def close(self) -> None:
-        """Let all of them go."""
+        """Close all websockets."""
         for socket in list(self._sockets):
             await socket.close(code=1001, message=b"the dashboard ends")
 

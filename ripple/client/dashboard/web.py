@@ -1,4 +1,4 @@
-"""The dashboard over HTTP: what can be asked, and what answers."""
+"""The dashboard's HTTP service: routes and handlers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BODY_BYTES_MAX = 64 << 10
 
 
 class Dashboard:
-    """One dashboard; ``start`` shows it at an address."""
+    """A dashboard; ``start`` serves it at an address."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Dashboard:
         tls: Tls | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Show something. say: is told who has commanded what."""
+        """Create the service. say: receives a line for each command."""
         self.address = ""
         self.ticks = Ticks(shown, clock)
         self._shown = shown
@@ -57,7 +57,7 @@ class Dashboard:
 
     @property
     def routes(self) -> list[tuple[str, str, Handler]]:
-        """All that can be asked: methods, paths, and what answers."""
+        """The routes: methods, paths, handlers."""
         return [
             ("GET", "/", self._index),
             ("GET", "/explore", self._explore),
@@ -74,14 +74,14 @@ class Dashboard:
         ]
 
     async def start(self, address: str) -> None:
-        """Listen. Raises OSError, of which TlsError names a file that does not fit."""
+        """Start listening. Raises OSError; TlsError names an invalid file."""
         app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._entrance.guard])
         app.add_routes([web.route(*one) for one in self.routes])
         self._listening = Listening(app, self._tls, self._say, self._entrance.headers)
         self.address = await self._listening.start(address)
 
     async def close(self) -> None:
-        """Show nothing any more."""
+        """Stop."""
         if self._listening is not None:
             self._listening.refuse()
         await self._viewers.close()
@@ -91,7 +91,7 @@ class Dashboard:
 
     @property
     def _files(self) -> dict[str, File]:
-        """The files of the page; those of others may be fetched while we are here."""
+        """The files of the page; third-party ones may be fetched meanwhile."""
         if not self._has_all and not missing():
             self._files_had, self._has_all = files(), True
         return self._files_had
@@ -144,7 +144,7 @@ class Dashboard:
         given = await said_by(request)
         sql = given.get("sql")
         if not isinstance(sql, str) or not sql.strip():
-            return problem(400, "sql is no statement")
+            return problem(400, "sql is not a text")
         return web.json_response(await self._shown.query(sql))
 
     async def _command(self, request: web.Request) -> web.Response:
@@ -158,7 +158,7 @@ class Dashboard:
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         if self._viewers.is_full:
-            return problem(503, f"{VIEWERS_MAX} look already: try again later")
+            return problem(503, f"{VIEWERS_MAX} viewers are connected: try again later")
         return await self._viewers.show(request, lambda: self._entrance.still_reads(request))
 
 

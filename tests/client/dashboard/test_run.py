@@ -72,7 +72,7 @@ def test_a_run_shows_what_it_does_and_ends_as_before(tmp_path: Path) -> None:
             if applied > 3000 and checkpoints and letters["total"]:
                 break
             time.sleep(0.3)
-        assert snapshot["verdict"]["text"] == "market is computed here."
+        assert snapshot["verdict"]["text"] == "market is running here."
         (partition,) = snapshot["partitions"]
         assert partition["events"] > 3000
         assert partition["live"]
@@ -129,5 +129,5 @@ def test_a_port_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None:
             *("--checkpoint-dir", tmp_path / "state", "--follow", "--dashboard", port),
         )
     assert refused.code == 1
-    assert f"--dashboard: nobody can listen at 127.0.0.1:{port}: Address" in refused.only_line
+    assert f"--dashboard: cannot listen on 127.0.0.1:{port}: Address" in refused.only_line
     assert "--dashboard PORT" in refused.only_line

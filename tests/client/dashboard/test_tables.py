@@ -82,7 +82,7 @@ def test_a_filter_leaves_rows_of_which_all_words_are_true(
     ("asked", "what"),
     [
         ({"words": "venue=NYSE"}, "no field venue: there are symbol"),
-        ({"words": "size=many"}, "size is a int64, and 'many' is none"),
+        ({"words": "size=many"}, "size is a int64, and 'many' is not"),
         ({"words": "x" * 501}, "at most 500 characters"),
         ({"by": "venue"}, "no field venue"),
         ({"rows": ROWS_MAX + 1}, "at most"),

@@ -1,6 +1,8 @@
-"""A cluster on this machine: its processes, what they are called with, how far they are.
+"""A cluster on this machine: its processes and its progress.
 
-plan          which processes there are, and their command lines
-process       one of them, started again when it dies
+plan          the processes, and their command lines
+process       one process, restarted when it dies
+at_work       how many partitions are running
 reach         how far the outputs are behind the input
+stuck         failures that do not pass
 """

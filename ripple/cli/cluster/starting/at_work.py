@@ -1,4 +1,4 @@
-"""How many partitions of a cluster that was started here are at work, as its coordinators say."""
+"""The number of running partitions of a local cluster, from its coordinators' metrics."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _PARTITIONS = "ripple_coordinator_partitions"
 
 
 class AtWork(NamedTuple):
-    """So many partitions have opened their state, and their outputs."""
+    """The number of partitions that have restored their state and opened their outputs."""
 
     live: int
     of: int
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left; a cluster that has no partitions yet has not begun."""
+        """Whether all partitions run; a cluster without partitions has not begun."""
         return 0 < self.of <= self.live
 
     def __str__(self) -> str:
-        return f"{self.live} of {self.of} partitions are at work"
+        return f"{self.live} of {self.of} partitions are running"
 
 
 async def at_work(addresses: Sequence[str]) -> AtWork:
-    """Ask the metrics of coordinators; who does not answer knows of none."""
+    """Read the metrics of coordinators, those that answer."""
     found = AtWork(0, 0)
     for address in addresses:
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The processes of a cluster on this machine, and the command line of each."""
+"""The processes of a local cluster, and their command lines."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ HOST = "127.0.0.1"
 COORDINATOR_PORTS = 9200
 WORKER_PORTS = 9100
 PORTS_APART = 10
-# Below those that systems give to whoever connects (Linux from 32,768 on), so that a process that
-# is started again finds its own free.
+# Below the ephemeral ports of systems (Linux from 32,768 on), so that a process that is
+# restarted finds its own free.
 FREE_PORTS = range(15_000, 32_000)
 TRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a cluster is asked for.
+    """The arguments of ``ripple cluster up``.
 
-    pipeline: FILE.py[:NAME]. sinks: as ``--sink`` takes them. partitions: of the first stage, where
-    the cluster is new. store: "" where it is in the folder. free_ports: any that are free, instead
-    of those that are documented.
+    pipeline: FILE.py[:NAME]. sinks: as ``--sink`` takes them. partitions: of the first stage of a
+    new cluster. store: "" for the folder. free_ports: any free ports, instead of the documented
+    ones.
     """
 
     pipeline: str
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One process: its name, and what starts it. Workers end before coordinators."""
+    """A process: its name and command. Workers stop before coordinators."""
 
     name: str
     command: tuple[str, ...]
@@ -57,7 +57,7 @@ class Planned:
 
 
 def processes(asked: Asked) -> list[Planned]:
-    """Return the processes, in the order in which they start. Raises InputError."""
+    """Return the processes, in the order of their start. Raises InputError."""
     ports = _ports(asked)
     coordinators = [ports.pop(0) for _ in range(asked.coordinators)]
     addresses = [f"{HOST}:{one[0]}" for one in coordinators]
@@ -98,7 +98,7 @@ def processes(asked: Asked) -> list[Planned]:
 
 
 def _own_folders(asked: Asked, name: str) -> dict[str, str]:
-    """Return where a worker has on the disk what is not in the store."""
+    """Return a worker's own folders, outside of the store."""
     found = {"cache": f"{asked.folder}/cache/{name}"}
     connectors = [connector_of(place.rpartition("=")[2]) for place in (asked.source, *asked.sinks)]
     if not any(one is not None and one.lanes for one in connectors):
@@ -107,7 +107,7 @@ def _own_folders(asked: Asked, name: str) -> dict[str, str]:
 
 
 def _dashboard(asked: Asked) -> dict[str, object]:
-    """Return what lets a coordinator show the dashboard."""
+    """Return the settings of the dashboard."""
     if asked.dashboard is None:
         return {}
     allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
@@ -170,19 +170,19 @@ def _check_free(port: int) -> None:
         except OSError as error:
             raise InputError(
                 f"port {port} is taken ({error.strerror}): is another cluster up? --free-ports "
-                "takes any that are free"
+                "takes any free ones"
             ) from None
 
 
 def _free(asked: Asked) -> list[tuple[int, int, int]]:
-    """Return ports that nobody has now; all are held until all are found. Raises InputError."""
+    """Return free ports; all are held until all are found. Raises InputError."""
     counts = [1] * asked.coordinators + [asked.processes] * asked.workers
     with ExitStack() as held:
         return [(_hold(held), _hold(held, count), _hold(held)) for count in counts]
 
 
 def _hold(held: ExitStack, count: int = 1) -> int:
-    """Hold a free port, and those that further processes of its worker have; return the first."""
+    """Hold a free port, and those of further processes of its worker; return the first."""
     random, room = LiveRandom(), len(FREE_PORTS) - (count - 1) * PROCESS_PORTS_APART
     for _ in range(TRIES if room > 0 else 0):
         first = FREE_PORTS[random.below(room)]

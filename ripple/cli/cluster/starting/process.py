@@ -1,4 +1,4 @@
-"""One process of the cluster: what it says is passed on, and when it dies it is started again."""
+"""One process of a local cluster: its log is passed on, and it is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ripple.world.pauses import Pauses
 
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 30.0
-# A process that lived for so long starts anew with the shortest pause.
+# After a run of so long, it restarts with the shortest pause.
 STEADY_S = 10.0
-# One that refuses to start so often, and has done nothing else, will not start. What has worked
-# before refuses for a reason that passes, such as brokers that are away.
+# A process that exits with a refusal so often, and has done nothing else, will not start. One
+# that has worked before may refuse for a passing reason, such as unavailable brokers.
 REFUSALS_MAX = 3
 REFUSED_WITHIN_S = 30.0
 LINE_BYTES_MAX = 1 << 16
 
 
 class WillNotStartError(Exception):
-    """A process has only ever refused to start; what it said was passed on."""
+    """A process has only ever refused to start; its log has the cause."""
 
 
 class Process:
-    """A process that lives until somebody ends it.
+    """A process that is restarted until it is told to end.
 
-    It has a session of its own, so that Ctrl+C reaches who started it alone, and a standard input
-    that nobody writes to, whose end tells it that we are gone.
+    It has a session of its own, so that Ctrl+C reaches only its parent, and a standard input
+    without data, whose end tells it that the parent is gone.
     """
 
     def __init__(self, planned: Planned, say: Callable[[str, str], None]) -> None:
@@ -46,7 +46,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The number of the process that runs now, 0 where none does."""
+        """The id of the running process, 0 without one."""
         running = self._running
         return 0 if running is None or running.returncode is not None else running.pid
 
@@ -64,13 +64,13 @@ class Process:
             lived_s = time.monotonic() - began_s
             refusals += code == 1 and lived_s < REFUSED_WITHIN_S
             if refusals == self.starts and refusals >= REFUSALS_MAX:
-                raise WillNotStartError(f"{self.name} does not start: see what it says")
+                raise WillNotStartError(f"{self.name} does not start: see its log above")
             pause_s = pauses.next_s()
-            self._say(self.name, f"{_ended(code)}; it is started again in {pause_s:g} s")
+            self._say(self.name, f"{_ended(code)}; restarting in {pause_s:g} s")
             await self._pause(pause_s)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Ask it to end, or with SIGKILL make it; it is not started again."""
+        """Signal it to end, with SIGKILL at once; it is not restarted."""
         self._is_ending = True
         if self._running is not None and self._running.returncode is None:
             with suppress(ProcessLookupError):
@@ -88,7 +88,7 @@ class Process:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         self._say(self.name, f"process {self._running.pid}")
-        if self._is_ending:  # since it was asked for
+        if self._is_ending:  # told to end meanwhile
             self.end()
         assert self._running.stderr is not None
         passing = asyncio.ensure_future(self._pass_on(self._running.stderr))
@@ -115,4 +115,4 @@ class Process:
 def _ended(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    return f"has ended with exit code {code}"
+    return f"exited with code {code}"

@@ -1,4 +1,4 @@
-"""How far the outputs of a cluster are behind its input, as the places say it."""
+"""How far the outputs of a local cluster are behind its input, from their commits."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """So many of the input's records are in every output."""
+    """The number of input records that are in every output."""
 
     records: int
     of: int
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all records are in the outputs."""
         return self.records == self.of
 
     def __str__(self) -> str:
@@ -47,32 +47,30 @@ class Reached:
 
 
 class Reach:
-    """Looks at a pipeline's input and what its outputs have."""
+    """Compares the end of a pipeline's input with its outputs' commits."""
 
     def __init__(self, plan: Plan, source: str, sinks: Mapping[str, str]) -> None:
-        """Connect places as users write them; sinks: by output.
+        """Open the source and sinks. sinks: URIs by output.
 
-        Raises InputError for places that cannot be read on, and sinks that do not tell what they
-        have.
+        Raises InputError for a source that cannot be resumed, and for sinks that report no commits.
         """
         self._plan = plan
         self._source = source
         if source.startswith(PREFIX):
             _parsed(source)
         inputs = self._inputs()
-        # A log's go on from what they have seen before; connections belong to one event loop.
+        # A log's input continues from its last position; connections belong to one event loop.
         self._kept = inputs if source.startswith(PREFIX) else None
         self.partitions = len(inputs.names)
-        """How many the source has."""
+        """The number of the source's partitions."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }
 
     def look(self) -> Reached:
-        """Return how far the slowest output is.
+        """Return the position of the slowest output.
 
-        Not to be called where an event loop runs. Raises OutputError for a topic that holds the
-        changes of another output.
+        Not to be called from an event loop. Raises OutputError for a topic of another output.
         """
         ends = asyncio.run(self._ends())
         whole = sum(ends.values())
@@ -83,7 +81,7 @@ class Reach:
         return open_inputs(self._source, self._plan, 1, follow=False)
 
     async def _ends(self) -> Mapping[str, int]:
-        """Return by input where it ends now."""
+        """Return the present end of each input."""
         inputs = self._kept or self._inputs()
         try:
             _, ends = await inputs.bounds()
@@ -94,7 +92,7 @@ class Reach:
 
 
 def _commits(plan: Plan, output: str, place: str) -> _Commits:
-    """Return what tells what the partitions of an output have committed."""
+    """Return a function that returns the commits of an output's partitions."""
     found = find(place, "continued_sink")
     if place.startswith(PREFIX) or not found.use.reached:
         return partial(_in_log, _parsed(place))
@@ -115,7 +113,7 @@ def _sum_of(commits: list[Commit | None], ends: Mapping[str, int]) -> int:
     reached: dict[str, int] = {}
     for commit in commits:
         for name, offset in ({} if commit is None else commit.cut).items():
-            # A later stage's cut has the names of its senders before those of the inputs.
+            # A later stage's cut has its senders' names before the inputs' names.
             of = next((end for end in ends if name == end or name.endswith(f"/{end}")), name)
             reached[of] = min(offset, reached.get(of, offset))
     return sum(min(reached.get(name, 0), end) for name, end in ends.items())
@@ -124,7 +122,7 @@ def _sum_of(commits: list[Commit | None], ends: Mapping[str, int]) -> int:
 def _parsed(place: str) -> LogUri:
     if not place.startswith(PREFIX):
         raise InputError(
-            f"{place} does not tell what was written: a cluster that is started here writes "
+            f"{place} does not report its commits: a local cluster writes "
             "log:DIR/TOPIC, kafka:BROKERS/TOPIC or postgres:TABLE"
         )
     return LogUri.whole(place)

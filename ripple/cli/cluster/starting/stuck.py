@@ -1,4 +1,4 @@
-"""When a cluster that is to work until the end cannot get there, as its coordinators say."""
+"""Detects that a cluster cannot reach the end of its input, from its coordinators' pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ripple.world.errors import DiskFullError, DiskLockedError, StoreError, Sync
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What fails for so long with the same words, while it is tried again and again, does not pass.
+# A failure that repeats for so long with the same message does not pass.
 STUCK_S = 30.0
 _MISFIT_ALERT = "SchemaMismatch"
 _PASSING: tuple[type[RippleError], ...] = (
@@ -41,13 +41,13 @@ PASSING = frozenset(one.__name__ for one in _PASSING)
 
 
 class Stuck:
-    """Knows since when each partition fails, and each worker is refused, for the same reason."""
+    """Records since when each partition fails, or each worker is refused, for the same reason."""
 
     def __init__(self) -> None:
         self._since_s: dict[tuple[str, str], float] = {}
 
     def seen(self, failing: Mapping[str, str], now_s: float) -> str | None:
-        """Take who fails now, and why; return what will not pass by itself, None of nothing."""
+        """Take the present failures by name; return one that does not pass, or None."""
         before, self._since_s = self._since_s, {}
         for one in failing.items():
             self._since_s[one] = before.get(one, now_s)
@@ -56,13 +56,13 @@ class Stuck:
             return None
         (who, why), more = lasting[0], len(lasting) - 1
         others = f"; {more} more fail as well" if more else ""
-        return f"{who} fails again and again: {why}{others}"
+        return f"{who} fails repeatedly: {why}{others}"
 
 
 async def failing(addresses: Sequence[str]) -> dict[str, str]:
-    """Return who fails, and why, by the health ports of coordinators; nothing of the silent ones.
+    """Return failures by name, from the health ports of coordinators that answer.
 
-    What may pass by itself, such as a server that is away, is left out.
+    Failures that may pass, such as an unavailable server, are left out.
     """
     found: dict[str, str] = {}
     for address in addresses:
@@ -75,7 +75,7 @@ async def failing(addresses: Sequence[str]) -> dict[str, str]:
 
 
 def of_problems(problems: Sequence[str]) -> dict[str, str]:
-    """Return by partition why it fails, of those for which waiting does not help."""
+    """Return by partition the failures that do not pass by waiting."""
     from ripple.control.rpc.words import FAILED  # noqa: PLC0415 - of an extra, and help needs none
 
     problem = rf"(?P<who>partition \d+) .*?{FAILED}(?P<kind>\w+): (?P<why>.*)"
@@ -84,7 +84,7 @@ def of_problems(problems: Sequence[str]) -> dict[str, str]:
 
 
 def _passes(kind: str) -> bool:
-    """Return whether errors of a class may pass: the machine's, and those of servers."""
+    """Return whether errors of a class may pass: those of the system and of servers."""
     known = getattr(builtins, kind, None)
     is_systems = isinstance(known, type) and issubclass(known, OSError | MemoryError)
     return kind in PASSING or is_systems
