@@ -161,9 +161,7 @@ def test_the_graph_of_a_worker_has_counters(asked: Asked) -> None:
     dot = asked.say("inspect", "graph", "--partition", "0", "--format", "dot")
     assert 'p0_1 [label="fold: vwap\\nrows_in 3000' in dot
     assert "p0_0 -> p0_1;" in dot
-    assert "no worker nobody" in asked.say(
-        "inspect", "graph", "--worker", "nobody", code=1
-    )
+    assert "no worker nobody" in asked.say("inspect", "graph", "--worker", "nobody", code=1)
 
 
 def test_schemas_edges_partitions_and_metrics(asked: Asked) -> None:
