@@ -20,7 +20,7 @@ def samples_of(shell: Shell) -> Samples:
     """Return the samples of one coordinator."""
     found, status = Samples(), shell.status
     _set(found, "ready", status is not None)
-    _set(found, "conversations", len(shell.talks))
+    _set(found, "conversations", len(shell.sessions))
     if status is not None:
         _of_cluster(found, status)
         now = shell.state.now

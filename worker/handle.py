@@ -45,7 +45,7 @@ class TaskHandle(Protocol):
     """
 
     @property
-    def standing(self) -> TaskHealth:
+    def health(self) -> TaskHealth:
         """Its present health."""
         ...
 
@@ -60,7 +60,7 @@ class TaskHandle(Protocol):
         """
         ...
 
-    def give_way(self) -> None:
+    def yield_ownership(self) -> None:
         """Continue as the owner until the next one has fenced it off; ``own`` revokes this."""
         ...
 

@@ -145,7 +145,7 @@ class FailureDetector:
         others = (dict(view.sightings) for view in self.fresh(now_ns))
         return merged(self._sightings(now_ns), others, self._limits)
 
-    def doomed(
+    def evictable(
         self, verdicts: dict[Who, WorkerHealth], now_ns: int, returned: Container[str] = ()
     ) -> list[Who]:
         """Return the members to be evicted. returned: workers of which a new run asks to join."""

@@ -1,6 +1,7 @@
 """Planning: the next version of the assignment, from the present one and the reported facts.
 
-    obey -> members -> mend -> settle -> exchange -> give -> switch -> begin -> stand by
+    commands -> members -> failover -> end moves -> begin commanded -> assign -> switch -> begin
+        -> standbys
 
 A function of its arguments, so that two coordinators with the same facts propose the same; and of
 the present alone: a proposal that lost is made again from the one that won.
@@ -85,14 +86,14 @@ def next_version(
     draft = _Draft(before, newest_number + 1, limits, guards)
     if newest_number != before.version or not is_readable:
         draft.give_anew()
-    draft.obey(facts.commands)
+    draft.apply_commands(facts.commands)
     if draft.now.frozen is None:
         draft.change_members(facts)
-        draft.mend()
-        draft.settle(facts)
-        draft.exchange(facts.commands)
-        draft.give(facts)
-        draft.stand_by()
+        draft.fail_over()
+        draft.end_moves(facts)
+        draft.begin_commanded(facts.commands)
+        draft.assign(facts)
+        draft.assign_standbys()
     return draft.version()
 
 
@@ -134,7 +135,7 @@ class _Draft:
             Share(share.owner, version if share.owner is not None else 0) for share in self.shares
         ]
 
-    def obey(self, commands: Iterable[Command]) -> None:
+    def apply_commands(self, commands: Iterable[Command]) -> None:
         """Apply commands that can be followed, except moves."""
         for command in commands:
             if refusal(command, self.now) is None and not is_done(command, self.now):
@@ -185,7 +186,7 @@ class _Draft:
                 known[name] = count
         self.now = replace(self.now, inputs=tuple(sorted(known.items())))
 
-    def mend(self) -> None:
+    def fail_over(self) -> None:
         """Reassign the partitions of processes that are gone or restarted (failover).
 
         First choice is the process that follows it: the target of a move, or the standby; then the
@@ -213,7 +214,7 @@ class _Draft:
         since = 0 if owner is None else self.now.version
         self.shares[partition] = Share(owner, since, standby=standby if standby != owner else None)
 
-    def settle(self, facts: Facts) -> None:
+    def end_moves(self, facts: Facts) -> None:
         """Complete the moves that are done, and end those that have failed."""
         done = 0
         for partition, share in enumerate(self.shares):
@@ -233,7 +234,7 @@ class _Draft:
     def _fail(self, partition: int, why: str) -> None:
         self.causes.append(f"the move of partition {partition} has failed: {why}")
 
-    def exchange(self, commands: Iterable[Command]) -> None:
+    def begin_commanded(self, commands: Iterable[Command]) -> None:
         """Begin commanded moves, with one back where balance asks for it."""
         for command in commands:
             if not isinstance(command, Move) or refusal(command, self.now) is not None:
@@ -268,7 +269,7 @@ class _Draft:
         ]
         return min(found)[-1] if found else None
 
-    def give(self, facts: Facts) -> None:
+    def assign(self, facts: Facts) -> None:
         """Assign partitions without an owner; continue planned moves towards the best placement."""
         eligible = self._eligible()
         if not eligible:
@@ -324,7 +325,7 @@ class _Draft:
         if begun:
             self.causes.append(f"{_counted(begun, 'move')} begun")
 
-    def stand_by(self) -> None:
+    def assign_standbys(self) -> None:
         """Assign the configured standbys."""
         members = self._eligible() if self._limits.standbys else ()
         found = standbys(self.shares, members, virtual_nodes=self._limits.virtual_nodes)

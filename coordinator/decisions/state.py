@@ -71,7 +71,7 @@ class Coordinator:
         self.now: Assignment | None = None
         self.newest_number = 0
         self._is_readable = True
-        self.hearing = FailureDetector(replica, self.limits, now_ns, guards=guards)
+        self.detector = FailureDetector(replica, self.limits, now_ns, guards=guards)
         self.waiting = JoinQueue(self.limits)
         self.progress = Progress(self.limits, guards=guards)
         self.asked = PendingCommands(self.limits)
@@ -98,7 +98,7 @@ class Coordinator:
 
     def verdicts(self, now_ns: int) -> dict[Who, WorkerHealth]:
         """Return the health of each member."""
-        return self.hearing.verdicts(now_ns)
+        return self.detector.verdicts(now_ns)
 
     def _take(self, event: ev.Event, now_ns: int) -> list[Instruction]:
         match event:
@@ -124,13 +124,13 @@ class Coordinator:
         match event:
             case ev.ViewHeard(view):
                 self._answered_ns = now_ns
-                self.hearing.other(view, now_ns)
+                self.detector.other(view, now_ns)
             case ev.ViewsRead(views):
                 for view in views:
-                    self.hearing.found(view, now_ns)
-                self.hearing.looked(now_ns)
+                    self.detector.found(view, now_ns)
+                self.detector.looked(now_ns)
             case ev.ViewWritten():
-                self.hearing.wrote(now_ns)
+                self.detector.wrote(now_ns)
 
     def _on_proposal_ended(self, now_ns: int) -> list[Instruction]:
         """Continue; after a failed proposal, leave the store alone for a while."""
@@ -158,13 +158,13 @@ class Coordinator:
             return []
         match event:
             case ev.Heartbeat():
-                self.hearing.heard(who, now_ns)
+                self.detector.heard(who, now_ns)
                 self.progress.reported(event, now, now_ns)
             case ev.ProcessExited():
-                self.hearing.heard(who, now_ns)
+                self.detector.heard(who, now_ns)
                 self.progress.exited(event, now)
             case ev.StreamEnded():
-                self.hearing.ended(who, now_ns)
+                self.detector.ended(who, now_ns)
             case ev.Left():
                 self._left.add(who)
             case ev.Checkpointed():
@@ -213,7 +213,7 @@ class Coordinator:
             self._since_ns.setdefault(who, now_ns)
         for member in after.members:
             self.waiting.gone(member.nonce)
-        self.hearing.members_are(now, now_ns)
+        self.detector.members_are(now, now_ns)
         self.triggers.members_are(now, now_ns)
         return done
 
@@ -275,7 +275,7 @@ class Coordinator:
 
     def _on_tick(self, now_ns: int) -> list[Instruction]:
         if now_ns - self._ticked_ns > self.limits.loop_late_max_ms * MS:
-            self.hearing.late(now_ns)
+            self.detector.late(now_ns)
         self._ticked_ns = now_ns
         self.waiting.forget_silent(now_ns)
         self.progress.forget_old(now_ns)
@@ -284,7 +284,7 @@ class Coordinator:
         done: list[Instruction] = [*self.asked.given_up(now_ns)]
         # While it cannot judge yet it reads views, too: those of replicas that died before it
         # started are old by then, and vouch for no worker later.
-        looks = is_somebody_silent or not self.hearing.has_observed(now_ns)
+        looks = is_somebody_silent or not self.detector.has_observed(now_ns)
         if looks and self._is_due(self._looked_ns, self.limits.heartbeat_interval_ms, now_ns):
             self._looked_ns = now_ns
             done.append(ReadViews())
@@ -293,9 +293,9 @@ class Coordinator:
             self._wrote_ns, self.limits.view_interval_ms, now_ns
         ):
             self._wrote_ns = now_ns
-            done.append(WriteView(self.hearing.view(now_ns)))
+            done.append(WriteView(self.detector.view(now_ns)))
         active = [who for who, v in verdicts.items() if v.standing is HealthState.ACTIVE]
-        others = [view.replica for view in self.hearing.fresh(now_ns)]
+        others = [view.replica for view in self.detector.fresh(now_ns)]
         due = self.triggers.due(active, others, now_ns)
         return done + [TriggerCheckpoint(who) for who in due]
 
@@ -342,7 +342,7 @@ class Coordinator:
         verdicts = self.verdicts(now_ns)
         gone = {
             worker: verdicts[worker, incarnation].why
-            for worker, incarnation in self.hearing.doomed(verdicts, now_ns, self.waiting.ids)
+            for worker, incarnation in self.detector.evictable(verdicts, now_ns, self.waiting.ids)
         }
         gone |= {worker: "it has left" for worker, _ in sorted(self._left)}
         return Facts(

@@ -132,7 +132,7 @@ def status_of(coordinator: Coordinator, now_ns: int) -> Status | None:
         members=members,
         moves=_moves(coordinator, now),
         pins=tuple((pin.partition, pin.worker, pin.reason) for pin in now.pins),
-        replicas=tuple(view.replica for view in coordinator.hearing.fresh(now_ns)),
+        replicas=tuple(view.replica for view in coordinator.detector.fresh(now_ns)),
         waiting=_waiting(coordinator, now, now_ns),
         problems=tuple(_problems(coordinator, now, verdicts)),
         owners=_owners(now),

@@ -96,45 +96,45 @@ class Handlers:
         return view_answer_to_bytes(ViewAnswer(self._shell.view, newest))
 
     async def _converse(self, conversation: Conversation) -> None:
-        talk = WorkerSession(conversation)
-        self._shell.talks.begin(talk)
-        sending = asyncio.ensure_future(talk.send_all())
+        session = WorkerSession(conversation)
+        self._shell.sessions.begin(session)
+        sending = asyncio.ensure_future(session.send_all())
         try:
-            await self._listen(talk)
+            await self._listen(session)
         except TimeoutError:
             pass  # the conversation ends when this returns
         finally:
             sending.cancel()
-            self._ended(talk)
+            self._ended(session)
 
-    async def _listen(self, talk: WorkerSession) -> None:
+    async def _listen(self, session: WorkerSession) -> None:
         while True:
             async with asyncio.timeout(SILENT_S):
-                data = await talk.conversation.receive()
+                data = await session.conversation.receive()
             if data is None:
                 return
             try:
                 said = said_from_bytes(data)
             except RpcError as error:
                 raise RefusedError(str(error)) from error
-            self._hear(talk, said)
-            talk.answer(self._shell.state.newest_number)
+            self._hear(session, said)
+            session.answer(self._shell.state.newest_number)
 
-    def _hear(self, talk: WorkerSession, said: Said) -> None:
-        tell, talks = self._shell.tell, self._shell.talks
+    def _hear(self, session: WorkerSession, said: Said) -> None:
+        tell, sessions = self._shell.tell, self._shell.sessions
         match said:
             case words.Register(candidate):
-                talks.asks(talk, candidate.nonce)
+                sessions.asks(session, candidate.nonce)
                 tell(ev.Registered(candidate))
             case words.Heartbeat(who, report):
-                talks.speaks(talk, who)
+                sessions.speaks(session, who)
                 tell(ev.Heartbeat(who, report))
             case words.Exited(who, slot, start):
                 tell(ev.ProcessExited(who, slot, start))
             case words.Draining(who, reason):
                 self._drain(who, reason)
             case words.Left(who):
-                talks.speaks(talk, who)
+                sessions.speaks(session, who)
                 tell(ev.Left(who))
             case words.Checkpointed(who):
                 tell(ev.Checkpointed(who))
@@ -149,8 +149,8 @@ class Handlers:
         command = Drain(who[0], reason.strip()[:REASON_LENGTH_MAX] or "it is to stop")
         self._shell.tell(ev.Commanded(f"{who[0]} {who[1]} drains", command))
 
-    def _ended(self, talk: WorkerSession) -> None:
-        nonce, who = self._shell.talks.end(talk)
+    def _ended(self, session: WorkerSession) -> None:
+        nonce, who = self._shell.sessions.end(session)
         if nonce is not None:
             self._shell.tell(ev.Withdrawn(nonce))
         if who is not None:

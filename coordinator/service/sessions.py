@@ -66,29 +66,37 @@ class WorkerSessions:
     def __len__(self) -> int:
         return len(self._all)
 
-    def begin(self, talk: WorkerSession) -> None:
+    def begin(self, session: WorkerSession) -> None:
         """Add a session."""
-        self._all[id(talk)] = talk
+        self._all[id(session)] = session
 
-    def asks(self, talk: WorkerSession, nonce: str) -> None:
+    def asks(self, session: WorkerSession, nonce: str) -> None:
         """Note that the candidate with a nonce speaks here."""
-        self._forget_nonce(talk, nonce)
-        talk.nonce = nonce
-        self._by_nonce[nonce] = talk
+        self._forget_nonce(session, nonce)
+        session.nonce = nonce
+        self._by_nonce[nonce] = session
 
-    def speaks(self, talk: WorkerSession, who: Who) -> None:
+    def speaks(self, session: WorkerSession, who: Who) -> None:
         """Note that a member speaks here."""
-        if talk.who is not None and talk.who != who and self._by_who.get(talk.who) is talk:
-            del self._by_who[talk.who]
-        self._forget_nonce(talk, None)  # it has joined
-        talk.nonce, talk.who = None, who
-        self._by_who[who] = talk
+        if (
+            session.who is not None
+            and session.who != who
+            and self._by_who.get(session.who) is session
+        ):
+            del self._by_who[session.who]
+        self._forget_nonce(session, None)  # it has joined
+        session.nonce, session.who = None, who
+        self._by_who[who] = session
 
-    def end(self, talk: WorkerSession) -> tuple[str | None, Who | None]:
+    def end(self, session: WorkerSession) -> tuple[str | None, Who | None]:
         """Remove a session; return the nonce and member that cannot be reached any more."""
-        self._all.pop(id(talk), None)
-        nonce = talk.nonce if self._by_nonce.get(talk.nonce or "") is talk else None
-        who = talk.who if talk.who is not None and self._by_who.get(talk.who) is talk else None
+        self._all.pop(id(session), None)
+        nonce = session.nonce if self._by_nonce.get(session.nonce or "") is session else None
+        who = (
+            session.who
+            if session.who is not None and self._by_who.get(session.who) is session
+            else None
+        )
         if nonce is not None:
             del self._by_nonce[nonce]
         if who is not None:
@@ -97,8 +105,8 @@ class WorkerSessions:
 
     def announce(self, version: int) -> None:
         """Announce a version to all workers."""
-        for talk in self._all.values():
-            talk.announce(version)
+        for session in self._all.values():
+            session.announce(version)
 
     def tell_candidate(self, nonce: str, told: Told) -> None:
         """Send to the candidate with a nonce, if it is there."""
@@ -110,7 +118,7 @@ class WorkerSessions:
         if who in self._by_who:
             self._by_who[who].tell(told)
 
-    def _forget_nonce(self, talk: WorkerSession, nonce: str | None) -> None:
-        before = talk.nonce
-        if before is not None and before != nonce and self._by_nonce.get(before) is talk:
+    def _forget_nonce(self, session: WorkerSession, nonce: str | None) -> None:
+        before = session.nonce
+        if before is not None and before != nonce and self._by_nonce.get(before) is session:
             del self._by_nonce[before]

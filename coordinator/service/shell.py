@@ -69,7 +69,7 @@ class Shell:
         self.state = Coordinator(
             self.replica, world.clock.monotonic_ns(), limits, guards=world.guards
         )
-        self.talks = WorkerSessions()
+        self.sessions = WorkerSessions()
         self._peers = [Peer(world, address, tls, self) for address in peers]
         self._answers: dict[str, asyncio.Future[int]] = {}
         self._wanted = _Wanted()
@@ -104,7 +104,7 @@ class Shell:
     @property
     def view(self) -> View:
         """The own view, for others."""
-        return self.state.hearing.view(self._clock.monotonic_ns())
+        return self.state.detector.view(self._clock.monotonic_ns())
 
     @property
     def is_ready(self) -> bool:
@@ -176,16 +176,16 @@ class Shell:
                 self._refused.clear()
                 if assignment.version:
                     self._say_version(assignment)
-                self.talks.announce(self.state.newest_number)
+                self.sessions.announce(self.state.newest_number)
             case ins.Refuse(nonce, reason):
                 self._say_refused(reason)
-                self.talks.tell_candidate(nonce, words.Refused(nonce, reason))
+                self.sessions.tell_candidate(nonce, words.Refused(nonce, reason))
             case ins.Postpone(nonce, wait_ms, reason):
-                self.talks.tell_candidate(nonce, words.Postponed(nonce, wait_ms, reason))
+                self.sessions.tell_candidate(nonce, words.Postponed(nonce, wait_ms, reason))
             case ins.Evict(who, reason):
-                self.talks.tell_member(who, words.Evicted(who, reason))
+                self.sessions.tell_member(who, words.Evicted(who, reason))
             case ins.TriggerCheckpoint(who):
-                self.talks.tell_member(who, words.StoreCheckpoints(who))
+                self.sessions.tell_member(who, words.StoreCheckpoints(who))
 
     def _answer(self, request: str, version: int | None, refusal: str | None) -> None:
         waiting = self._answers.get(request)

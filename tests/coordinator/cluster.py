@@ -285,7 +285,7 @@ class Cluster:
         for other in self.replicas:
             is_due = other is not replica and self.step_number % BEAT_STEPS == 0
             if is_due and self.step_number >= other.stalled_until and not self._is_cut():
-                view = other.state.hearing.view(self.now_ns)
+                view = other.state.detector.view(self.now_ns)
                 self._saw(replica, view)
                 self._tell(replica, ev.ViewHeard(view))
         self._tell(replica, ev.Ticked())

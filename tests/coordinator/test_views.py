@@ -146,88 +146,88 @@ def at(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def hearing(*members: Who) -> FailureDetector:
+def detector(*members: Who) -> FailureDetector:
     one = FailureDetector("c1", LIMITS, 0)
     one.members_are(members or [W], 0)
     return one
 
 
-def doomed(one: FailureDetector, seconds: float) -> list[Who]:
+def evictable(one: FailureDetector, seconds: float) -> list[Who]:
     one.looked(at(seconds))
-    return one.doomed(one.verdicts(at(seconds)), at(seconds))
+    return one.evictable(one.verdicts(at(seconds)), at(seconds))
 
 
 def test_silent_worker_is_doomed_after_a_full_period() -> None:
-    one = hearing()
+    one = detector()
     one.heard(W, at(5))
-    assert doomed(one, 12.9) == []
-    assert doomed(one, 13) == [W]
+    assert evictable(one, 12.9) == []
+    assert evictable(one, 13) == [W]
 
 
 def test_stream_of_a_frozen_worker_that_ends_late_does_not_spare_it() -> None:
-    one = hearing()
+    one = detector()
     one.heard(W, at(10))
     one.ended(W, at(17))
-    assert doomed(one, 17.9) == []
-    assert doomed(one, 18) == [W]
+    assert evictable(one, 17.9) == []
+    assert evictable(one, 18) == [W]
 
 
 def test_a_replica_that_just_started_observes_a_full_period_first() -> None:
-    one = hearing()
+    one = detector()
     one.heard(W, at(1))
     one.ended(W, at(2))
-    assert doomed(one, 7.9) == []
-    assert doomed(one, 8) == [W]
+    assert evictable(one, 7.9) == []
+    assert evictable(one, 8) == [W]
 
 
 def test_a_replica_that_was_late_observes_anew() -> None:
-    one = hearing()
+    one = detector()
     one.heard(W, at(1))
     one.late(at(20))
-    assert doomed(one, 20) == []
-    assert doomed(one, 28) == [W]
+    assert evictable(one, 20) == []
+    assert evictable(one, 28) == [W]
 
 
 def test_no_eviction_before_other_views_were_read() -> None:
-    one = hearing()
-    assert one.doomed(one.verdicts(at(20)), at(20)) == []
+    one = detector()
+    assert one.evictable(one.verdicts(at(20)), at(20)) == []
     one.looked(at(13))
-    assert one.doomed(one.verdicts(at(20)), at(20)) == []
-    assert doomed(one, 20) == [W]
+    assert one.evictable(one.verdicts(at(20)), at(20)) == []
+    assert evictable(one, 20) == [W]
 
 
 def test_a_view_that_does_not_advance_is_not_fresh() -> None:
-    one = hearing()
+    one = detector()
     view = View("c2", 7, ((W, heard(0)),))
     one.other(view, at(10))
-    assert doomed(one, 16) == []
+    assert evictable(one, 16) == []
     one.other(view, at(16))  # read again, the same
-    assert doomed(one, 16.1) == [W]
+    assert evictable(one, 16.1) == [W]
     one.other(View("c2", 8, ((W, heard(0)),)), at(17))
-    assert doomed(one, 17) == []
+    assert evictable(one, 17) == []
     one.other(View("c2", 6, ((W, heard(99)),)), at(18))  # an old one comes late
-    assert doomed(one, 18) == []
+    assert evictable(one, 18) == []
 
 
 def test_a_view_in_the_store_from_before_this_one_began_is_of_nobody() -> None:
-    one = hearing()
+    one = detector()
     one.found(View("c2", 7, ((W, heard(0)),)), at(4))
     assert one.fresh(at(4)) == []
     one.found(View("c2", 8, ((W, heard(0)),)), at(6))  # it lives
     assert [view.number for view in one.fresh(at(6))] == [8]
-    assert doomed(one, 12) == []
+    assert evictable(one, 12) == []
 
 
 def test_a_view_in_the_store_of_one_that_was_not_needed_before_is_believed() -> None:
-    one = hearing()
+    one = detector()
     one.found(View("c2", 7, ((W, heard(0)),)), at(9))
-    assert doomed(one, 9) == []
+    assert evictable(one, 9) == []
 
 
 def test_own_view_that_comes_back_is_not_another() -> None:
-    one = hearing()
+    one = detector()
     one.other(View("c1", 99, ((W, heard(0)),)), at(20))
-    assert doomed(one, 20) == [W]
+    assert evictable(one, 20) == [W]
 
 
 MANY: list[Who] = [("w1", 1), ("w2", 1), ("w3", 1), ("w4", 1)]
@@ -238,18 +238,18 @@ def mass(one: FailureDetector, seconds: float, *, wrote: bool = True) -> list[Wh
         one.heard(who, at(seconds))
     if wrote:
         one.wrote(at(seconds))
-    return doomed(one, seconds)
+    return evictable(one, seconds)
 
 
 def test_mass_silence_waits_for_thirty_seconds() -> None:
-    one = hearing(*MANY)
+    one = detector(*MANY)
     assert mass(one, 8) == []
     assert mass(one, 29.9) == []
     assert mass(one, 30) == MANY[:2]
 
 
 def test_mass_silence_that_begins_one_after_the_other_waits_too() -> None:
-    one = hearing(*MANY)
+    one = detector(*MANY)
     one.heard(MANY[0], at(0.9))
     assert mass(one, 8) == []  # the second is dead, the first is only suspected
     assert mass(one, 8.9) == []
@@ -257,7 +257,7 @@ def test_mass_silence_that_begins_one_after_the_other_waits_too() -> None:
 
 def test_workers_observed_too_shortly_count_as_silent() -> None:
     """A replica that reads late who has joined does not take them for well."""
-    one = hearing(*MANY)
+    one = detector(*MANY)
     one.members_are(MANY, at(20))
     one.members_are([*MANY, ("w5", 4)], at(20))
     one.heard(MANY[1], at(20.5))
@@ -270,7 +270,7 @@ def test_workers_observed_too_shortly_count_as_silent() -> None:
 
 
 def test_mass_silence_needs_a_store_that_takes_writes_and_a_loop_that_is_in_time() -> None:
-    one = hearing(*MANY)
+    one = detector(*MANY)
     assert mass(one, 30, wrote=False) == []
     one.late(at(31))
     assert mass(one, 60) == []
@@ -279,24 +279,24 @@ def test_mass_silence_needs_a_store_that_takes_writes_and_a_loop_that_is_in_time
 
 def test_a_worker_that_asks_to_join_anew_is_no_part_of_a_mass_silence() -> None:
     """It was switched off with all others and is back, so that the network is there."""
-    one = hearing(*MANY)
+    one = detector(*MANY)
     one.looked(at(9))
     verdicts = one.verdicts(at(9))
-    assert one.doomed(verdicts, at(9), {"w1", "w2", "w3", "w4"}) == MANY
-    assert one.doomed(verdicts, at(9), {"w1", "w2", "w3"}) == MANY  # one alone is no mass
-    assert one.doomed(verdicts, at(9), {"w1"}) == MANY[:1]
-    assert one.doomed(verdicts, at(9)) == []
-    assert one.doomed(one.verdicts(at(7)), at(7), {"w1", "w2", "w3", "w4"}) == []
+    assert one.evictable(verdicts, at(9), {"w1", "w2", "w3", "w4"}) == MANY
+    assert one.evictable(verdicts, at(9), {"w1", "w2", "w3"}) == MANY  # one alone is no mass
+    assert one.evictable(verdicts, at(9), {"w1"}) == MANY[:1]
+    assert one.evictable(verdicts, at(9)) == []
+    assert one.evictable(one.verdicts(at(7)), at(7), {"w1", "w2", "w3", "w4"}) == []
 
 
 def test_mass_silence_in_one_view_is_none_if_the_other_hears() -> None:
-    one = hearing(*MANY)
+    one = detector(*MANY)
     one.other(View("c2", 1, tuple((who, heard(0.5)) for who in MANY)), at(60))
     assert mass(one, 60) == []
 
 
 def test_memory_keeps_members_only() -> None:
-    one = hearing()
+    one = detector()
     one.heard(("w9", 1), at(1))
     one.members_are([("w2", 5)], at(2))
     assert [who for who, _ in one.view(at(3)).sightings] == [("w2", 5)]

@@ -20,7 +20,7 @@ from ripple.world.errors import StoreError
 from tests.worker.processes import NAMES, PARTITIONS, PLAN, SETTINGS, SOURCE, LogEnds, given
 from worker.engine import runner
 from worker.engine.context import TaskContext
-from worker.engine.hosting import hosted_of
+from worker.engine.hosting import runner_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,7 +62,7 @@ class Alone:
         site = TaskContext(
             self.world, PLAN, self.store, ends(self.world), PARTITIONS, SETTINGS, self._tell
         )
-        self.partition = hosted_of(site, given(1, *[("a/0", 1)] * PARTITIONS), 0)
+        self.partition = runner_of(site, given(1, *[("a/0", 1)] * PARTITIONS), 0)
 
     def run(self, story: Callable[[], Awaitable[None]]) -> None:
         async def main() -> None:
@@ -133,10 +133,10 @@ def test_death_of_an_owner_between_two_times_of_another_one_is_counted() -> None
     async def story() -> None:
         one.partition.own(1)
         await one.at_end()
-        one.partition.give_way()
+        one.partition.yield_ownership()
         await one.killed(epoch_of(2, 0), END, OWN[0], 4, 5)
         one.partition.own(3)
-        while one.partition.standing.epoch != epoch_of(3, 0) or not one.partition.standing.is_live:
+        while one.partition.health.epoch != epoch_of(3, 0) or not one.partition.health.is_live:
             await asyncio.sleep(0.01)
         notes = await notes_in(one.store, PLAN.name, 0) or b""
         assert f'["suspect", "{OWN[0]}", 4, 5, 1'.encode() in notes

@@ -49,16 +49,16 @@ async def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once
     partition.own(7)
     while not partition.told:
         await asyncio.sleep(0)
-    assert partition.standing.failure == "OSError: the disk is full"
+    assert partition.health.failure == "OSError: the disk is full"
     await partition.is_live.wait()
-    now = partition.standing
+    now = partition.health
     assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
     failed, _ = partition.told
     assert isinstance(failed, PartitionFailed)
     assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
     partition.leave()
     await partition.ended()
-    then = partition.standing
+    then = partition.health
     assert (then.is_live, then.events, then.checkpoints) == (False, 3, 1)
 
 
@@ -102,9 +102,9 @@ def test_pauses_grow_only_where_lives_are_short(lives_s: float, pauses_s: list[f
 async def test_failure_of_another_time_is_no_failure_of_a_move() -> None:
     partition = Flaky()
     partition._failed(OSError("a follower's"), 0)
-    assert partition.standing.failure is not None
+    assert partition.health.failure is not None
     partition.own(8)
-    assert partition.standing.failure is None
+    assert partition.health.failure is None
     await partition.is_live.wait()
     partition.leave()
     await partition.ended()
@@ -129,8 +129,8 @@ async def test_exhausted_epochs_are_reported_and_a_later_version_brings_new_ones
     for since in (7, 8):
         partition.own(since)
         await partition.ended()
-        assert partition.standing.is_spent
-        assert partition.standing.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
+        assert partition.health.is_spent
+        assert partition.health.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
     assert partition.tries == 2 * ATTEMPTS_MAX
 
 
@@ -148,6 +148,6 @@ async def test_next_try_is_above_an_owner_that_nobody_has_assigned() -> None:
     partition = Overtaken()
     partition.own(7)
     await partition.is_live.wait()
-    assert partition.standing.epoch == epoch_of(7, 41)
+    assert partition.health.epoch == epoch_of(7, 41)
     partition.drop()
     await partition.ended()

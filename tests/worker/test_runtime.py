@@ -315,7 +315,7 @@ def test_partitions_take_in_nothing_while_a_queue_is_full_and_commit_what_they_h
         runtime._site_of = lambda count: replace(site_of(count), intake=intake)
 
         def applied() -> int:
-            return sum(standing.events for standing in runtime.standings.values())
+            return sum(health.events for health in runtime.standings.values())
 
         one.assign(("a/0", 1), ("a/0", 1))
         await one.live("a", 0, 1)
@@ -422,7 +422,7 @@ def test_partition_that_fails_is_tried_again_and_leaves_its_neighbours_alone() -
         assert "the place is not there yet" in failure.reason
         await one.live("a", 1, 1)
         assert not runtime.report.failed
-        assert [standing.epoch for standing in runtime.standings.values()] == [1024, 1024 + 3]
+        assert [health.epoch for health in runtime.standings.values()] == [1024, 1024 + 3]
 
     tell_story(story, range(EXAMPLES))
 

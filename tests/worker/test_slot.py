@@ -24,22 +24,22 @@ STARTS = 12
 class Talk(Silent):
     """What a process says: how its partition stands, and nothing more until it is gone."""
 
-    def __init__(self, standing: TaskHealth | None) -> None:
-        self._standing = standing
+    def __init__(self, health: TaskHealth | None) -> None:
+        self._standing = health
 
     async def read(self) -> dict[str, Any] | None:
         if self._standing is not None:
-            standing, self._standing = self._standing, None
-            return messages.report(Report(), {3: standing})
+            health, self._standing = self._standing, None
+            return messages.report(Report(), {3: health})
         return await super().read()
 
 
 class Engine:
     """A process that lives for so long."""
 
-    def __init__(self, lives_s: float, standing: TaskHealth | None) -> None:
+    def __init__(self, lives_s: float, health: TaskHealth | None) -> None:
         self._lives_s = lives_s
-        self.pipe = Talk(standing)
+        self.pipe = Talk(health)
 
     async def wait(self) -> str:
         await asyncio.sleep(self._lives_s)
@@ -52,7 +52,7 @@ class Engine:
         pass
 
 
-def pauses(lives_s: float, standing: TaskHealth | None) -> list[float]:
+def pauses(lives_s: float, health: TaskHealth | None) -> list[float]:
     """Return how long a slot was without a process, between the first STARTS of them."""
     chance = Chance(0)
     loop = SimLoop(chance)
@@ -62,7 +62,7 @@ def pauses(lives_s: float, standing: TaskHealth | None) -> list[float]:
         began_s.append(loop.time())
         if len(began_s) == STARTS:
             one.stop()
-        return Engine(lives_s, standing)
+        return Engine(lives_s, health)
 
     one = Slot(
         0,
@@ -81,21 +81,21 @@ def pauses(lives_s: float, standing: TaskHealth | None) -> list[float]:
 
 
 @pytest.mark.parametrize("lives_s", [slot.STEADY_S + 0.1, 3600.0])
-@pytest.mark.parametrize("standing", [TaskHealth(is_live=True), TaskHealth(behind=2)])
+@pytest.mark.parametrize("health", [TaskHealth(is_live=True), TaskHealth(behind=2)])
 def test_process_that_has_worked_is_followed_at_once_each_time(
-    lives_s: float, standing: TaskHealth
+    lives_s: float, health: TaskHealth
 ) -> None:
-    assert pauses(lives_s, standing) == pytest.approx([slot.PAUSE_MIN_S] * (STARTS - 1), abs=1e-3)
+    assert pauses(lives_s, health) == pytest.approx([slot.PAUSE_MIN_S] * (STARTS - 1), abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("lives_s", "standing"),
+    ("lives_s", "health"),
     [(1.0, TaskHealth(is_live=True)), (20.0, TaskHealth()), (20.0, None)],
     ids=["dies at once", "dies as it restores", "dies as it loads"],
 )
 def test_process_that_cannot_work_is_started_ever_more_rarely(
-    lives_s: float, standing: TaskHealth | None
+    lives_s: float, health: TaskHealth | None
 ) -> None:
-    found = pauses(lives_s, standing)
+    found = pauses(lives_s, health)
     expected = [min(slot.PAUSE_MIN_S * 2**at, slot.PAUSE_MAX_S) for at in range(STARTS - 1)]
     assert found == pytest.approx(expected, abs=1e-3)

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from worker.handle import TaskHandle
 
 
-def hosted_of(site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
+def runner_of(site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
     """Return the runner of a partition of the assignment."""
-    return _Hosting(site, assignment).of(partition)
+    return _RunnerFactory(site, assignment).of(partition)
 
 
-class _Hosting:
+class _RunnerFactory:
     """Builds the runners of an assignment."""
 
     def __init__(self, site: TaskContext, assignment: Assignment) -> None:

@@ -48,7 +48,7 @@ class Runner(ABC):
         self._has_noted = False  # in flight: epochs tried since it was owned
 
     @property
-    def standing(self) -> TaskHealth:
+    def health(self) -> TaskHealth:
         """Its present health."""
         report = self._report
         is_live = report is not None and report.restored is not None and not self._is_leaving
@@ -70,21 +70,21 @@ class Runner(ABC):
         self._failure = None
         if self._is_giving_way:
             self._is_resuming = True
-            if self.standing.is_live:
+            if self.health.is_live:
                 self._wake_life()
             else:
                 self._doing.cancel()
         self._doing.begin(lambda: self._own(since, is_handed_over=is_handed_over))
 
-    def give_way(self) -> None:
+    def yield_ownership(self) -> None:
         """Continue until the next owner has it; ends at once if it is not live."""
         self._is_following, self._is_giving_way = False, True
-        if self._is_resuming or not self.standing.is_live:
+        if self._is_resuming or not self.health.is_live:
             self._doing.cancel()
 
     def leave(self) -> None:
         """Stop gracefully; a task that is not live has nothing to complete."""
-        is_live, self._is_following, self._is_leaving = self.standing.is_live, False, True
+        is_live, self._is_following, self._is_leaving = self.health.is_live, False, True
         if is_live:
             self._wake_life()
         else:

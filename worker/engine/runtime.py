@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.control.assignment import Assignment, Backpressure, Follower, MoveFailed, Report
 from ripple.core.errors import RippleError
-from worker.engine.hosting import hosted_of
+from worker.engine.hosting import runner_of
 from worker.engine.stages import check_stages
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Role:
     """
 
     since: int | None
-    gives_way: bool = False
+    yields: bool = False
     is_handed_over: bool = field(default=False, compare=False)
 
 
@@ -59,7 +59,7 @@ class Runtime:
         process: str,
         site_of: Callable[[int], TaskContext],
         *,
-        host: Callable[[TaskContext, Assignment, int], TaskHandle] = hosted_of,
+        host: Callable[[TaskContext, Assignment, int], TaskHandle] = runner_of,
         moved: Callable[[Assignment], None] = lambda _: None,
         load: Callable[[], float] = lambda: 0.0,
         intake: Intake | None = None,
@@ -105,13 +105,13 @@ class Runtime:
             if role != held.role and not (role is not None and _turned(held, role)):
                 self._end(partition, held.hosted, in_good_order=False)
         for partition, role in roles.items():
-            if partition not in self._held and not role.gives_way:
+            if partition not in self._held and not role.yields:
                 self._begin(partition, role, assignment)
 
     @property
     def report(self) -> Report:
         """Return the report for a heartbeat."""
-        standings = {partition: held.hosted.standing for partition, held in self._held.items()}
+        standings = {partition: held.hosted.health for partition, held in self._held.items()}
         return Report(
             load=self._load(),
             live=frozenset(
@@ -142,7 +142,7 @@ class Runtime:
     @property
     def standings(self) -> dict[int, TaskHealth]:
         """Health of each partition."""
-        return {partition: held.hosted.standing for partition, held in self._held.items()}
+        return {partition: held.hosted.health for partition, held in self._held.items()}
 
     def store(self) -> None:
         """Store checkpoints of all hosted partitions, soon."""
@@ -189,7 +189,7 @@ class Runtime:
             if share.owner == self.process:
                 yield partition, Role(share.since, is_handed_over=share.former is not None)
             elif share.former == self.process:
-                yield partition, Role(None, gives_way=True)
+                yield partition, Role(None, yields=True)
             elif self.process in (share.next, share.standby):
                 yield partition, Role(None)
 
@@ -238,9 +238,9 @@ def _begun(held: _Held) -> None:
 def _turned(held: _Held, role: Role) -> bool:
     """Change a runner's role; return False if it has to start anew."""
     was, hosted = held.role, held.hosted
-    if role.gives_way and was.since is not None and held.has_begun:
+    if role.yields and was.since is not None and held.has_begun:
         held.role = role
-        hosted.give_way()
+        hosted.yield_ownership()
     elif role.since is not None and was.since is None:
         held.role = role  # from the standby's state, or the state retained as its former owner
         if held.has_begun:

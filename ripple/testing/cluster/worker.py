@@ -26,7 +26,7 @@ from worker.backpressure import Intake
 from worker.backpressure import Limits as QueueLimits
 from worker.engine.context import TaskContext
 from worker.engine.exchange import ExchangePort
-from worker.engine.hosting import hosted_of
+from worker.engine.hosting import runner_of
 from worker.engine.identity import code_of, delta_addresses
 from worker.engine.routes import Routes
 from worker.engine.runtime import Runtime
@@ -286,9 +286,9 @@ class Process:
         made: list[TaskHandle] = []
 
         def tell(_: int, event: Event) -> None:
-            self._worker.on_event(self, partition, made[0].standing.epoch, event)
+            self._worker.on_event(self, partition, made[0].health.epoch, event)
 
-        made.append(hosted_of(replace(site, tell=tell), assignment, partition))
+        made.append(runner_of(replace(site, tell=tell), assignment, partition))
         return made[0]
 
 

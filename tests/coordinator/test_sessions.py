@@ -32,53 +32,53 @@ class Slow:
         raise AssertionError("nobody listens here")
 
 
-def talk() -> WorkerSession:
+def session() -> WorkerSession:
     return WorkerSession(Slow())
 
 
 def test_member_is_told_where_it_spoke_last() -> None:
-    talks, old, new = WorkerSessions(), talk(), talk()
+    sessions, old, new = WorkerSessions(), session(), session()
     for each in (old, new):
-        talks.begin(each)
-        talks.speaks(each, WHO)
-    assert talks.end(old) == (None, None), "it speaks elsewhere: its stream has not ended"
-    assert talks.end(new) == (None, WHO)
-    assert len(talks) == 0
+        sessions.begin(each)
+        sessions.speaks(each, WHO)
+    assert sessions.end(old) == (None, None), "it speaks elsewhere: its stream has not ended"
+    assert sessions.end(new) == (None, WHO)
+    assert len(sessions) == 0
 
 
 def test_candidate_that_joins_is_no_candidate_any_more() -> None:
-    talks, one = WorkerSessions(), talk()
-    talks.begin(one)
-    talks.asks(one, "n1")
-    talks.speaks(one, WHO)
-    assert talks.end(one) == (None, WHO)
+    sessions, one = WorkerSessions(), session()
+    sessions.begin(one)
+    sessions.asks(one, "n1")
+    sessions.speaks(one, WHO)
+    assert sessions.end(one) == (None, WHO)
 
 
 def test_candidate_under_another_nonce_is_another() -> None:
-    talks, one, other = WorkerSessions(), talk(), talk()
-    talks.begin(one)
-    talks.begin(other)
-    talks.asks(one, "n1")
-    talks.asks(one, "n2")
-    talks.asks(other, "n1")
-    assert talks.end(one) == ("n2", None)
-    assert talks.end(other) == ("n1", None)
+    sessions, one, other = WorkerSessions(), session(), session()
+    sessions.begin(one)
+    sessions.begin(other)
+    sessions.asks(one, "n1")
+    sessions.asks(one, "n2")
+    sessions.asks(other, "n1")
+    assert sessions.end(one) == ("n2", None)
+    assert sessions.end(other) == ("n1", None)
 
 
 async def test_slow_worker_is_told_the_newest_of_each_kind() -> None:
     slow = Slow()
     one = WorkerSession(slow)
-    talks = WorkerSessions()
-    talks.begin(one)
-    talks.asks(one, "n")
+    sessions = WorkerSessions()
+    sessions.begin(one)
+    sessions.asks(one, "n")
     sending = asyncio.ensure_future(one.send_all())
-    talks.announce(1)
+    sessions.announce(1)
     await asyncio.sleep(0)
     for version in range(2, 1000):
-        talks.announce(version)
-        talks.tell_candidate("n", words.Refused("n", f"reason {version}"))
-        talks.tell_candidate("other", words.Refused("other", "not here"))
-    talks.announce(5)  # an old one is no news
+        sessions.announce(version)
+        sessions.tell_candidate("n", words.Refused("n", f"reason {version}"))
+        sessions.tell_candidate("other", words.Refused("other", "not here"))
+    sessions.announce(5)  # an old one is no news
     slow.may.set()
     for _ in range(10):
         await asyncio.sleep(0)
