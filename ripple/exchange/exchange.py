@@ -257,7 +257,7 @@ class Exchange:
     def opened(self, session: Session, peer: str) -> None:
         """Use a connection, in place of an older one to the same process.
 
-        An external client never replaces one, whatever name it has.
+        An external client never replaces one, under any name.
         """
         if session.is_observed:
             self._observers[session] = None

@@ -266,7 +266,7 @@ class Session:
         self._leave()
 
     def close(self, reason: Reason = Reason.SHUTDOWN, detail: str = "") -> None:
-        """Say goodbye."""
+        """Send a goodbye."""
         self._link.close(reason, detail)
         self._leave()
         self._dirty()

@@ -1,4 +1,4 @@
-"""The driver's address for datagrams of executors, whose loss does little harm."""
+"""The address of the driver for datagrams of executors, which may be lost."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class Replay:
 
 
 def gathered(found: DataFrame, gather: Gather, targets: int) -> DataFrame:
-    """Return the packets after a stage, whose own packets go to its partitions, in order."""
+    """Return the packets after a stage; its own packets go to its partitions, in order."""
     ours = (found.kind == gather.takes) & (found.stage == gather.stage)
     whose = functions.when(ours, found.target).otherwise(found.sender)
     divided = found.repartition(targets, whose)

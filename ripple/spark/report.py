@@ -94,7 +94,7 @@ class Report:
             f"applied    {count.get('applied', 0):,}",
             f"late       {count.get('mildly_late', 0):,}, and {count.get('very_late', 0):,} too "
             "late for their windows",
-            f"refused    {sum(self.letters.values()):,}",
+            f"rejected   {sum(self.letters.values()):,}",
             *(f"           {number:,} x {cause}" for cause, number in self.letters.items()),
             *(f"rows       {number:,} of {output}" for output, number in self.rows.items()),
             *(

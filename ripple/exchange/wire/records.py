@@ -71,7 +71,7 @@ PATCH_OP: Codec[Any] = union(
 
 
 def delta_of(value: Codec[Any]) -> Codec[Delta[Any]]:
-    """Return the codec of deltas whose Set holds a ``value``; a Patch holds S-expressions."""
+    """Return the codec of deltas of ``value``; a Patch holds S-expressions."""
     return union(
         record(Set, {"value": value}),
         record(Patch, {"ops": tuple_of(PATCH_OP)}),

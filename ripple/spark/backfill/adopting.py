@@ -55,7 +55,7 @@ class HistoryEngine(Engine):
 
 @dataclass(frozen=True, slots=True)
 class Adopting:
-    """Makes the checkpoints of partitions whose records come sorted; see ``history``.
+    """Makes the checkpoints of partitions from sorted records; see ``history``.
 
     keeps: whether to store them, if there are no objections.
     """

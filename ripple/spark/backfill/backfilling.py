@@ -191,7 +191,7 @@ class Backfill:
     def _begun(self, what: str) -> str:
         return (
             f"pipeline {self.plan.name!r} has begun in {self._store} already, {what}: nothing was "
-            "adopted; give another store, or let workers go on as they are"
+            "adopted; give another store, or let workers continue as they are"
         )
 
     async def _adopted_problems(self, receipt: Receipt) -> list[str]:

@@ -113,7 +113,7 @@ class Receipt:
             refused = sum(self.refused.values())
             raise BackfillError(
                 f"history has no record before {_time(self.until_ns)}: {self._left_out() or 'none'}"
-                f" later, {refused:,} refused. Give another --until, or --history; without one "
+                f" later, {refused:,} rejected. Give another --until, or --history; without one "
                 "there is nothing to begin from. Nothing was adopted"
             )
         if unproven and not allows_unproven:
@@ -168,7 +168,7 @@ class Receipt:
             f"history    {self.rows:,} records before {_time(self.until_ns)}, of "
             f"{len(self.files)} files",
             *([f"left out   {left_out} of its end or later"] if left_out else []),
-            f"refused    {sum(self.refused.values()):,}",
+            f"rejected   {sum(self.refused.values()):,}",
             *(f"           {number:,} x {cause}" for cause, number in self.refused.items()),
         ]
         lines += [

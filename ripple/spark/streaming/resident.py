@@ -53,7 +53,7 @@ class Resident:
         self._loop = asyncio.new_event_loop()
         self._lives: dict[_Key, _ResidentTask] = {}
         self._locks: dict[_Key, asyncio.Lock] = {}
-        threading.Thread(target=self._loop.run_forever, name="ripple-lives", daemon=True).start()
+        threading.Thread(target=self._loop.run_forever, name="ripple-tasks", daemon=True).start()
 
     def bring(self, turn: Turn) -> dict[str, Any]:
         """Advance a partition to the cut of a turn; return the report."""
