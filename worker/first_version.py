@@ -2,7 +2,7 @@
 
 Epochs follow from versions. Outputs, checkpoints and repartition topics may outlive a store: they
 know the epochs of a lost chain and refuse lower ones. So the first version of a new chain is one
-whose epochs are higher.
+with higher epochs.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _coordinator(held: Any) -> str:
         raise ValueError("not a table with a host")
     port = held.get("port", _COORDINATOR_PORT)
     if not isinstance(port, int | str):
-        raise ValueError("a table whose port is no number")
+        raise ValueError("the port is not a number")
     return addresses.joined(held["host"], int(port))
 
 

@@ -23,21 +23,25 @@ _MOST = {
 class Limits:
     """Limits of a coordinator; all replicas of a cluster should have the same.
 
-    suspected_after_ms < dead_after_ms: silence of a worker in all fresh views. ended_after_ms: the
-    same for a worker whose stream has ended. view_fresh_ms: a replica's view that has not advanced
-    for longer does not count. view_interval_ms: between writes of views to the store, while no
-    other replica answers. mass_silence_members: if as many, and more than a third, are silent
-    together, none is evicted before mass_silence_ms, except those that ask to join anew.
-    loop_late_max_ms: a replica that was later than this observes anew. join_collect_ms: workers
-    that ask to join within it join together. version_interval_ms: between two versions without a
-    command. jitter_ms: before each. moves_per_target, moves_min, moves_percent: planned moves in
-    progress at once; the larger of the last two, the percentage is of all partitions.
+    suspected_after_ms < dead_after_ms: silence of a worker in all fresh views.
+    ended_after_ms: the same for a worker whose stream has ended.
+    view_fresh_ms: a replica's view that has not advanced for longer does not count.
+    view_interval_ms: between writes of views to the store, while no other replica answers.
+    mass_silence_members: if as many, and more than a third, are silent together, none is evicted
+        before mass_silence_ms, except those that ask to join anew.
+    loop_late_max_ms: a replica that was later than this observes anew.
+    join_collect_ms: workers that ask to join within it join together.
+    version_interval_ms: between two versions without a command. jitter_ms: before each.
+    moves_per_target, moves_min, moves_percent: planned moves in progress at once; the larger of the
+        last two, the percentage is of all partitions.
     moves_away_per_target: the same for moves away from a leaving worker, which has half a minute;
-    their total is not limited. move_retry_ms: after a failed move, before the same is tried again.
-    command_wait_ms: after so long, a command that could not be done is given up. standbys: hot
-    standbys of each partition: 0 or 1. alert_silent_ms: a member that is silent for longer is an
-    alert. rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much
-    longer each time before it may join; a membership as long as the maximum clears its record.
+        their total is not limited.
+    move_retry_ms: after a failed move, before the same is tried again.
+    command_wait_ms: after so long, a command that could not be done is given up.
+    standbys: hot standbys of each partition: 0 or 1.
+    alert_silent_ms: a member that is silent for longer is an alert.
+    rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much longer
+        each time before it may join; a membership as long as the maximum clears its record.
     """
 
     partitions: int = 128

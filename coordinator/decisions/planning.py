@@ -44,7 +44,7 @@ NAMES_MAX = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts of a coordinator beside the chain, and its decisions that are due.
+    """Facts of a coordinator apart from the chain, and its decisions that are due.
 
     gone: workers to be removed, and why. joining: candidates that may join. starts: how often
     members' processes were started. live: (partition, since) that its owner has reported to be
@@ -344,7 +344,7 @@ class _Draft:
         return under_way < self._limits.moves_away_per_target
 
     def _has_room(self, moves: Mapping[int, str]) -> bool:
-        """Return whether these moves may be in progress beside the present ones."""
+        """Return whether these moves may be in progress together with the present ones."""
         if not self._guards("move_limits"):
             return True
         targets = [share.target for share in self.shares if share.phase is not Phase.OWNED]

@@ -31,9 +31,9 @@ class Counting:
 def test_as_many_followers_compute_at_once_as_have_a_turn() -> None:
     async def scenario() -> tuple[int, list[int]]:
         turns, counting = ConcurrencyLimit(), Counting()
-        beside = turns.beside(counting)
+        standbys = turns.for_standbys(counting)
         async with turns.followers:  # one applies a batch meanwhile
-            done = await asyncio.gather(*(beside.run(abs, -each) for each in range(5)))
+            done = await asyncio.gather(*(standbys.run(abs, -each) for each in range(5)))
         return counting.most, done
 
     most, done = asyncio.run(scenario())

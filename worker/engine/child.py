@@ -1,7 +1,7 @@
 """One engine process of a worker: an event loop, its partitions, and a pipe to the supervisor.
 
 It computes. Slow work here does not delay heartbeats, which another process (the supervisor) sends.
-It ends when it is told to, or when the supervisor is gone, whose partitions then move elsewhere.
+It ends when it is told to, or when the supervisor is gone.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class ConcurrencyLimit:
         self.followers = asyncio.Semaphore(FOLLOWERS_AT_ONCE)
         self.hand_overs = asyncio.Semaphore(HAND_OVERS_AT_ONCE)
 
-    def beside(self, executor: Executor) -> Executor:
-        """Return an executor for standbys, each of whose jobs takes the semaphore."""
+    def for_standbys(self, executor: Executor) -> Executor:
+        """Return an executor for standbys: each job takes the semaphore."""
         return _InTurn(executor, self.followers)
 
 

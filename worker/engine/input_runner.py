@@ -117,7 +117,7 @@ class InputRunner(Runner):
                 if reached is None:
                     self._is_cold = True  # its next owner restores
                     return
-                executor = self._site.turns.beside(self._site.world.executor)
+                executor = self._site.turns.for_standbys(self._site.world.executor)
                 self._warm = Standby(
                     self._duty.plan,
                     self._new_inputs(),

@@ -137,7 +137,7 @@ class Runner(ABC):
     def _new_pauses(self) -> Pauses:
         return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
 
-    def _forget(self) -> None:  # noqa: B027 - not everybody leaves something
+    def _forget(self) -> None:  # noqa: B027 - a runner may retain nothing
         """Discard the state of the last task."""
 
     def _failed(self, error: Exception, epoch: int) -> None:

@@ -53,14 +53,21 @@ def _nothing() -> None:
 class Membership:
     """The membership of one worker.
 
-    Args: world: its clock, chance and control channel. chain: the assignment, to be read.
-    coordinators: their addresses; each gets every message. candidate: makes the request to join,
-    under a nonce. report: the worker's health, called before each heartbeat. heard: called with
-    each version, and the worker's incarnation in it (None: no member). An error of it ends ``run``.
-    tls: certificates and authority; None on one machine only. checkpoint: called when a coordinator
-    asks for checkpoints; call ``checkpointed`` then. tell: listener of events, for people.
-    heartbeat_interval_ms: between heartbeats. mark: reads the identity of the store's cluster, ""
-    without a coordinator; None to skip the comparison.
+    Args:
+        world: its clock, chance and control channel.
+        chain: the assignment, to be read.
+        coordinators: their addresses; each gets every message.
+        candidate: makes the request to join, under a nonce.
+        report: the worker's health, called before each heartbeat.
+        heard: called with each version, and the worker's incarnation in it (None: no member). An
+            error of it ends ``run``.
+        tls: certificates and authority; None on one machine only.
+        checkpoint: called when a coordinator asks for checkpoints; call ``checkpointed`` then.
+        tell: listener of events, for people.
+        heartbeat_interval_ms: between heartbeats.
+        mark: reads the identity of the store's cluster, "" without a coordinator; None to skip the
+            comparison.
+
     """
 
     def __init__(  # noqa: PLR0917 - what a worker is made of
