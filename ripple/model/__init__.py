@@ -1,8 +1,8 @@
-"""Model: what a pipeline says, before anything runs.
+"""Model: a pipeline's declaration, before anything runs.
 
 schema, records, batch        types, declared record classes, batches of rows
 expression, keys              column expressions; keys and their partitions
 aggregate, window             exact aggregates; windows, watermarks, timers
-canonical, code_fingerprint   what a node means, as text that is hashed
+canonical, code_fingerprint   the meaning of a node, as text that is hashed
 pipeline                      builder, plan, topology, pipeline files
 """

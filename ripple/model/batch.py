@@ -29,8 +29,8 @@ class Rejected:
 
     ``line_number`` counts physical lines from 1 and is None where there are no lines. ``reason`` is
     one of a few phrases, so that it can be counted; ``raw`` holds the record's first RAW_BYTES_MAX
-    bytes. ``step`` is the pipeline's step that refused it, None for what the source refused.
-    ``row`` is the whole record, where the source has read one that it refuses.
+    bytes. ``step`` is the pipeline's step that refused it, None for a record that the source
+    rejected. ``row`` is the whole record, where the source has read one that it refuses.
     """
 
     offset: int

@@ -1,4 +1,4 @@
-"""Canonical forms: what a step means, as a text that is the same in every process.
+"""Canonical forms: the meaning of a step, as a text that is the same in every process.
 
 Node keys and the topology hash are BLAKE2b digests of canonical forms, so they must not depend on
 memory addresses, on ``hash()``, or on the order of a set. Code has forms of its own, which the
@@ -34,7 +34,7 @@ def node_key(path: str, upstream: str, meaning: Sexp) -> str:
 
 
 def digest_of(key: str) -> str:
-    """Return the digest in a node key: what the node computes, without the names on the way."""
+    """Return the digest in a node key: the node's computation, without the names in its path."""
     return key.rpartition("#")[2]
 
 

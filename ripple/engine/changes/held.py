@@ -38,7 +38,7 @@ class Held(Protocol):
         """Return the values at ``slots``."""
 
     def compact(self, live: Slots) -> None:
-        """Drop what no live slot holds."""
+        """Drop values that no live slot holds."""
 
 
 def held_column(kind: pa.DataType) -> Held:
@@ -117,7 +117,7 @@ class PooledColumn:
         return self._merged().take(places)
 
     def compact(self, live: Slots) -> None:
-        """Drop what no live slot holds."""
+        """Drop values that no live slot holds."""
         kept = live[self._valid[live] != 0]
         pool = self._merged().take(pa.array(self._places[kept]))
         self._places[kept] = np.arange(len(kept))

@@ -23,7 +23,7 @@ Remove    null, no            is gone with its key
 Final     as of a Set         held so at last; gone with its key
 ========  ==================  ===========================
 
-Every other combination is an error. So pandas and Polars show a patch as what it is, a row with
+Every other combination is an error. So pandas and Polars show a patch as it is, a row with
 values where something changed; a snapshot is the table itself with a column of zeros; and a table
 without nullable fields pays nothing for them.
 """

@@ -1,4 +1,4 @@
-"""A keyed table in row form: small, plain, and what the columnar one is tested against."""
+"""A keyed table in row form: small, plain, and the columnar one's oracle in tests."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Retained:
             self._rows = rows.filter(pa.array(starts + self._closes_after_ns > watermark_ns))
 
     def rows(self) -> pa.RecordBatch:
-        """Return what is retained."""
+        """Return the retained rows."""
         if self._new:
             self._rows = pa.concat_batches([self._rows, *self._new])
             self._new.clear()

@@ -1,4 +1,4 @@
-"""The sender's end of an edge: what changed, for which partition of the next stage."""
+"""The sender's end of an edge: changes by partition of the next stage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOBODY = -1
 
 
 class Table(Protocol):
-    """The rows that an edge keeps its receivers up to date with, and what they do not know yet."""
+    """The rows of an edge, and their changes that receivers have not got yet."""
 
     def part_with(self, retired: Ints) -> pa.RecordBatch:
         """Note the slots that this stabilize frees; return the rows that are final.
@@ -51,7 +51,7 @@ class Table(Protocol):
         """
 
     def take(self, ready: Bools) -> list[pa.RecordBatch]:
-        """Return for each target that is ready what changed since it was last; bool[targets].
+        """Return the changes of each ready target since its last batch; bool[targets].
 
         Of the others it is noted which slots changed, and which keys have gone.
         """
@@ -280,12 +280,12 @@ class Outgoing:
     Of an edge on which groups end with their windows, final rows are retained until the receiver
     has released them: it may need them to begin again.
 
-    Invariant: ``_since[t]`` is the cut of what target t was given last; a target in ``_due`` is
+    Invariant: ``_since[t]`` is the cut of target t's last batch; a target in ``_due`` is
     given the whole table next, and nothing is kept for it until then.
     """
 
     def __init__(self, plan: Plan, stage: Stage, graph: Graph, column: Column) -> None:
-        """Send over the edge that leads into ``stage`` what ``column`` has."""
+        """Send the rows of ``column`` over the edge into ``stage``."""
         assert stage.edge is not None
         assert stage.partitions is not None
         fold = plan.fold(stage.edge.to)
@@ -333,7 +333,7 @@ class Outgoing:
     def take(
         self, cut: Cut, watermark_ns: int, targets: Collection[int] | None = None
     ) -> dict[int, EdgeChanges]:
-        """Return what changed for ``targets``, or all, since each was last given something."""
+        """Return the changes for ``targets``, or all, since the last batch of each."""
         ready = np.full(self.targets, targets is None)
         ready[list(targets or ())] = True
         taken = self._table.take(ready)
@@ -354,7 +354,7 @@ class Outgoing:
         self._table.forget(target)
 
     def since(self, target: int) -> Cut | None:
-        """Return the cut of what ``target`` was given last; None if the table is due."""
+        """Return the cut of ``target``'s last batch; None if the table is due."""
         return None if target in self._due else self._since[target]
 
     def table(self, target: int, cut: Cut, watermark_ns: int) -> EdgeChanges:

@@ -50,7 +50,7 @@ class RemoteGroups:
     frees = True
 
     def __init__(self, graph: Graph, fold: Fold, senders: int, closes_after_ns: int | None) -> None:
-        """Merge what ``senders`` have; closes_after_ns: if groups end with their windows, when."""
+        """Merge groups of ``senders``; closes_after_ns: if groups end with their windows, when."""
         self.fold = fold
         self.result_rows = ResultRows(fold)
         self.fields = self.result_rows.fields
@@ -187,7 +187,7 @@ class RemoteGroups:
         }
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return what else there is to know: nothing."""
+        """Return further columns: none."""
         del slots
         return {}
 

@@ -42,7 +42,7 @@ class RemoteRows:
     """A copy of a fold's rows from senders; each row has one sender.
 
     Final rows stay, where groups end with their windows, until those are over at every sender.
-    Otherwise they go, and the fold above keeps what it has of them.
+    Otherwise they go, and the fold above keeps their contributions.
 
     Invariant between calls: ``_owners[s]`` is the sender of the present row at slot s; slots of
     rows that are gone wait in ``_erased`` to be freed.
@@ -171,7 +171,7 @@ class RemoteRows:
         }
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return what else there is to know: nothing."""
+        """Return further columns: none."""
         del slots
         return {}
 

@@ -63,7 +63,7 @@ class Sender:
         if changes.since is None:
             return True
         if epoch == self.epoch and here is not None and dict(changes.cut) == dict(here):
-            # Where nothing was read nothing has changed, unless it is said what.
+            # Where nothing was read nothing has changed, unless there are rows.
             return dict(changes.since) == dict(here)
         if epoch > self.epoch or here is None or dict(changes.since) != dict(here):
             raise GapError(

@@ -44,7 +44,7 @@ def cell_options(
     name: str | None = None,
     serializer: Callable[[Any], Any] | None = None,
 ) -> Options:
-    """Return what every cell takes; raises GraphError."""
+    """Return the options of every cell; raises GraphError."""
     need_name(method, name)
     if serializer is not None:
         need_function(f"{method}: serializer", serializer, GraphError)

@@ -104,7 +104,7 @@ class Engine(Partition):
         self._division: Division | None = None
         graph = Graph()
         self._fold = self._first_fold(graph, first)
-        # Steps may make nulls; what the source requires is there.
+        # Steps may make nulls; required fields of the source are there.
         self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
         super().__init__(
             plan,

@@ -105,7 +105,7 @@ class Follower(Partition):
         return follower
 
     def follow(self, sender: str, epoch: int, changes: EdgeChanges) -> bool:
-        """Take what a partition of the stage before has for this one; return whether it was news.
+        """Take changes from a partition of the stage before; return whether they were new.
 
         epoch: of the sender's owner. Raises SupersededError for an owner that another one has
         followed, GapError where the sender must be asked for its table, BehindError for a table

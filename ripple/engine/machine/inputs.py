@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Input:
     """The position and the watermark of one input partition.
 
-    offset_max: what next_offset may reach. Invariants: next_offset never goes back; watermark_ns
+    offset_max: the limit of next_offset. Invariants: next_offset never goes back; watermark_ns
     never goes back, and it is a function of the events below next_offset.
     """
 

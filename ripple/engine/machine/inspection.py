@@ -1,4 +1,4 @@
-"""What a partition's live graph looks like now: its plan's nodes, with what went through them."""
+"""Inspection of a partition's live graph: its plan's nodes, with their counts of rows."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class OutputStream:
         return self._since is not None
 
     def add(self, changed: pa.RecordBatch, final: pa.RecordBatch | None) -> None:
-        """Keep what a stabilize has changed, and what it has freed."""
+        """Keep the rows that a stabilize has changed, and those that it has freed."""
         for rows in (changed, None if final is None else _with_op(final, self._view, OP_FINAL)):
             if rows is not None and rows.num_rows:
                 self._waiting.append(rows)
@@ -71,7 +71,7 @@ class OutputStream:
         return self._since
 
     def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return what changed since it was given last, or the table: of the one target."""
+        """Return the changes since the last batch, or the table: of the one target."""
         (target,) = targets
         given = self.table_for(target) if self._since is None else self._changes(self._since)
         self._waiting, self._rows, self._since = [], 0, self.cut

@@ -63,7 +63,7 @@ class Leaf(Protocol):
         """The fields of its rows without the key."""
 
     def settle(self, watermark_ns: int) -> None:
-        """Bring the shown rows up to what came and to the watermark."""
+        """Update the shown rows by the changes taken and the watermark."""
 
     def expired(self) -> Ints:
         """Return the slots of rows that are final, once; their last change was reported."""
@@ -72,7 +72,7 @@ class Leaf(Protocol):
         """Free these slots, and others that are not needed any more."""
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Take over what a snapshot has of it, as it was at that watermark."""
+        """Load its state from a snapshot, as it was at that watermark."""
 
     @property
     def nbytes(self) -> int:
@@ -168,7 +168,7 @@ class Partition(ABC):
     # --- changes ---
 
     def stabilize(self) -> Changes:
-        """Bring the views up to the cut; return what changed since the last call.
+        """Stabilize the views at the cut; return the changes since the last call.
 
         Rows that cannot be computed are absent, see ``uncomputable``. After any error (a user's
         aggregate that cannot add, remove or merge) the engine takes no more.
@@ -259,10 +259,10 @@ class Partition(ABC):
             above.append(self._outgoing.partial)
         return [fold.unfolded for fold in above if fold.fold.input == name]
 
-    # --- what the next stage gets ---
+    # --- changes for the next stage ---
 
     def outgoing(self) -> list[EdgeChanges]:
-        """Return what each partition of the next stage follows: changes since the last call.
+        """Return the changes for each partition of the next stage since the last call.
 
         To be called after ``stabilize``, as rarely as one likes: a row that changed several times
         is in it once. Changes for a log are taken before each snapshot.
@@ -271,9 +271,9 @@ class Partition(ABC):
         return [*self._sender().take(self.cut, self.watermark_ns).values()]
 
     def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return what some partitions of the next stage follow: as ``outgoing``, each by itself.
+        """Return the changes for some partitions of the next stage, each as ``outgoing``.
 
-        For the others it is noted what changed, a row once; of a state edge they get the whole
+        For the others changes are noted, a row once; of a state edge they get the whole
         table, as after ``restart``, once more has gone than is left.
         """
         assert self._reported, "stabilize first"
@@ -287,7 +287,7 @@ class Partition(ABC):
         self._sender(target).restart(target)
 
     def given_to(self, target: int) -> Cut | None:
-        """Return the cut of what a partition of the next stage was given last.
+        """Return the cut of the last batch for a partition of the next stage.
 
         None if it gets the whole table next.
         """
@@ -302,7 +302,7 @@ class Partition(ABC):
         return self._sender(target).table(target, self.cut, self.watermark_ns)
 
     def release(self, target: int, watermark_ns: int) -> None:
-        """Forget final rows for a partition of the next stage that keeps what it has of them.
+        """Forget final rows for a partition of the next stage that has made them durable.
 
         watermark_ns: that of its state at a cut which is stored: it will never ask for less.
         """
@@ -323,10 +323,10 @@ class Partition(ABC):
         assert outgoing is not None
         return outgoing
 
-    # --- what those outside get ---
+    # --- changes for external subscribers ---
 
     def showing(self, output: str, *, uncommitted: bool = False) -> OutputStream:
-        """Return what those who follow an output from outside are given: nothing until they ask.
+        """Return the stream of an output for external subscribers; empty until they ask.
 
         uncommitted: they take it at other cuts than those who wait for commits.
         """
@@ -338,7 +338,7 @@ class Partition(ABC):
             self._showings[key] = OutputStream(self, self._view_of(output))
         return self._showings[key]
 
-    # --- what it is a function of, and what it is ---
+    # --- cut and tables ---
 
     @property
     @abstractmethod
@@ -352,11 +352,11 @@ class Partition(ABC):
 
     @abstractmethod
     def _position(self) -> Position:
-        """Return what a snapshot says of its inputs."""
+        """Return the state of its inputs for a snapshot."""
 
     @abstractmethod
     def _resume(self, snapshot: Snapshot) -> None:
-        """Take over what a snapshot says of its inputs."""
+        """Load the state of its inputs from a snapshot."""
 
     @property
     def digests(self) -> dict[str, str]:
@@ -365,7 +365,7 @@ class Partition(ABC):
 
     @property
     def live_digests(self) -> dict[str, str]:
-        """Per output, the digest of its rows that may still change: of what ``table`` returns."""
+        """Per output, the digest of its rows that may still change: those of ``table``."""
         views = {output.name: self._views[output.of] for output in self._outputs}
         return {
             name: f"{(view.digest - view.final_digest) % (1 << 64):016x}"

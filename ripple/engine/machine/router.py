@@ -115,7 +115,7 @@ class Router(Engine):
         return after[at if origin is None else np.searchsorted(origin, at)]
 
     def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return what came for some targets since each was given something last."""
+        """Return the rows for some targets since the last batch of each."""
         assert self._reported, "stabilize first"
         for target in targets:
             if not 0 <= target < self._waiting.targets:
@@ -124,7 +124,7 @@ class Router(Engine):
 
 
 class Divided(EventFold):
-    """Stands where the first fold would, refuses what that would refuse, and folds nothing."""
+    """Takes the first fold's place, rejects the rows that it would reject, and folds nothing."""
 
     def __init__(self, graph: Graph, fold: Fold) -> None:
         super().__init__(graph, fold)
@@ -140,7 +140,7 @@ class Divided(EventFold):
 class WaitingRows:
     """Rows that wait for their targets.
 
-    Invariant: ``_since[t]`` is the cut of what target t was given last, None before the first.
+    Invariant: ``_since[t]`` is the cut of target t's last batch, None before the first.
     """
 
     def __init__(self, plan: Plan, inputs: dict[str, Input]) -> None:

@@ -142,7 +142,7 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         if judged.same_rows and before is not None:
             digests[fold.name] = before
         else:
-            # Rows that are over stay what they were when they were shown.
+            # Rows that are over stay as they were shown.
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
     given = replace(

@@ -69,7 +69,7 @@ class Judged:
 class Comparison:
     """All nodes of a plan in their order, then those that only the checkpoint has.
 
-    remarks: what else a user may want to know, none of it a reason not to run.
+    remarks: further notes for the user, none a reason not to run.
     """
 
     nodes: tuple[Judged, ...]
@@ -78,7 +78,7 @@ class Comparison:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why the pipeline cannot run, and what to do; empty when it can."""
+        """Why the pipeline cannot run, and the remedy; empty when it can."""
         return (*self.other_problems, *(node.refused for node in self.nodes if node.refused))
 
     @property

@@ -39,7 +39,7 @@ class Node:
 
     @property
     def digest(self) -> str:
-        """What it computes from what."""
+        """Its computation and inputs."""
         return digest_of(self.key)
 
 
@@ -176,7 +176,7 @@ _PARTS = {
 
 
 def has_function(plan: Plan, node: Node) -> bool:
-    """Tell whether a user's Python code is part of what ``node`` means."""
+    """Return whether a user's Python code is part of ``node``'s meaning."""
     return node.kind in ("step", "fold") and node.name in plan.code
 
 

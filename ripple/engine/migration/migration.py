@@ -1,4 +1,4 @@
-"""State made by a user's function: called once, and held to what the fold itself would dump."""
+"""State made by a user's function: called once, and checked against the fold's own form."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class EventFold:
         self._by_key.add(rows, self.states, self.touched, self.ledger)
 
     def settle(self, watermark_ns: int) -> None:
-        """Bring the shown rows up to what the events and the watermark make of them."""
+        """Update the shown rows by events and watermark."""
         del watermark_ns
         if self.ledger.marks:
             self.ledger.mark(self.touched.members())
@@ -123,13 +123,13 @@ class EventFold:
         return {**{field.name: array for field, array in keys}, **self.states.dump(slots)}
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return what else there is to know of slots: nothing."""
+        """Return further columns of slots: none."""
         del slots
         return {}
 
     @property
     def columns(self) -> list[str]:
-        """The names of what both dumps return, in the order of a snapshot's table."""
+        """The names of both dumps' columns, in the order of a snapshot's table."""
         return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:

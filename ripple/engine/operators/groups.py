@@ -157,7 +157,7 @@ class Groups(DerivedColumn):
         return {**self.dump_keys(slots), MEMBERS: members, **self.states.dump(slots)}
 
     def dump_marks(self, slots: Ints) -> dict[str, pa.Array]:
-        """Return what else there is to know of groups: nothing."""
+        """Return further columns of groups: none."""
         del slots
         return {}
 

@@ -190,7 +190,7 @@ class ResultRows:
         return {SHOWN: pa.array(shown), **named}
 
     def load(self, column: InputColumn, slots: Ints, table: pa.Table) -> None:
-        """Take over what ``dump`` wrote."""
+        """Load the columns of ``dump``."""
         shown = table.column(SHOWN).to_numpy()
         values, masks = [], []
         for field, kind in zip(self.fields, self._kinds, strict=True):

@@ -81,7 +81,7 @@ class Rows(Held):
         for row, reason in failed.items():
             mask[row] = False
             at = row if self.origin is None else int(self.origin[row])
-            # A user's message may hold what no file can: half a surrogate pair.
+            # A user's message may hold half a surrogate pair, which no file can.
             said = reason.encode("utf-8", "backslashreplace").decode()
             self.rejected.append(RejectedRow(at, step, said))
         self.keep(mask)
@@ -123,7 +123,7 @@ class Rows(Held):
 
     def _map_batch(self, step: Map) -> None:
         wanted = [field.name for field in _made_by(step)]
-        # A function need not know what to do with no rows, which only some batches come to.
+        # A function need not handle the case of no rows, which only some batches have.
         returned = self._returned(step, wanted) if self.count else {name: [] for name in wanted}
         try:
             self._take_over(step, returned)
@@ -131,7 +131,7 @@ class Rows(Held):
             raise NodeError(f"map {step.name!r}: {error}") from error
 
     def _returned(self, step: Map, wanted: Sequence[str]) -> Mapping[str, Any]:
-        """Return what a user's batch function makes of the rows: an entry for each field."""
+        """Return the columns that a user's batch function makes of the rows, by field."""
         given = {field.name: self._array(field) for field in step.fields_in}
         try:
             returned = called(step.function, given)
@@ -167,7 +167,7 @@ class Rows(Held):
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
 
     def _take_over(self, step: Map, returned: Mapping[str, Any]) -> None:
-        """Make what a user's function returned the columns; reject the rows that do not fit.
+        """Set the columns that a user's function returned; reject the rows that do not fit.
 
         Raises SchemaError for a column that does not fit as a whole.
         """
@@ -230,7 +230,7 @@ def as_list(column: Any) -> list[Any]:
 
 
 def _as_column(found: Fitted, field: Field) -> Any:
-    """Return what a user's function made as a column of the field's type."""
+    """Return a user's result as a column of the field's type."""
     if kind_of(type_of(field))[0] is Kind.TEXT:
         return pa.array(found.values, pa.string())
     return Values(found.values, found.valid)

@@ -111,7 +111,7 @@ class UncomputableRows:
         for slot, key in zip(slots, keys, strict=False):
             yield UncomputableRow(key, *self.failures[slot])
 
-    # --- snapshots, of what cannot be computed again ---
+    # --- snapshots, of state that cannot be computed again ---
 
     def dump(self, slots: Ints) -> tuple[pa.Array, pa.Array]:
         """Return step and reason of each slot, null where nothing failed."""
@@ -120,7 +120,7 @@ class UncomputableRows:
         return pa.array(steps, pa.string()), pa.array(reasons, pa.string())
 
     def load(self, slots: Ints, steps: pa.ChunkedArray, reasons: pa.ChunkedArray) -> None:
-        """Take over what ``dump`` returned."""
+        """Load the columns of ``dump``."""
         rows = zip(slots.tolist(), steps.to_pylist(), reasons.to_pylist(), strict=True)
         self.failures.update({slot: Failure(s, r) for slot, s, r in rows if s is not None})
 

@@ -1,4 +1,4 @@
-"""From a snapshot and what changed since to the snapshot of later."""
+"""A later snapshot from an earlier one and its increments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def applied(base: Snapshot, *changes: Snapshot) -> Snapshot:
     """Return the snapshot of everything at the cut of the last of ``changes``.
 
-    Each holds what changed since the one before, the first since ``base``. Raises SnapshotError
+    Each holds the changes since the one before, the first since ``base``. Raises SnapshotError
     when they are not of one pipeline.
     """
     if not changes:

@@ -92,7 +92,7 @@ class Ledger:
                 self._freed.append((self._number, pa.table({**keys, STATE_OP: op})))
 
     def begin(self, number: int, since: int | None) -> Saving:
-        """Begin the snapshot with this number: of everything, or of what changed since another."""
+        """Begin the snapshot with this number: whole, or of the changes since another."""
         slots = self._space.index.live_slots()
         chosen, freed = slots, None
         if since is None:

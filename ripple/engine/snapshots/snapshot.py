@@ -1,4 +1,4 @@
-"""The state of a partition at a cut, in memory: what a checkpoint stores and a restore reads."""
+"""The state of a partition at a cut, in memory: stored by a checkpoint, read by a restore."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Snapshot:
     plan, to find later changes. stage: the stage of its partition, None if all stages are in it.
     epochs: of a downstream stage, the epoch of each sender; cut then has each sender's
     inputs, and watermarks_ns each sender's. retained: final rows that the next stage has not
-    released. notes: what the caller wants to find again. number: of the engine's snapshots, this
+    released. notes: the caller's own. number: of the engine's snapshots, this
     one; since: the one that the tables hold the changes of, None if they hold everything.
     """
 

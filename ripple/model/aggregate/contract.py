@@ -75,7 +75,7 @@ class State(ABC):
         """Return the slots' values as Arrow columns; equal multisets dump to equal bytes."""
 
     def dump_partial(self, slots: Slots) -> dict[str, pa.Array]:
-        """Return what the slots contribute to a whole, if the aggregate decomposes.
+        """Return the slots' contributions to a whole, if the aggregate decomposes.
 
         As a state that is not retractable dumps it: it may be less than the whole state.
         """
@@ -120,7 +120,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """An immutable description: what to aggregate, not yet of which types.
+    """An immutable description of an aggregation, not yet of types.
 
     Everything that distinguishes it is a field, because a plan's topology hash is made of them. A
     class that adds fields is a frozen dataclass too.

@@ -1,4 +1,4 @@
-"""The ordered parts by type: which keeps what, how it is dumped, and states of one such part."""
+"""The ordered parts by type: their contents, their dumps, and states of one such part."""
 
 from __future__ import annotations
 

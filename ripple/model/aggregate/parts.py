@@ -45,7 +45,7 @@ class Part(Protocol):
 
 
 class PartsState(State):
-    """A state that is a few named parts; families add what adding and reading mean."""
+    """A state that is a few named parts; families define adding and reading."""
 
     def __init__(self, **parts: Part) -> None:
         self._parts = parts

@@ -1,9 +1,9 @@
-"""The form of a user's code: what a step does and what it reads, the same in every process.
+"""The form of a user's code: its operations and the values it reads, equal in every process.
 
-form        goes through a function and what it reads; the digest, and what cannot be seen
-bytecode    what a code does, whichever lines it stands on, and the names in it
-names       what the names stand for: globals, attributes of modules, imports
-objects     classes, and objects by what they hold
+form        the digest of a function and the values it reads, and the unseen parts
+bytecode    the operations of a code, on any lines, and the names in it
+names       the values of names: globals, attributes of modules, imports
+objects     classes, and objects by their contents
 data        plain values, arrays, Arrow's by their content
 attributes  the plain attributes of an object
 place       an object's path, as code would write it

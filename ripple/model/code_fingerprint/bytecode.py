@@ -76,12 +76,12 @@ class Reads:
 
 
 def operations(code: CodeType) -> list[Operation]:
-    """Return what ``code`` does, beginning with the first operation."""
+    """Return the operations of ``code``, from the first on."""
     return list(_Flow(code).operations())
 
 
 def reads(code: CodeType) -> Reads:
-    """Return what ``code`` reads from outside, with the functions and classes inside it."""
+    """Return the outside names that ``code`` reads, with the functions and classes inside it."""
     found = Reads()
     for one in _codes(code):
         _read(one, found)
@@ -111,7 +111,7 @@ def _read(code: CodeType, found: Reads) -> None:
             found.imports.add((level or 0, tuple(names_from or ()), one.argval))
 
 
-@lru_cache(maxsize=256)  # asked for what it does, and then for what it reads
+@lru_cache(maxsize=256)  # asked for operations, and then for names
 def _disassembled(code: CodeType) -> tuple[list[dis.Instruction], list[Any]]:
     found: Any = dis.Bytecode(code)  # typeshed does not know all of it
     return list(found), found.exception_entries

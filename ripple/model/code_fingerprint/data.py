@@ -61,7 +61,7 @@ def sequence(reading: Reading, value: tuple[Any, ...], place: str) -> Sexp:
 
 
 def items(reading: Reading, value: list[Any], place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a list holds."""
+    """Yield the items of a list."""
     if not reading.fits("values", len(value), place):
         yield place, ["list", str(len(value))]
         return
@@ -69,7 +69,7 @@ def items(reading: Reading, value: list[Any], place: str) -> Iterator[tuple[str,
 
 
 def pairs(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a mapping holds, in its order, which code can see."""
+    """Yield the items of a mapping, in its order, which code can see."""
     if not reading.fits("values", 2 * len(value), place):
         yield place, ["dict", str(len(value))]
         return
@@ -80,12 +80,12 @@ def pairs(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]
 
 
 def elements(reading: Reading, value: set[Any], place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a set holds."""
+    """Yield the items of a set."""
     yield place, reading.set_form(value, place)
 
 
 def content(reading: Reading, value: bytearray, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a bytearray holds."""
+    """Yield the contents of a bytearray."""
     yield place, ["bytearray", blob(reading, value, place)]
 
 
@@ -97,7 +97,7 @@ def scalar(reading: Reading, value: np.generic, place: str) -> Sexp:
 
 
 def array(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what an array holds."""
+    """Yield the contents of an array."""
     kind = str(value.dtype)
     about: list[Sexp] = [reading.form(type(value), place), kind, [str(n) for n in value.shape]]
     held = np.asarray(value)

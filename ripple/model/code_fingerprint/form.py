@@ -1,4 +1,4 @@
-"""The form of a user's code: what it does and what it reads, as one digest and the parts of it.
+"""The form of a user's code: operations and values read, as one digest and the parts of it.
 
 A digest is equal in every process for code that means the same: it does not depend on memory
 addresses, on ``hash()``, on the order of a set, on what a module is called or where it lies, nor
@@ -36,7 +36,7 @@ from ripple.model.code_fingerprint import data, names, objects
 from ripple.model.code_fingerprint.bytecode import operations
 from ripple.model.code_fingerprint.owner import is_python, library_of_module
 
-# For one code: with what it reads.
+# For one code, with the values it reads.
 VALUES_MAX = 100_000
 BYTES_MAX = 256 << 20  # of texts and arrays
 OPERATIONS_MAX = 100_000  # of Python's machine, about ten a line
@@ -59,7 +59,7 @@ class CodeForm:
 
     digest: of all of it, 32 hexadecimal digits. parts: (place, 8 digits) of everything in it, where
     the place is a name as the code would say it, "" for the code itself; none if they are too many.
-    unseen: what the code reads that is not in the digest, and why. libraries: the packages that it
+    unseen: values read that are not in the digest, and why. libraries: the packages that it
     takes by their names, other than Python's own.
     """
 
@@ -238,7 +238,7 @@ class Reading:
         return found.digest
 
     def code(self, code: CodeType, place: str) -> Sexp:
-        """Return the form of a code: its parameters and what it does."""
+        """Return the form of a code: its parameters and operations."""
         if not self.affords("operations", len(code.co_code) // 2, place):
             return BEYOND
         named = code.co_argcount + code.co_kwonlyargcount
@@ -250,7 +250,7 @@ class Reading:
         flags = str(code.co_flags & _MEANINGFUL_FLAGS)
         return ["code", *map(str, counts), flags, [*code.co_varnames[:named]], does]
 
-    # --- what an object is ---
+    # --- objects ---
 
     def _described(self, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
         kind = type(value)
@@ -258,7 +258,7 @@ class Reading:
             return objects.parts(self, value, place)
         return next(parts for of, parts in _PARTS if issubclass(kind, of))(self, value, place)
 
-    # --- what cannot be seen ---
+    # --- unseen parts ---
 
     def blind(self, place: str, why: str) -> Sexp:
         """Note that the value at ``place`` is not seen; return its substitute."""

@@ -1,4 +1,4 @@
-"""Functions, and what the names in their code stand for."""
+"""Functions, and the values of the names in their code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ripple.model.code_fingerprint.place import within
 if TYPE_CHECKING:
     from ripple.model.code_fingerprint.form import Reading
 
-# Of Python's own functions, those through which code reaches what no name in it stands for.
+# Of Python's own functions, those through which code reaches values without a name in it.
 _REACHES = {
     "__import__": "modules by names that are computed",
     "environ": "variables of the environment",
@@ -45,7 +45,7 @@ _READING = {
     *("load", "loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "loadmat"),
     *("memory_map", "input_stream", "OSFile", "ParquetFile", "open_file", "dataset"),
 }
-# Methods and attributes by which code reaches what no name in it stands for, whosoever they are.
+# Methods and attributes by which code reaches values without a name in it, of any object.
 _REACHING = {
     "read_text": "files",
     "read_bytes": "files",
@@ -95,7 +95,7 @@ def function(reading: Reading, value: FunctionType, place: str) -> Sexp:
 
 
 def library(reading: Reading, package: str, name: str) -> Sexp:
-    """Return the form of what a library calls ``name``."""
+    """Return the form of a library's ``name``."""
     why = _reached(package, name)
     if why:
         reading.blind(name, why)
@@ -103,7 +103,7 @@ def library(reading: Reading, package: str, name: str) -> Sexp:
 
 
 def _reached(package: str, name: str) -> str:
-    """Return what a function of a library reads that no digest has, "" for nothing."""
+    """Return what a library's function reads outside of any digest, "" for nothing."""
     last = name.rpartition(".")[2]
     if package in _READERS and (last in _READING or last.startswith(("read_", "scan_"))):
         return "files"
@@ -119,7 +119,7 @@ def module(reading: Reading, value: ModuleType, place: str) -> Sexp:
 
 
 def function_parts(reading: Reading, value: FunctionType, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a function does, and what it holds and reads."""
+    """Yield a function's operations, contents and values read."""
     package = reading.library(library_of_globals(value.__globals__))
     if package is not None:
         yield from _made_by_library(reading, package, value, place)
@@ -147,7 +147,7 @@ def function_parts(reading: Reading, value: FunctionType, place: str) -> Iterato
 
 
 def imported(reading: Reading, value: Imported, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what a module does when it is imported, and what it imports."""
+    """Yield a module's operations at import, and its imports."""
     form = reading.code(value.code, place)
     yield place, form
     if not isinstance(form, str):

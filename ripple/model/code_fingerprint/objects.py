@@ -145,7 +145,7 @@ def _is_of_enum(of: Any, name: str, kind: type) -> bool:
 
 
 def _match_args(of: Any) -> object:
-    """Return what Python itself, or a library, takes patterns apart by."""
+    """Return the attributes by which Python, or a library, matches patterns."""
     if "__dataclass_fields__" in vars(of):
         fields = vars(of)["__dataclass_fields__"].values()
         return tuple(one.name for one in fields if one.init and not one.kw_only)
@@ -190,7 +190,7 @@ def descriptor(reading: Reading, value: Any, place: str) -> Sexp:
 
 
 def wrapper(reading: Reading, value: Any, place: str) -> Sexp:
-    """Return the form of what a class body makes of functions."""
+    """Return the form of a class body's descriptors of functions."""
     if isinstance(value, functools.partialmethod):
         return ["partialmethod", partial(reading, value, place)]
     if isinstance(value, property):
@@ -236,7 +236,7 @@ def instance(reading: Reading, value: Any, place: str) -> Sexp:
 
 
 def parts(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what an object of the user's holds."""
+    """Yield the contents of an object of the user's."""
     kind = type(value)
     yield place, ["instance", reading.form(kind, place)]
     yield from _inherited(reading, value, place)
@@ -245,7 +245,7 @@ def parts(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]
 
 
 def _inherited(reading: Reading, value: Any, place: str) -> Iterator[tuple[str, Sexp]]:
-    """Yield what an object holds as an instance of a library's class."""
+    """Yield the contents of an object as an instance of a library's class."""
     for base in type(value).__mro__:
         package = reading.owner(base)
         if package is None or base is object:

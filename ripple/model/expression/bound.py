@@ -37,7 +37,7 @@ _ARROW = {Kind.FLOAT: pa.float64(), Kind.INT: pa.int64(), Kind.BOOL: pa.bool_()}
 
 @frozen
 class Values:
-    """A column: what an evaluation gives, and one of the forms that it takes.
+    """A column: a result of an evaluation, and one of the forms of its inputs.
 
     values: NumPy float64, int64 or bool[n], a ``pyarrow.Array`` of n texts, or for other types the
     column's own sequence. valid: bool[n], False for null, or None if no row is null. failures:

@@ -1,4 +1,4 @@
-"""Column expressions as values: what ``rp.col("price") * rp.col("size")`` is before it is bound."""
+"""Column expressions as values, such as ``rp.col("price") * rp.col("size")``, before binding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Scalar: TypeAlias = float | int | str | bool | None
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
-DEPTH_MAX = 200  # operators inside each other: what recursion over an expression can stand
+DEPTH_MAX = 200  # nested operators: the limit of recursion over an expression
 SIZE_MAX = 5_000  # operands and operators; a shared part counts each time that it is used
 
 # How tightly an operator binds in the readable form; functions and methods bind tightest.

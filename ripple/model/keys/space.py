@@ -1,7 +1,7 @@
 """Key spaces of columns: text, integers, or several of them together.
 
-A key space maps key columns to slots and back, and frees what no slot uses any more. A key of
-several fields is a pair of a shorter key and its last field, so every level is one hash index.
+A key space maps key columns to slots and back, and frees values that no slot uses any more. A key
+of several fields is a pair of a shorter key and its last field, so every level is one hash index.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class KeySpace(Protocol):
         """Return a hash of each key that depends on the key alone."""
 
     def adopt(self, slots: Slots) -> None:
-        """Hold what new slots are made of; to be called with every result of ``slots``."""
+        """Hold the key values of new slots; to be called with every result of ``slots``."""
 
     def release(self, slots: Slots) -> None:
         """Free live, distinct slots."""

@@ -1,6 +1,6 @@
 """Users' pipelines, and the validated plans made of them.
 
-builder     the calls that users make; checks: what they may say
+builder     the calls of users; checks: the rules for their arguments
 plan        the plan; stages: where it may be cut; description: as readable text
 node_keys   under which keys state is found
 """

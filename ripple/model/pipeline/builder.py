@@ -108,7 +108,7 @@ _NO_WINDOW_OVER_TABLE = (
 )
 _BEFORE_PARTITION = "put it before .partition(...)"
 
-# Why the rest may not be written, and what to write instead.
+# Why the rest may not be written, and the alternative.
 _REFUSALS: dict[tuple[Stage, str], str] = {
     **{
         (stage, "source"): "there is a source already: a pipeline reads one"
@@ -292,7 +292,7 @@ class Pipeline:
         into: type | Schema,
         batch: bool = False,
     ) -> Pipeline:
-        """Replace each row by what ``function`` makes of it, with the fields of ``into``.
+        """Replace each row by the result of ``function``, with the fields of ``into``.
 
         batch=False: called per row with an object with the fields as attributes (an instance of
         the record class where rows still have its fields), returns an instance of ``into``, or

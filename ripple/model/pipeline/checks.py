@@ -1,4 +1,4 @@
-"""What a pipeline's names, fields and keys must be, each refused with what to write instead.
+"""Rules of a pipeline's names, fields and keys; each error names an alternative.
 
 Every function raises PlanError.
 """

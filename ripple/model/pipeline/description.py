@@ -10,7 +10,7 @@ from ripple.model.schema.types import FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
 
 _UNITS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
-_UNSEEN_MAX = 10  # per step, in what people read
+_UNSEEN_MAX = 10  # per step, in texts for people
 
 
 def describe(plan: Plan) -> str:
@@ -52,7 +52,7 @@ def _rejects_text(ahead_ns: int | None) -> str | None:
 
 
 def blind_spots(plan: Plan, name: str) -> str | None:
-    """Return what the code of a step or fold reads that its key does not cover, None if nothing."""
+    """Return the values read by a step's or fold's code outside of its key, None if nothing."""
     unseen = plan.code[name].unseen if name in plan.code else ()
     more = len(unseen) - _UNSEEN_MAX
     shown = ", ".join(unseen[:_UNSEEN_MAX])

@@ -79,7 +79,7 @@ def _load(path: Path) -> ModuleType:
     assert spec is not None, "there is a loader"
     module = module_from_spec(spec)
     sys.modules[name] = module  # annotations of record classes are looked up there
-    sys.path.insert(0, str(path.resolve().parent))  # what `python FILE` does
+    sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does
     with _unchanged():
         try:
             loader.exec_module(module)
@@ -95,7 +95,7 @@ def _load(path: Path) -> ModuleType:
 
 @contextmanager
 def _unchanged() -> Iterator[None]:
-    """Give the process back what a user's file may have made of it: folder and streams.
+    """Restore the process's folder and streams, which a user's file may have changed.
 
     Places are said relative to the folder in which the program was started.
     """

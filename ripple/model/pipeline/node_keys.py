@@ -1,4 +1,4 @@
-"""The keys of a plan's nodes: where each stands, and a digest of what it computes from what.
+"""The keys of a plan's nodes: a path, and a digest of the computation and its inputs.
 
 A key is ``path#digest``: the names on the way from the source to the node, and a BLAKE2b digest of
 what the node computes from what. State is found again under that key, so it does not depend on
@@ -118,7 +118,7 @@ def _meaning(node: SourceSpec | Step | Fold, forms: _Forms) -> Sexp:
 
 def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:
     of_code, more = forms.of_aggregate(fold, member)
-    # Inputs count as what they compute over these fields, however they were written.
+    # Inputs count by their computation over these fields, in any spelling.
     inputs: list[Sexp] = [item.canonical for item in member.inputs]
     with blaming_field(member.name):
         parameters: list[Sexp] = [

@@ -1,4 +1,4 @@
-"""The validated plan of a pipeline: what it reads, computes and shows, with stable names.
+"""The validated plan of a pipeline: sources, computations and outputs, with stable names.
 
 A plan is a chain: a source of events, row steps on them, a first fold by key (and window), row
 steps on its result rows, and any number of further folds, each over the result rows of the one
@@ -100,7 +100,7 @@ class Filter:
 
 @frozen
 class Map:
-    """Replaces each row by what a Python function makes of it.
+    """Replaces each row by the result of a Python function.
 
     batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
     an instance of ``into``. batch=True: called with a dict of read-only NumPy arrays, one per
@@ -146,7 +146,7 @@ class Fold:
     input: the source's name, or the fold below: a new row is added, the
     one that it replaces removed. partition: the name of the step that chose ``key``, which is
     empty for one total over everything. partitions, via_log: how its stage is spread, if it begins
-    one (:mod:`ripple.model.pipeline.topology`); no part of what it computes.
+    one (:mod:`ripple.model.pipeline.topology`); no part of its results.
     """
 
     name: str

@@ -121,7 +121,7 @@ def _of_a_struct(cls: Any) -> Iterator[str]:
 
 
 def _of_a_dataclass(cls: type) -> Iterator[str]:
-    """Yield what a library would read in a dataclass that it has not made itself."""
+    """Yield the settings that a library would read in a dataclass made elsewhere."""
     for name, made in _library_fields(cls):
         yield f"{name}={made!r}"
     for base in cls.__mro__:
@@ -131,7 +131,7 @@ def _of_a_dataclass(cls: type) -> Iterator[str]:
 
 
 def _library_fields(cls: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a library has made of a field, and a plain dataclass takes for its default."""
+    """Yield a library's field objects, which a plain dataclass takes for defaults."""
     for field in dataclasses.fields(cls):
         kind = type(field.default)
         if _FIELDS.get(kind.__name__) == kind.__module__.partition(".")[0]:

@@ -86,7 +86,7 @@ _ADVICE: dict[Annotation, str] = {
 def schema_of(cls: type, *, name: str | None = None, version: int | None = None) -> Schema:
     """Return the schema of a record class; ``name`` and ``version`` replace the class's own.
 
-    Raises SchemaError naming class and field for what a schema cannot say.
+    Raises SchemaError naming class and field for a type that a schema cannot express.
     """
     return _derive(cls, name, version, {})
 

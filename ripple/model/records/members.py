@@ -103,7 +103,7 @@ def _struct_members(cls: type) -> list[Member]:
 
 
 def model_fields_of(cls: Any) -> Mapping[str, Any] | None:
-    """Return what pydantic knows of the fields of a model or of a dataclass of its own, or None."""
+    """Return pydantic's fields of a model or of its own dataclass, or None."""
     return getattr(cls, "__pydantic_fields__", None) if "pydantic" in sys.modules else None
 
 

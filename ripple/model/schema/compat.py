@@ -1,4 +1,4 @@
-"""May one schema read what another wrote? Every difference is found, at any depth.
+"""Compatibility of schemas as reader and writer. Every difference is found, at any depth.
 
 The rules are this table. It wins over the usual prose, by which a reader would only need the fields
 that it requires: here removing a required field is no backward-compatible change, and removing even
@@ -93,7 +93,7 @@ class Incompatibility:
 
 @frozen
 class Compatible:
-    """The reader can read what the writer writes. True as a condition."""
+    """The reader can read the writer's records. True as a condition."""
 
     def __bool__(self) -> Literal[True]:
         return True
