@@ -89,8 +89,8 @@ async def next_of(inputs: Inputs, cut: dict[str, int]) -> object:
 
 
 @pytest.mark.parametrize("start", [0, 4, 20])
-def test_reading_goes_on_from_any_cut_up_to_any_other(tmp_path: Path, start: int) -> None:
-    async def story() -> None:
+async def test_reading_goes_on_from_any_cut_up_to_any_other(tmp_path: Path, start: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         inputs: Inputs = of_file(tmp_path)
         assert inputs.names == ("ticks",)
         first, end = await inputs.bounds()
@@ -106,19 +106,15 @@ def test_reading_goes_on_from_any_cut_up_to_any_other(tmp_path: Path, start: int
         await inputs.close()
         await inputs.close()
 
-    run(story())
 
-
-def test_end_of_an_input_is_returned(tmp_path: Path) -> None:
-    async def story() -> None:
+async def test_end_of_an_input_is_returned(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         inputs: Inputs = of_file(tmp_path)
         cut = {"ticks": 0}
         await inputs.open(cut, BATCH_ROWS)
         assert await read(inputs, cut) == list(range(ROWS))
         assert inputs.next(cut) is Signal.ENDED
         await inputs.close()
-
-    run(story())
 
 
 def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
@@ -144,7 +140,7 @@ def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
     assert [one is threading.main_thread() for one in synced_in] == [False]
 
 
-def test_errors_of_a_source_are_raised_by_next(tmp_path: Path) -> None:
+async def test_errors_of_a_source_are_raised_by_next(tmp_path: Path) -> None:
     class Broken:
         name = "ticks"
 
@@ -156,7 +152,7 @@ def test_errors_of_a_source_are_raised_by_next(tmp_path: Path) -> None:
         def close(self) -> None:
             pass
 
-    async def story() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         inputs = SourceInputs(Broken())
         cut = {"ticks": 0}
         await inputs.open(cut, BATCH_ROWS)
@@ -165,5 +161,3 @@ def test_errors_of_a_source_are_raised_by_next(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="medium is bad"):
             await next_of(inputs, {"ticks": 11})
         await inputs.close()
-
-    run(story())

@@ -236,8 +236,8 @@ async def test_a_cookie_is_for_our_pages_alone(coordinator: Shown) -> None:
         assert TOKENS[Role.ADMIN] not in said
 
 
-def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
-    async def ask() -> None:
+async def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         jar = aiohttp.CookieJar(unsafe=True)
         async with aiohttp.ClientSession(f"http://{coordinator.web}", cookie_jar=jar) as session:
             async with session.post("/api/session", json={"token": TOKENS[Role.READER]}):
@@ -250,8 +250,6 @@ def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
                     pass
                 assert said.type is aiohttp.WSMsgType.CLOSE
                 assert said.extra == "the session has ended"
-
-    asyncio.run(asyncio.wait_for(ask(), PATIENCE_S))
 
 
 def test_who_has_a_session_and_a_certificate_has_the_greater_role() -> None:

@@ -211,10 +211,10 @@ def test_bytes_that_were_damaged_come_as_they_are_for_who_knows_better(told) -> 
 
 
 @pytest.mark.parametrize("length", [0, 10_000], ids=["head", "body"])
-def test_an_answer_that_drips_is_none_however_much_is_allowed(
+async def test_an_answer_that_drips_is_none_however_much_is_allowed(
     server: ObjectServer, bucket: str, length: int
 ) -> None:
-    async def main() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         async with Proxy(f"127.0.0.1:{server.port}") as proxy:
             settings = S3Settings(endpoint=f"http://{proxy.address}")
             store = S3Store(bucket, "drips", LiveRandom(), settings, answer_s=0.5)
@@ -225,8 +225,6 @@ def test_an_answer_that_drips_is_none_however_much_is_allowed(
             proxy.drip_s = 0.0
             proxy.reset()
             await store.close()
-
-    within(main())
 
 
 def test_large_objects_go_in_parts_and_the_first_wins(told, server: ObjectServer) -> None:
@@ -280,44 +278,40 @@ def test_permanent_rejection_is_not_retried_and_names_the_remedy(
     told(story)
 
 
-def test_no_credentials_are_named(server: ObjectServer, monkeypatch, tmp_path: Path) -> None:
+async def test_no_credentials_are_named(server: ObjectServer, monkeypatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
 
-    async def main() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         store = S3Store("b", "", LiveRandom(), S3Settings("http://127.0.0.1:1", "us-east-1"))
         with pytest.raises(StoreRefusedError, match=r"no credentials.*AWS_ACCESS_KEY_ID"):
             await store.list("")
         await store.close()
 
-    within(main())
 
-
-def test_wrong_credentials_are_refused_without_showing_them(
+async def test_wrong_credentials_are_refused_without_showing_them(
     server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if isinstance(server, Moto):
         pytest.skip("moto checks no signature")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed-secret")
 
-    async def main() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         store = S3Store(bucket, "", LiveRandom(), S3Settings(endpoint=server.endpoint))
         with pytest.raises(StoreRefusedError, match="check the credentials") as caught:
             await store.list("")
         assert "guessed-secret" not in str(caught.value)
         await store.close()
 
-    within(main())
 
-
-def test_encryption_is_asked_for(told, server: ObjectServer, bucket: str) -> None:
+async def test_encryption_is_asked_for(told, server: ObjectServer, bucket: str) -> None:
     if isinstance(server, S3Proxy):
         pytest.skip("s3proxy encrypts nothing")
 
-    async def main() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         settings = S3Settings(endpoint=server.endpoint, encryption="aws:kms", kms_key="ours")
         store = S3Store(bucket, "", LiveRandom(), settings, part_bytes=PART_BYTES)
         for name, data in (("small.bin", b"1"), ("large.bin", b"1" * 6 * MIB)):
@@ -327,5 +321,3 @@ def test_encryption_is_asked_for(told, server: ObjectServer, bucket: str) -> Non
             assert found["ServerSideEncryption"] == "aws:kms"
             assert found["SSEKMSKeyId"].endswith("ours")
         await store.close()
-
-    within(main())
