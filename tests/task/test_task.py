@@ -123,6 +123,17 @@ class TestRun:
             assert said.splitlines()[-1] == "True {'trades': 100}"
             assert process.returncode == 0
 
+    def test_weaker_promise_of_a_sink_is_logged_as_a_warning(
+        self,
+        given: dict[str, Any],
+        caplog: pytest.LogCaptureFixture,
+        capfd: pytest.CaptureFixture[str],
+    ) -> None:
+        rp.run(PIPELINE, **given | {"sink": "-"})
+        assert len(capfd.readouterr().out.splitlines()) == 20
+        (record,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+        assert "since the last checkpoint may be repeated" in record.getMessage()
+
     def test_needs_an_event_loop_of_its_own(self, given: dict[str, Any]) -> None:
         async def inside() -> None:
             with pytest.raises(RuntimeError, match=r"use 'async with rp.Task\(...\) as task"):
