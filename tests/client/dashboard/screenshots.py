@@ -73,14 +73,14 @@ def _ready(page: Any, name: str) -> None:
         page.locator(".uplot").first.wait_for()
         page.wait_for_timeout(DRAWN_MS)
     elif name == "pipeline":
-        page.get_by_text("for nothing").nth(1).wait_for()
+        page.get_by_text("wasted").nth(1).wait_for()
     elif name == "explore":
         page.evaluate("kept => localStorage.setItem('explore vwap', kept)", json.dumps(EXPLORED))
         page.reload()
         page.frame_locator("iframe.explore").get_by_text("NYSE").first.wait_for()
     elif name == "query":
-        page.get_by_role("button", name="Ask", exact=True).click()
-        page.get_by_role("group", name="Answer").wait_for()
+        page.get_by_role("button", name="Run query", exact=True).click()
+        page.get_by_role("group", name="Result").wait_for()
 
 
 def _shrink(path: Path) -> None:

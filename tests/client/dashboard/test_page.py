@@ -85,7 +85,7 @@ def test_every_view_shows_the_cluster(page: Any) -> None:
     page.locator("g.node", has_text="prices").click()
     page.get_by_text('vwap = vwap(col("price"), col("size"))').wait_for()
     page.get_by_text("changes out").first.wait_for()  # a node has counters of its own
-    page.get_by_text("Where the work is").wait_for()
+    page.get_by_text("Busiest steps").wait_for()
     see(page, "partitions")
     until(lambda: rows(page, "Partitions").count() == STAGES_PARTITIONS)
     page.get_by_role("searchbox").fill("stage-1")
@@ -140,8 +140,8 @@ def test_sql_is_answered_and_refused(page: Any) -> None:
     field = page.get_by_label("Statement")
     field.fill("SELECT venue, sum(volume) AS volume FROM vwap GROUP BY venue ORDER BY venue")
     press(page, "Control+Enter")
-    rows(page, "Answer").first.wait_for()
-    assert rows(page, "Answer").locator("th").all_inner_texts() == [*VENUES]
+    rows(page, "Result").first.wait_for()
+    assert rows(page, "Result").locator("th").all_inner_texts() == [*VENUES]
     field.fill("SELECT * FROM read_csv('/etc/passwd')")
     press(page, "Control+Enter")
     page.get_by_role("alert").get_by_text("Cannot access file").wait_for()
@@ -151,10 +151,10 @@ def test_a_letter_is_retried(page: Any, shown: tuple[Running, str]) -> None:
     see(page, "letters")
     page.get_by_role("button", name="is too far ahead").first.click()
     page.wait_for_function(  # one that is not among those of the cause would be shown no longer
-        "() => { const rows = [...document.querySelectorAll('[aria-label=Letters] tbody tr')];"
+        "() => { const rows = [...document.querySelectorAll('[aria-label^=Dead] tbody tr')];"
         "return rows.length && rows.every(row => row.innerText.includes('is too far ahead')) }"
     )
-    rows(page, "Letters").first.get_by_role("button").click()
+    rows(page, "Dead letters").first.get_by_role("button").click()
     dialog = page.get_by_role("dialog")
 
     def retry() -> str:
@@ -182,7 +182,7 @@ def test_a_killed_worker_is_seen_to_go_and_to_come_back(
     page.locator(".verdict:not(.good)").wait_for()
     everything = f"All {STAGES_PARTITIONS} partitions are computed, by 3 workers."
     page.get_by_text(everything).first.wait_for()
-    assert "worker-2" in page.get_by_label("What has happened").last.inner_text()
+    assert "worker-2" in page.get_by_label("Events").last.inner_text()
 
 
 def test_a_partition_is_moved_by_keyboard_alone(page: Any) -> None:

@@ -101,9 +101,9 @@ def test_its_page_says_what_a_run_does_not_show(tmp_path: Path) -> None:
             page.goto(url)
             for view in ("outputs", "explore", "query"):
                 page.goto(f"{url}#/{view}")
-                page.get_by_text("those of this run are in its sinks").wait_for()
+                page.get_by_text("the rows of this run are in its sinks").wait_for()
                 assert page.get_by_role("heading", level=2).inner_text().lower() == view
-            assert page.get_by_role("button", name="Ask", exact=True).count() == 0
+            assert page.get_by_role("button", name="Run query", exact=True).count() == 0
             page.goto(f"{url}#/pipeline")
             page.get_by_text("windows held").wait_for()
             assert page.get_by_text("sent ").count() == 0

@@ -1,4 +1,4 @@
-// The frame: navigation, what is said of the whole, keys, logging in.
+// The frame: navigation, health, keys, login.
 import { clock } from "./format.js";
 import { html, render, useEffect, useRef, useState } from "./h.js";
 import { ask, post, useLive } from "./live.js";
@@ -21,7 +21,7 @@ const VIEWS = {
   explore: ["Explore", "e", Explore],
   query: ["Query", "q", Query],
   checkpoints: ["Checkpoints", "c", Checkpoints],
-  letters: ["Letters", "l", Letters],
+  letters: ["Dead letters", "l", Letters],
 };
 // What shows rows of outputs, which a run does not: they are in its sinks.
 const OF_CLUSTERS = ["outputs", "explore", "query"];
@@ -90,9 +90,9 @@ function Frame({ me, look }) {
     <main id="content" tabindex="-1">
       <h1 class="hidden">${name}</h1>
       <p class="hidden" role="status">${snapshot?.verdict && snapshot.verdict.level !== "good" ? snapshot.verdict.text : ""}</p>
-      ${!snapshot ? html`<p class="nothing" role="status">${live.status === "lost" ? "The dashboard's server does not answer; it is asked again." : "Waiting for the first snapshot …"}</p>`
+      ${!snapshot ? html`<p class="nothing" role="status">${live.status === "lost" ? "The dashboard's server does not answer; retrying." : "Waiting for the first snapshot …"}</p>`
         : snapshot.error ? html`<p class="nothing problem">${snapshot.error}</p>`
-        : snapshot.kind === "run" && OF_CLUSTERS.includes(view) ? html`<${Section} title=${name} id=${view}><${Nothing}>Rows of outputs are shown, and can be asked for, of a cluster (ripple cluster up): those of this run are in its sinks.</${Nothing}></${Section}>`
+        : snapshot.kind === "run" && OF_CLUSTERS.includes(view) ? html`<${Section} title=${name} id=${view}><${Nothing}>This view needs a cluster (ripple cluster up): the rows of this run are in its sinks.</${Nothing}></${Section}>`
         : html`<${View} key=${view} snapshot=${snapshot} history=${live.history} asked=${asked} may=${may} say=${command.open} isPaused=${isPaused}></${View}>`}
     </main>
     ${help.shown && html`<${Help} ...${help.shown}></${Help}>`}

@@ -18,7 +18,7 @@ const isDark = () => (document.documentElement.dataset.theme || "auto") === "aut
 async function rows() {
   const response = await fetch(`/api/rows?${new URLSearchParams({ output })}`, { headers: version ? { "If-None-Match": version } : {}, cache: "no-store" });
   if (response.status === 304) return null;
-  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).problem || `the server says ${response.status}`);
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).problem || `the server answered ${response.status}`);
   version = response.headers.get("ETag");
   return response.arrayBuffer();
 }

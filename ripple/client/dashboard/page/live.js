@@ -1,4 +1,4 @@
-// The websocket: the newest snapshot, and what charts show of those before.
+// The websocket: the newest snapshot, and the history for charts.
 import { useEffect, useRef, useState } from "./h.js";
 
 const HISTORY = 300;
@@ -12,7 +12,7 @@ export function useLive(isOn, isPaused) {
   useEffect(() => {
     if (!isOn) return undefined;
     let socket, timer, tries = 0, isOver = false, history = [], heard = performance.now();
-    // A server that is frozen keeps its connections: what is old is said to be.
+    // A frozen server keeps its connections: old data is marked stale.
     const watchdog = setInterval(() => {
       if (performance.now() - heard < STALE_MS) return;
       setState((now) => (now.status === "live" ? { ...now, status: "stale" } : now));
@@ -62,7 +62,7 @@ export async function post(what, body) {
 
 async function answered(response) {
   const said = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(said.problem || `the server says ${response.status}`);
+  if (!response.ok) throw new Error(said.problem || `the server answered ${response.status}`);
   return said;
 }
 

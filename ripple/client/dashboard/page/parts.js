@@ -5,7 +5,7 @@ import { change, usePlace } from "./place.js";
 
 const SIGNS = { good: "●", warn: "▲", bad: "■", none: "○" };
 
-// A state has a shape and a word beside its colour.
+// A state has a shape and a word as well as a colour.
 export function State({ level, children }) {
   return html`<span class=${`state ${level}`}><span class="sign" aria-hidden="true">${SIGNS[level]}</span>${children}</span>`;
 }
@@ -32,8 +32,8 @@ export function Nothing({ children }) {
   return html`<p class="nothing">${children}</p>`;
 }
 
-// Whom commands are to ask, where it is not whom they ask by themselves. A wildcard is the host
-// that this page was asked at.
+// The coordinator's address for commands, unless it is their default. A wildcard is the host
+// of this page's address.
 let coordinator = "";
 export function askAt(address) {
   coordinator = (address || "").replace(/^(0\.0\.0\.0|\[::\])(?=:)/, location.hostname);
@@ -54,7 +54,7 @@ export function Copied({ text: command }) {
 
 // The same as JSON, and as a command.
 export function Elsewhere({ json, command }) {
-  return html`<footer class="elsewhere"><span class="faint">The same:</span>
+  return html`<footer class="elsewhere"><span class="faint">Also as:</span>
     <a href=${json} target="_blank" rel="noopener">JSON</a>
     ${command && html`<${Copied} text=${command}></${Copied}>`}</footer>`;
 }
@@ -124,8 +124,8 @@ export function Command({ title, about, names = {}, command, post, close }) {
   return html`<dialog ref=${dialog} onClose=${close} aria-labelledby="command-title"><form onSubmit=${send}>
     <h2 id="command-title">${title}</h2><p>${about}</p>
     ${Object.entries(names).map(([name, choices]) => html`<label key=${name}>${name}<select value=${values[name]} onChange=${set(name)}>${choices.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`)}
-    <label>reason <span class="faint">others will read it</span><input required maxlength="150" value=${values.reason} onInput=${set("reason")}></input></label>
-    <p role="status" class=${state.problem ? "problem" : ""}>${state.problem || state.done || (state.isBusy ? "waiting until it is done …" : "\u00a0")}</p>
+    <label>reason <span class="faint">for other operators</span><input required maxlength="150" value=${values.reason} onInput=${set("reason")}></input></label>
+    <p role="status" class=${state.problem ? "problem" : ""}>${state.problem || state.done || (state.isBusy ? "waiting for the cluster …" : "\u00a0")}</p>
     <p class="buttons"><button type="button" class="quiet" onClick=${() => dialog.current.close()}>${state.done ? "Close" : "Cancel"}</button>
     ${!state.done && html`<button class="primary" disabled=${state.isBusy}>${title}</button>`}</p></form></dialog>`;
 }

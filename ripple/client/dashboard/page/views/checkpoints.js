@@ -20,7 +20,7 @@ export function Checkpoints({ snapshot, asked, isPaused }) {
     { name: "written_ms", title: "written, UTC", show: (one) => moment(one.written_ms) },
     { name: "bytes", title: "size", right: true, show: (one) => bytes(one.bytes) },
     { name: "rows", title: "rows", right: true, show: (one) => count(one.rows) },
-    { name: "chain", title: "builds on", right: true, about: "How many checkpoints must be read before it", show: (one) => (one.chain ? many(one.chain, "other") : "nothing") },
+    { name: "chain", title: "builds on", right: true, about: "Number of earlier checkpoints that it needs", show: (one) => (one.chain ? many(one.chain, "other") : "nothing") },
     { name: "epoch", title: "epoch", right: true, show: (one) => count(one.epoch) },
   ];
   const total = all.reduce((sum, one) => sum + (one.bytes || 0), 0);
@@ -29,17 +29,17 @@ export function Checkpoints({ snapshot, asked, isPaused }) {
     <dl class="figures">
       <${Figure} name="Partitions with state" value=${count(newest.length)} more=${`of ${count(snapshot.partitions?.length)}`}></${Figure}>
       <${Figure} name="Checkpoints" value=${count(all.length - damaged.length)} more=${bytes(total)}></${Figure}>
-      <${Figure} name="Oldest of the newest" value=${oldest < 0 ? DASH : seconds(oldest)} more="since it was written"></${Figure}>
+      <${Figure} name="Stalest latest checkpoint" value=${oldest < 0 ? DASH : seconds(oldest)} more="since it was written"></${Figure}>
       <${Figure} name="To replay" value=${count(snapshot.totals?.debt)} more="events, if all crashed now"></${Figure}>
-      <${Figure} name="Not stored" value=${count(snapshot.totals?.checkpoint_failures ?? null)} more="failures since processes started"></${Figure}>
-      <${Figure} name="Digests that differ" value=${count(snapshot.totals?.digest_mismatches ?? null)} more="restored, not as committed"></${Figure}>
+      <${Figure} name="Failed to store" value=${count(snapshot.totals?.checkpoint_failures ?? null)} more="failures since processes started"></${Figure}>
+      <${Figure} name="Digest mismatches" value=${count(snapshot.totals?.digest_mismatches ?? null)} more="on restore"></${Figure}>
     </dl>
     ${damaged.map((one) => html`<p key=${one.key} class="problem"><${State} level="bad">${one.pipeline}/${one.partition}: ${one.damage}</${State}></p>`)}
     <${Section} title="Checkpoints" id="checkpoints" more=${value && problem ? problem : `in ${snapshot.store || "the store"}`}>
       <div class="tools"><${Filter} label="Filter: partition, name"></${Filter}>
-        <label class="check"><input type="checkbox" checked=${!!asked.all} onChange=${(event) => change({ all: event.target.checked ? "1" : "" })}></input> older ones too</label></div>
+        <label class="check"><input type="checkbox" checked=${!!asked.all} onChange=${(event) => change({ all: event.target.checked ? "1" : "" })}></input> show older</label></div>
       <${Table} id="c" label="Checkpoints" columns=${columns} rows=${shown} chosen=${asked.checkpoint} choose=${(key) => change({ checkpoint: key === asked.checkpoint ? "" : key })}
-        empty=${all.length ? "No checkpoint is like that." : "No checkpoint has been stored yet. Until one is, a recovery reads the input from its first record."}></${Table}>
+        empty=${all.length ? "No checkpoint matches." : "No checkpoint has been stored yet. Until one is, a recovery reads the input from its first record."}></${Table}>
     </${Section}>
     ${chosen && html`<${One} one=${chosen}></${One}>`}
     <${Elsewhere} json="/api/checkpoints" command=${`ripple checkpoint list --dir ${snapshot.store || "DIR"}`}></${Elsewhere}>`;

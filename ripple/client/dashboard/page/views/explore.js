@@ -14,7 +14,7 @@ export function Explore({ asked, isPaused }) {
     addEventListener("theme", tell);
     return () => removeEventListener("theme", tell);
   }, [isPaused, output]);
-  if (!output) return html`<${Section} title="Explore" id="explore"><${Nothing}>${problem ? `No rows can be shown now: ${problem}.` : "Asking the workers for their outputs …"}</${Nothing}></${Section}>`;
+  if (!output) return html`<${Section} title="Explore" id="explore"><${Nothing}>${problem ? `Rows are unavailable: ${problem}.` : "Loading outputs …"}</${Nothing}></${Section}>`;
   return html`<${Section} title="Explore" id="explore" more="grouped, split, filtered and computed in your browser, by its floating-point numbers; exact text is in Outputs">
     <div class="tools"><label class="check">output <select value=${output} onChange=${(event) => go("explore", { output: event.target.value })}>${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label></div>
     <iframe key=${output} ref=${frame} class="explore" title=${`${output} in Perspective`} src=${`/explore?output=${encodeURIComponent(output)}`} onLoad=${tell}></iframe>

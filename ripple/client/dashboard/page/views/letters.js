@@ -19,19 +19,19 @@ export function Letters({ snapshot, asked, isPaused, may, say }) {
       <${Figure} name="Very late" value=${count(events?.very_late)} more=${share(events?.very_late, consumed)}></${Figure}>
       <${Figure} name="Dead-lettered" value=${count(events?.dead_lettered)} more=${share(events?.dead_lettered, consumed)}></${Figure}>
       <${Figure} name="Lately" value=${rate(snapshot.totals?.letter_rate)} more="letters"></${Figure}>
-      <${Figure} name="Kept" value=${count(value?.total)} more="letters in the store"></${Figure}>
+      <${Figure} name="Stored" value=${count(value?.total)} more="dead letters in the store"></${Figure}>
     </dl>
-    ${consumed != null && html`<p class="equation faint">${count(consumed)} consumed = ${count(events.applied)} applied + ${count(events.very_late)} very late + ${count(events.dead_lettered)} letters</p>`}
-    ${(value?.damage || []).map((one) => html`<p key=${one} class="problem"><${State} level="bad">${one}: what is in it is not listed</${State}></p>`)}
-    <${Section} title="Causes" id="causes" more="of the letters that are kept; choose one to see its records">
-      ${!value ? html`<${Nothing}>${problem || "Reading the store …"}</${Nothing}>` : value.causes.length === 0 ? html`<${Nothing}>${value.damage.length ? "No letter can be read." : "No record was refused."}</${Nothing}>`
+    ${consumed != null && html`<p class="equation faint">${count(consumed)} consumed = ${count(events.applied)} applied + ${count(events.very_late)} very late + ${count(events.dead_lettered)} dead letters</p>`}
+    ${(value?.damage || []).map((one) => html`<p key=${one} class="problem"><${State} level="bad">${one}: its dead letters are not listed</${State}></p>`)}
+    <${Section} title="Causes" id="causes" more="of stored dead letters; select one to see its records">
+      ${!value ? html`<${Nothing}>${problem || "Reading the store …"}</${Nothing}>` : value.causes.length === 0 ? html`<${Nothing}>${value.damage.length ? "No dead letter can be read." : "No record was rejected."}</${Nothing}>`
         : html`<ol class="ranked">${value.causes.map((one) => html`<li key=${one.cause}><div class="line">
           <button class="link" aria-pressed=${asked.cause === one.cause} onClick=${() => change({ cause: asked.cause === one.cause ? "" : one.cause })}>${one.cause}</button>
           <${Bar} value=${one.count / value.total} label=${`${count(one.count)}, ${percent(one.count / value.total)}`}></${Bar}></div></li>`)}</ol>`}
     </${Section}>
-    <${Section} title="Letters" id="letters" more=${value ? `the newest ${count(letters.length)} of ${count(value.chosen)}${asked.cause ? ` of this cause` : ""}` : ""}>
+    <${Section} title="Dead letters" id="letters" more=${value ? `the newest ${count(letters.length)} of ${count(value.chosen)}${asked.cause ? ` of this cause` : ""}` : ""}>
       <div class="tools"><${Filter} label="Filter: record, cause, partition"></${Filter}>${asked.cause && html`<button class="quiet" onClick=${() => change({ cause: "" })}>All causes</button>`}</div>
-      <${Table} id="l" label="Letters" rows=${letters} chosen=${asked.letter} choose=${(key) => change({ letter: key === asked.letter ? "" : key })} empty=${value?.total ? "No letter is like that." : "No letters: every record that was read could be used."} columns=${[
+      <${Table} id="l" label="Dead letters" rows=${letters} chosen=${asked.letter} choose=${(key) => change({ letter: key === asked.letter ? "" : key })} empty=${value?.total ? "No dead letter matches." : "No dead letters: every record was accepted."} columns=${[
         { name: "offset", title: "offset", right: true, by: (one) => Number(one.offset), show: (one) => count(Number(one.offset)) },
         { name: "input", title: "input" },
         { name: "partition", title: "partition", right: true },
@@ -50,10 +50,10 @@ function share(part, whole) {
 // The page says what the command says; the coordinator runs that same command.
 function retrying(one, kept, say) {
   const command = { command: "retry", pipeline: one.pipeline, partition: one.partition, input: one.input };
-  const where = `to ${kept.retry_source}, each once; what was retried before is left out.`;
+  const where = `to ${kept.retry_source}, each once; retried records are skipped.`;
   return {
     one: () => say({ title: "Retry", about: `Appends this record ${where}`, command: { ...command, offset: one.offset } }),
-    all: () => say({ title: "Retry all", about: `Appends all records of partition ${one.partition} that were refused as “${one.cause}” ${where}`, command: { ...command, cause: one.cause } }),
+    all: () => say({ title: "Retry all", about: `Appends all records of partition ${one.partition} that were rejected as “${one.cause}” ${where}`, command: { ...command, cause: one.cause } }),
   };
 }
 
@@ -63,7 +63,7 @@ function One({ one, kept, may, say }) {
   return html`<${Section} title=${`Offset ${count(Number(one.offset))} of ${one.input}`} id="one" more=${one.cause}>
     <pre tabindex="0" aria-label="The record">${one.raw}</pre>
     ${one.can_be_retried
-      ? html`<p>Mended what refused it? ${may("operate") && source ? "Retrying" : "This"} appends the record to a topic again, once:</p>
+      ? html`<p>Fixed the cause? ${may("operate") && source ? "Retrying" : "This"} appends the record to a topic again, once:</p>
         ${may("operate") && source && html`<p class="buttons left"><button class="quiet" onClick=${does.one}>Retry …</button><button class="quiet" onClick=${does.all}>Retry all of this cause …</button></p>`}
         <${Copied} text=${`ripple dead-letter retry --checkpoint-dir ${store} --pipeline ${one.pipeline} --partition ${one.partition} --offset ${one.offset} --source ${source || "log:DIR/TOPIC"}`}></${Copied}>`
       : html`<p class="faint">Only its first bytes were kept: it cannot be retried.</p>`}

@@ -16,7 +16,7 @@ export function Outputs({ snapshot, asked, isPaused }) {
   const names = value?.outputs.map((one) => one.name) || [];
   const output = names.includes(asked.output) ? asked.output : names[0];
   const mode = MODES[asked.mode] ? asked.mode : "table";
-  if (!output) return html`<${Section} title="Outputs" id="outputs"><${Nothing}>${problem ? `No rows can be shown now: ${problem}.` : value ? "No worker shows an output yet." : "Asking the workers for their outputs …"}</${Nothing}></${Section}>`;
+  if (!output) return html`<${Section} title="Outputs" id="outputs"><${Nothing}>${problem ? `Rows are unavailable: ${problem}.` : value ? "No worker has an output yet." : "Loading outputs …"}</${Nothing}></${Section}>`;
   const choose = (name) => go("outputs", { output: name, mode: mode === "table" ? "" : mode });
   return html`
     <div class="tabs" role="tablist" aria-label="Outputs">${names.map((name) => html`<button key=${name} role="tab" aria-selected=${name === output} tabindex=${name === output ? 0 : -1} onKeyDown=${(event) => step(event, names, output, choose)} onClick=${() => choose(name)}>${name}</button>`)}</div>
@@ -44,7 +44,7 @@ function Shown({ output, mode, asked, isPaused, snapshot }) {
       ${(mode === "bars" || mode === "lines") && value && html`<${Choice} columns=${value.columns} by=${asked.by}></${Choice}>`}
     </div>
     ${problem && html`<p class="problem" role="status">${problem}</p>`}
-    ${value?.missing?.length > 0 && html`<p><${State} level="warn">${many(value.missing.length, "partition")} not heard yet: rows of ${value.missing.join(", ")} are missing</${State}></p>`}
+    ${value?.missing?.length > 0 && html`<p><${State} level="warn">${many(value.missing.length, "partition")} not loaded yet: rows of ${value.missing.join(", ")} are missing</${State}></p>`}
     ${!value ? !problem && html`<${Nothing}>Waiting for the rows …</${Nothing}>` : mode === "tap" ? html`<${Tap} value=${value}></${Tap}>` : mode === "bars" ? html`<${Bars} value=${value} by=${asked.by}></${Bars}>` : mode === "lines" ? html`<${Lines} key=${`${asked.by} ${asked.q}`} value=${value} by=${asked.by}></${Lines}>` : html`<${Rows} value=${value} asked=${asked} first=${first}></${Rows}>`}
   </${Section}>
   ${value?.cuts && html`<${Cuts} value=${value}></${Cuts}>`}
@@ -69,7 +69,7 @@ function Rows({ value, asked, first }) {
   useEffect(() => {
     seen.current = new Map(value.rows.map((row) => [nameOf(row), row]));
   }, [value]);
-  if (!value.rows.length) return html`<${Nothing}>${value.total ? "No row is like that." : "The table is empty: no row is shown at these cuts."}</${Nothing}>`;
+  if (!value.rows.length) return html`<${Nothing}>${value.total ? "No row matches." : "The table is empty at these cuts."}</${Nothing}>`;
   const sort = (name) => change({ by: asked.by === name && asked.down ? "" : name, down: asked.by === name && !asked.down ? "1" : "", first: "" });
   return html`<div class="scroll rows" tabindex="0" role="group" aria-label="Rows"><table>
     <thead><tr>${value.columns.map((one) => html`<th scope="col" key=${one.name} class=${one.is_number ? "right" : ""} title=${one.type} aria-sort=${asked.by === one.name ? (asked.down ? "descending" : "ascending") : undefined}>
@@ -79,8 +79,8 @@ function Rows({ value, asked, first }) {
       const old = before.get(name);
       return html`<tr key=${name}>${row.map((text, i) => html`<td key=${i} class=${`${value.columns[i].is_number ? "right" : ""} ${old && old[i] !== text ? "changed" : ""}`}><${Cell} text=${text} column=${value.columns[i]}></${Cell}></td>`)}</tr>`;
     })}</tbody></table></div>
-    ${value.chosen > ROWS && html`<p class="buttons left pager"><button class="quiet" disabled=${first === 0} onClick=${() => change({ first: Math.max(0, first - ROWS) || "" })}>Before</button>
-      <button class="quiet" disabled=${first + ROWS >= value.chosen} onClick=${() => change({ first: first + ROWS })}>After</button>
+    ${value.chosen > ROWS && html`<p class="buttons left pager"><button class="quiet" disabled=${first === 0} onClick=${() => change({ first: Math.max(0, first - ROWS) || "" })}>Previous</button>
+      <button class="quiet" disabled=${first + ROWS >= value.chosen} onClick=${() => change({ first: first + ROWS })}>Next</button>
       <span class="faint">rows ${count(first + 1)} to ${count(Math.min(first + ROWS, value.chosen))} of ${count(value.chosen)}</span></p>`}`;
 }
 
@@ -96,7 +96,7 @@ function Bars({ value, by }) {
   const at = value.columns.findIndex((one) => one.name === by);
   if (at < 0) return html`<${Nothing}>Choose a number to compare rows by.</${Nothing}>`;
   const rows = value.rows.map((row) => ({ name: titleOf(row, value.columns), text: row[at], size: Math.abs(Number(row[at])) }));
-  if (!rows.length) return html`<${Nothing}>No row is like that.</${Nothing}>`;
+  if (!rows.length) return html`<${Nothing}>No row matches.</${Nothing}>`;
   const most = Math.max(...rows.map((one) => one.size).filter(Number.isFinite), 0) || 1;
   return html`<ol class="bars" aria-label=${`The ${rows.length} largest by ${by}`}>${rows.map((one) => html`<li key=${one.name}><span>${one.name}</span>
     <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${(100 * one.size) / most} height="10"></rect></svg><span class="right">${one.text ?? "null"}</span></li>`)}</ol>`;
@@ -111,11 +111,11 @@ function Lines({ value, by }) {
   const kept = useRef({ value: null, points: [] });
   const at = value.columns.findIndex((one) => one.name === by);
   if (at < 0) return html`<${Nothing}>Choose a number to draw.</${Nothing}>`;
-  if (!value.rows.length) return html`<${Nothing}>No row is like that.</${Nothing}>`;
+  if (!value.rows.length) return html`<${Nothing}>No row matches.</${Nothing}>`;
   const now = value.rows.map((row) => [titleOf(row, value.columns), row[at] == null ? null : Number(row[at])]);
   if (kept.current.value !== value) kept.current = { value, points: [...kept.current.points.slice(1 - POINTS), { time_ms: Date.now(), ...Object.fromEntries(now) }] };
   const names = now.map(([name]) => name);
-  return html`<${Chart} key=${names.join("\u0001")} history=${kept.current.points} show=${near} from="near" label=${`${by} of the ${many(names.length, "largest row")}, since you look`} series=${names.map((name) => ({ name, label: name }))}></${Chart}>`;
+  return html`<${Chart} key=${names.join("\u0001")} history=${kept.current.points} show=${near} from="near" label=${`${by} of the ${many(names.length, "largest row")}, since this view was opened`} series=${names.map((name) => ({ name, label: name }))}></${Chart}>`;
 }
 
 // Enough digits to tell a value from the one before.
@@ -131,7 +131,7 @@ function shortTime(text, column) {
 }
 
 function Tap({ value }) {
-  if (!value.changes.length) return html`<${Nothing}>${value.changed ? "No change is like that among those that are kept." : "Nothing has changed since you look. Each commit shows here."}</${Nothing}>`;
+  if (!value.changes.length) return html`<${Nothing}>${value.changed ? "No recent change matches." : "No changes yet. Each commit appears here."}</${Nothing}>`;
   const signs = { set: "+", patch: "~", remove: "−", final: "=" };
   return html`<div class="scroll tap" tabindex="0" role="group" aria-label="Changes, newest first"><table>
     <thead><tr><th scope="col">op</th>${value.columns.map((one) => html`<th scope="col" key=${one.name} class=${one.is_number ? "right" : ""}>${one.name}</th>`)}<th scope="col" class="right">partition</th><th scope="col">at the cut</th></tr></thead>
@@ -142,7 +142,7 @@ function Tap({ value }) {
 
 function Cuts({ value }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details class="card fold" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}><summary>The cuts that these rows are at</summary>
+  return html`<details class="card fold" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}><summary>Cuts of these rows</summary>
     ${isOpen && html`<${Table} id="u" label="Cuts" rows=${value.cuts.map((one) => ({ key: one.partition, ...one }))} empty="None yet." columns=${[
       { name: "partition", title: "partition", right: true }, { name: "epoch", title: "epoch", right: true, show: (one) => count(Number(one.epoch)) },
       { name: "cut", title: "next offset of each input", by: (one) => JSON.stringify(one.cut), show: (one) => html`<code>${Object.entries(one.cut).map(([name, offset]) => `${name} ${offset}`).join(", ")}</code>` }]}></${Table}>`}

@@ -34,9 +34,9 @@ function Verdict({ snapshot, may, say }) {
   const { verdict, problems = [] } = snapshot;
   const others = problems.filter((one) => one !== verdict.cause);
   const freeze = snapshot.frozen
-    ? { title: "Unfreeze", about: "The cluster goes on: workers join, are evicted and get partitions.", command: { command: "unfreeze" } }
-    : { title: "Freeze", about: "No partition moves: nobody joins, is evicted or gets one, until it is unfrozen.", command: { command: "freeze" } };
-  return html`<section class=${`verdict ${verdict.level}`} aria-label="How it is">
+    ? { title: "Unfreeze", about: "The cluster resumes: workers join, are evicted and get partitions.", command: { command: "unfreeze" } }
+    : { title: "Freeze", about: "Until it is unfrozen, no partition moves, and no worker joins or is evicted.", command: { command: "freeze" } };
+  return html`<section class=${`verdict ${verdict.level}`} aria-label="Health">
     <div><p class="sentence"><${State} level=${verdict.level}>${verdict.text}</${State}></p>
     ${verdict.cause && html`<p class="cause">${verdict.cause}</p>`}
     ${(snapshot.alerts || []).length > 0 && html`<ul class="alerts" aria-label="Alerts">${snapshot.alerts.map((one) => html`<li key=${`${one.worker} ${one.name}`}><${State} level=${one.severity === "critical" ? "bad" : "warn"}>${one.name}</${State}> <span>${one.worker}: ${one.cause}; for ${seconds(one.seconds)}</span></li>`)}</ul>`}
@@ -49,7 +49,7 @@ function Workers({ snapshot, may, say }) {
   const moves = snapshot.moves || [];
   const rows = snapshot.workers.map((one) => ({ key: one.id, ...one }));
   const doing = (one) => {
-    if (one.standing !== "active") return `to be heard, for ${seconds(one.silent_ms / 1000)}`;
+    if (one.standing !== "active") return `a heartbeat, for ${seconds(one.silent_ms / 1000)}`;
     const leaving = moves.filter((move) => move.source.split("/")[0] === one.id).length;
     if (one.leaving) return leaving ? `${many(leaving, "partition")} to move away` : "to end: it is drained";
     if (one.level === "slow" || one.level === "pause") return `${one.queue} to empty`;
@@ -57,23 +57,23 @@ function Workers({ snapshot, may, say }) {
   };
   const columns = [
     { name: "id", title: "worker" },
-    { name: "standing", title: "standing", show: (one) => html`<${State} level=${STANDINGS[one.standing] || "none"}>${one.standing}${one.leaving ? ", leaving" : ""}</${State}>` },
+    { name: "standing", title: "status", show: (one) => html`<${State} level=${STANDINGS[one.standing] || "none"}>${one.standing}${one.leaving ? ", leaving" : ""}</${State}>` },
     { name: "partitions", title: "partitions", right: true },
     { name: "load", title: "load", show: (one) => html`<${Bar} value=${one.load} level=${one.load > 0.9 ? "warn" : "accent"} label=${percent(one.load)}></${Bar}>` },
     { name: "fill", title: "fullest queue", show: (one) => html`<${Bar} value=${one.fill} level=${LEVELS[one.level] === "good" ? "accent" : LEVELS[one.level]} label=${one.fill ? `${one.queue} ${percent(one.fill)}` : "empty"}></${Bar}>` },
     { name: "memory_bytes", title: "memory", right: true, show: (one) => bytes(one.memory_bytes) },
-    { name: "silent_ms", title: "heard", right: true, show: (one) => html`${seconds(one.silent_ms / 1000)} ago` },
+    { name: "silent_ms", title: "last heartbeat", right: true, show: (one) => html`${seconds(one.silent_ms / 1000)} ago` },
     { name: "waiting", title: "waiting for", by: doing, show: (one) => doing(one) || html`<span class="faint">nothing</span>` },
   ];
   if (may("operate") && snapshot.kind === "cluster")
     columns.push({ name: "do", title: "", show: (one) => html`<button class="quiet" onClick=${() => say(one.leaving
-      ? { title: "Undrain", about: `${one.id} may have partitions again.`, command: { command: "undrain", worker: one.id } }
+      ? { title: "Undrain", about: `${one.id} may own partitions again.`, command: { command: "undrain", worker: one.id } }
       : { title: "Drain", about: `The partitions of ${one.id} move away, and it gets no more. It stays.`, command: { command: "drain", worker: one.id } })}>${one.leaving ? "Undrain" : "Drain"} …</button>` });
   return html`<${Section} title="Workers" id="workers" more=${`version ${snapshot.version}: ${snapshot.cause}`}>
     <${Table} id="w" label="Workers" columns=${columns} rows=${rows} empty="No worker has joined yet. ripple-worker starts one."></${Table}>
-    ${moves.length > 0 && html`<h3>On the move</h3><${Table} id="m" label="Moves" rows=${moves.map((one) => ({ key: one.partition, ...one }))} columns=${[
+    ${moves.length > 0 && html`<h3>Moves</h3><${Table} id="m" label="Moves" rows=${moves.map((one) => ({ key: one.partition, ...one }))} columns=${[
       { name: "partition", title: "partition" }, { name: "source", title: "from" }, { name: "target", title: "to" }, { name: "phase", title: "phase" },
-      { name: "times_near", title: "times near enough", right: true }]}></${Table}>`}
+      { name: "times_near", title: "caught-up checks", right: true }]}></${Table}>`}
     ${snapshot.waiting?.length > 0 && html`<h3>Waiting to join</h3><${Table} id="j" label="Waiting to join" rows=${snapshot.waiting.map((one) => ({ key: one.worker, ...one }))} columns=${[{ name: "worker", title: "worker" }, { name: "why", title: "waiting for" }]}></${Table}>`}
     ${snapshot.pins?.length > 0 && html`<h3>Pinned</h3><${Table} id="i" label="Pins" rows=${snapshot.pins.map((one) => ({ key: one.partition, ...one }))} columns=${[{ name: "partition", title: "partition" }, { name: "worker", title: "to" }, { name: "reason", title: "why" }]}></${Table}>`}
   </${Section}>`;
@@ -88,8 +88,8 @@ export function Bottlenecks({ found }) {
 }
 
 function Timeline({ entries = [] }) {
-  return html`<${Section} title="What has happened" id="timeline" more="UTC, newest first">
+  return html`<${Section} title="Events" id="timeline" more="UTC, newest first">
     ${entries.length === 0 ? html`<${Nothing}>Nothing yet.</${Nothing}>`
-      : html`<ol class="timeline" tabindex="0" aria-label="What has happened">${entries.slice(0, 40).map((one) => html`<li key=${`${one.time_ms} ${one.what}`}><time>${one.time_ms ? clock(one.time_ms) : DASH}</time><span>${one.what}</span></li>`)}</ol>`}
+      : html`<ol class="timeline" tabindex="0" aria-label="Events">${entries.slice(0, 40).map((one) => html`<li key=${`${one.time_ms} ${one.what}`}><time>${one.time_ms ? clock(one.time_ms) : DASH}</time><span>${one.what}</span></li>`)}</ol>`}
   </${Section}>`;
 }

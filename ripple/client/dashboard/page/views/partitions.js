@@ -11,7 +11,7 @@ export function Partitions({ snapshot, asked, may, say }) {
   const columns = [
     { name: "partition", title: "partition", right: true },
     { name: "stage", title: "stage", show: (one) => html`${one.stage}<span class="faint"> ${one.number}</span>` },
-    { name: "owner", title: "owner", show: (one) => one.owner ? html`${one.owner}${one.pinned ? html`<span class="tag">pinned</span>` : ""}` : html`<${State} level="bad">nobody</${State}>` },
+    { name: "owner", title: "owner", show: (one) => one.owner ? html`${one.owner}${one.pinned ? html`<span class="tag">pinned</span>` : ""}` : html`<${State} level="bad">no owner</${State}>` },
     { name: "state", title: "state", by: (one) => stateOf(one)[1], show: (one) => html`<${State} level=${stateOf(one)[0]}>${stateOf(one)[1]}</${State}>` },
     { name: "rate_in", title: "events in", right: true, show: (one) => rate(one.rate_in) },
     { name: "rate_out", title: "rows out", right: true, show: (one) => rate(one.rate_out) },
@@ -23,8 +23,8 @@ export function Partitions({ snapshot, asked, may, say }) {
   ];
   return html`
     <${Section} title="Partitions" id="partitions" more=${`${many(all.length, "partition")}, version ${snapshot.version ?? DASH} of the assignment`}>
-      <div class="tools"><${Filter} label="Filter: owner, stage, what it waits for"></${Filter}></div>
-      <${Table} id="p" label="Partitions" columns=${columns} rows=${rows} chosen=${asked.partition} choose=${(key) => change({ partition: key === asked.partition ? "" : key })} empty=${all.length ? "No partition is like that." : "No partitions yet: no worker has joined."}></${Table}>
+      <div class="tools"><${Filter} label="Filter: owner, stage, reason for waiting"></${Filter}></div>
+      <${Table} id="p" label="Partitions" columns=${columns} rows=${rows} chosen=${asked.partition} choose=${(key) => change({ partition: key === asked.partition ? "" : key })} empty=${all.length ? "No partition matches." : "No partitions yet: no worker has joined."}></${Table}>
     </${Section}>
     ${chosen && html`<${One} one=${chosen} snapshot=${snapshot} may=${may} say=${say}></${One}>`}
     <${Skew} rows=${all}></${Skew}>
@@ -34,7 +34,7 @@ export function Partitions({ snapshot, asked, may, say }) {
 export function stateOf(one) {
   if (!one.owner) return ["bad", "unowned"];
   if (one.recovery_remaining) return ["warn", "replaying"];
-  if (one.live == null) return ["none", "not heard"];
+  if (one.live == null) return ["none", "unknown"];
   return one.live ? ["good", "live"] : ["warn", "restoring"];
 }
 
@@ -42,7 +42,7 @@ function One({ one, snapshot, may, say }) {
   const workers = (snapshot.workers || []).map((each) => each.id).filter((id) => id !== one.worker);
   const partition = one.partition;
   const facts = [
-    ["owner", one.owner || "nobody"], ["owner since", `version ${one.since ?? DASH}`], ["epoch", count(one.epoch)], ["standby", one.standby || "none"],
+    ["owner", one.owner || "none"], ["owner since", `version ${one.since ?? DASH}`], ["epoch", count(one.epoch)], ["standby", one.standby || "none"],
     ["events applied here", count(one.events)], ["rows written here", count(one.rows_out)],
     ["watermark behind the clock", seconds(one.lag_s)], ["last commit", `${seconds(one.commit_age_s)} ago`],
     ["last checkpoint", `${seconds(one.checkpoint_age_s)} ago, ${bytes(one.checkpoint_bytes)}`], ["to replay after a crash", `${count(one.debt)} events`],
@@ -52,7 +52,7 @@ function One({ one, snapshot, may, say }) {
     <dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${may("operate") && snapshot.kind === "cluster" && html`<p class="buttons left">
       <button class="quiet" disabled=${!workers.length} onClick=${() => say({ title: "Move", about: `Partition ${partition} moves from ${one.worker}. Its next owner follows it first; another may come back for balance.`, names: { worker: workers }, command: { command: "move", partition } })}>Move …</button>
-      ${one.pinned ? html`<button class="quiet" onClick=${() => say({ title: "Unpin", about: `Partition ${partition} may go where it belongs.`, command: { command: "unpin", partition } })}>Unpin …</button>`
+      ${one.pinned ? html`<button class="quiet" onClick=${() => say({ title: "Unpin", about: `Partition ${partition} may be balanced again.`, command: { command: "unpin", partition } })}>Unpin …</button>`
         : html`<button class="quiet" onClick=${() => say({ title: "Pin", about: `Partition ${partition} stays for as long as the worker is there.`, names: { worker: [one.worker, ...workers].filter(Boolean) }, command: { command: "pin", partition } })}>Pin …</button>`}</p>`}
   </${Section}>`;
 }

@@ -32,12 +32,12 @@ export function Pipeline({ snapshot, asked, isPaused }) {
       <${Bottlenecks} found=${snapshot.bottlenecks || []}></${Bottlenecks}>
       <${Section} title="Recomputing" id="recomputing" more="of all graphs together">
         <dl class="facts"><div><dt>nodes</dt><dd>${count(totals?.nodes)}</dd></div>
-          <div><dt>took a new value</dt><dd>${rate(totals?.recompute_rate)}</dd></div>
-          <div><dt>came out as they were</dt><dd>${rate(totals?.cutoff_rate)}</dd></div>
+          <div><dt>updated</dt><dd>${rate(totals?.recompute_rate)}</dd></div>
+          <div><dt>unchanged</dt><dd>${rate(totals?.cutoff_rate)}</dd></div>
           <div><dt>cut off</dt><dd>${percent(cutoff(totals))}</dd></div>
           <div><dt>windows held</dt><dd>${count(totals?.windows)}</dd></div>
-          ${snapshot.kind === "cluster" && html`<div title="between stages, and to whoever follows outputs"><dt>sent to other processes</dt><dd>${bytes(totals?.bytes_sent)}</dd></div>`}</dl>
-        ${graph?.ranked?.length > 0 && html`<h3>Where the work is</h3><ol class="ranked">${graph.ranked.map((one) => html`<li key=${`${one.node} ${one.what}`}><div class="line">
+          ${snapshot.kind === "cluster" && html`<div title="between stages, and to subscribers of outputs"><dt>sent to other processes</dt><dd>${bytes(totals?.bytes_sent)}</dd></div>`}</dl>
+        ${graph?.ranked?.length > 0 && html`<h3>Busiest steps</h3><ol class="ranked">${graph.ranked.map((one) => html`<li key=${`${one.node} ${one.what}`}><div class="line">
           <span><button class="link" onClick=${() => change({ node: one.node })}>${one.node}</button> <span class=${one.what === "recomputes" ? "faint" : "warned"}>${one.what}</span></span>
           <${Bar} value=${one.share} level=${one.what === "recomputes" ? "accent" : "warn"} label=${percent(one.share)}></${Bar}></div></li>`)}</ol>`}
       </${Section}>
@@ -178,7 +178,7 @@ function curve(points) {
 function Node({ node, figures, edges, flows }) {
   const figure = figures[node.id];
   const facts = [["kind", node.kind], ["stage", String(node.stage)], ["rows in", rate(figure.rate)], ["changes out", rate(figure.changes_rate)], ["cut off", percent(figure.cutoff)],
-    ["recomputed", rate(figure.recomputed_rate)], ["for nothing", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)]];
+    ["recomputed", rate(figure.recomputed_rate)], ["wasted", rate(figure.wasted_rate)], ["keys", count(figure.keys)], ["state", bytes(figure.bytes)], ["largest lag", seconds(figure.lag)], ["skew", figure.skew == null ? DASH : figure.skew.toFixed(2)]];
   const into = edges.filter((one) => one.to === node.id && one.why);
   return html`<${Section} title=${node.name} id="node" more=${node.about}>
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
@@ -197,7 +197,7 @@ function Steps({ pipeline, figures }) {
     { name: "rate", title: "rows in", right: true, by: (one) => figures[one.id].rate, show: (one) => rate(figures[one.id].rate) },
     has("changes_rate") && { name: "changes", title: "changes out", right: true, by: (one) => figures[one.id].changes_rate, show: (one) => rate(figures[one.id].changes_rate) },
     has("cutoff") && { name: "cutoff", title: "cut off", right: true, by: (one) => figures[one.id].cutoff, show: (one) => percent(figures[one.id].cutoff) },
-    has("wasted_rate") && { name: "wasted", title: "for nothing", about: "recomputed, and as it was before", right: true, by: (one) => figures[one.id].wasted_rate, show: (one) => rate(figures[one.id].wasted_rate) },
+    has("wasted_rate") && { name: "wasted", title: "wasted", about: "recomputed, and as it was before", right: true, by: (one) => figures[one.id].wasted_rate, show: (one) => rate(figures[one.id].wasted_rate) },
     { name: "lag", title: "largest lag", right: true, by: (one) => figures[one.id].lag, show: (one) => seconds(figures[one.id].lag) },
     { name: "skew", title: "skew", right: true, by: (one) => figures[one.id].skew, show: (one) => (figures[one.id].skew == null ? DASH : figures[one.id].skew.toFixed(2)) },
     { name: "about", title: "what it does", show: (one) => html`<code class="raw">${one.about || one.fields}</code>` },
