@@ -30,7 +30,7 @@ def line_blocks(
     whole = 0  # bytes up to the last line end
     filled = 0  # bytes up to the end of the input so far
     dropping = False  # inside the rest of a line that is too long
-    told = True  # whether what was yielded is known to be all
+    told = True  # whether the yielded lines are known to be all
     while True:
         starved = not raw.is_ready(0)
         if whole and (starved or filled >= block_bytes):
@@ -38,7 +38,7 @@ def line_blocks(
             view[: filled - whole] = view[whole:filled]
             filled, whole = filled - whole, 0
             told = False
-        # Asked again, since whoever took the block may have been busy with it.
+        # Asked again, since the consumer may have been busy with the block.
         if not told and not raw.is_ready(0):
             yield None
             told = True

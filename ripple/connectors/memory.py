@@ -170,7 +170,7 @@ def _of_arrow(item: Any, schema: pa.Schema) -> Iterator[_Held]:
         yield _Held(batch, {}, None)
 
 
-# What is raised for values that Arrow has no type for; an integer may be too large for any.
+# Errors of values that Arrow has no type for; an integer may be too large for any.
 _NO_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
@@ -180,7 +180,7 @@ def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
     is_frame = library in ("pandas", "polars") and hasattr(item, "columns")
     is_unique = is_frame and len(set(item.columns)) == len(item.columns)
     if library == "pandas" and is_unique and not len(item):
-        item = item.astype(object)  # without a value pandas says float of what may be anything
+        item = item.astype(object)  # a column of nulls is float in pandas, whichever type was meant
     try:
         return pa.RecordBatchReader.from_stream(item)
     except _NO_ARROW as error:
@@ -188,7 +188,7 @@ def _reader_of(item: Any, schema: pa.Schema, name: str) -> pa.RecordBatchReader:
             raise InputError(f"{name} has no columns with names: {error}") from error
         if not is_unique:
             raise SchemaError(f"{name} has columns of the same name: {error}") from error
-    # Not all of a frame is anything that Arrow has, and what nobody reads need not be.
+    # Arrow may have no type for columns of a frame; unused ones need none.
     wanted = [column for column in item.columns if column in schema.names]
     for column in wanted:
         try:

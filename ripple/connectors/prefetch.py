@@ -38,7 +38,7 @@ def prefetched(
         yield from items
         return
     reading = _Reading(items, items_max, interrupt)
-    # Once the interpreter shuts down its other threads stand still, and nobody can join them.
+    # Once the interpreter shuts down its other threads stand still, and cannot be joined.
     atexit.register(reading.stop)
     try:
         yield from reading.received()

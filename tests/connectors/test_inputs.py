@@ -1,4 +1,4 @@
-"""What a life reads that comes from a source of one iterator.
+"""A source of one iterator as the input of a task.
 
 Tests/connectors/contract has the others.
 """

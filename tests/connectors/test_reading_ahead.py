@@ -1,4 +1,4 @@
-"""A task that reads ahead ends when it must, and nobody waits for one that has ended."""
+"""A task that reads ahead ends when it must, and no consumer waits for one that has ended."""
 
 from __future__ import annotations
 

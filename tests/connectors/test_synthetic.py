@@ -1,4 +1,4 @@
-"""The synthetic trades are those that the documentation describes, in whatever batches."""
+"""The synthetic trades are those of the documentation, in batches of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests do to the topics of a real broker, one record at a time, through aiokafka alone."""
+"""Changes of a real broker's topics for tests, one record at a time, through aiokafka alone."""
 
 from __future__ import annotations
 

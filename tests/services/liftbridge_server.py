@@ -1,4 +1,4 @@
-"""A real server of Liftbridge, beside a server of NATS: asked as its protocol says, by hand."""
+"""A real server of Liftbridge, with a server of NATS: its protocol is spoken by hand."""
 
 from __future__ import annotations
 

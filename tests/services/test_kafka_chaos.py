@@ -1,4 +1,4 @@
-"""Broker and store among the victims, for a minute; ``make chaos`` goes on for longer."""
+"""Broker and store among the victims, for a minute; ``make chaos`` runs longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letters of records that came from a topic go back there, each once, whatever ends the attempt."""
+"""Dead letters of a topic are retried there, each once, after any interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a real broker is what the port promises."""
+"""Reading from a real broker fulfils the contract of the port."""
 
 from __future__ import annotations
 

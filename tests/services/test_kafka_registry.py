@@ -1,4 +1,4 @@
-"""``ripple run`` reads and writes values whose schemas a real registry has."""
+"""``ripple run`` reads and writes values with schemas in a real registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of NATS that speaks TLS, asks for a certificate, and wants to know who comes."""
+"""A server of NATS with TLS, client certificates and users."""
 
 from __future__ import annotations
 

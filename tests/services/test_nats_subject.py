@@ -1,4 +1,4 @@
-"""Plain subjects of a real server of NATS: read once, and what is missing is said."""
+"""Plain subjects of a real server of NATS: read once, with known gaps reported."""
 
 from __future__ import annotations
 

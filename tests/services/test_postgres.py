@@ -1,4 +1,4 @@
-"""Tables of a real PostgreSQL: what readers see while runs are killed and the server goes away."""
+"""Tables of a real PostgreSQL: readers' views while runs are killed and the server is away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of tables of a real PostgreSQL: the contract, killed servers, what goes wrong."""
+"""Changes of tables of a real PostgreSQL: the contract, killed servers, errors."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class DeltaSink:
             )
         self.committed = known.commit
         self._number = known.number
-        if epoch:  # of runs without one, the first to commit goes on: who is refused ends nobody
+        if epoch:  # of runs without one the first to commit continues; a rejected run fences none
             self._write(pa.table({}), self.committed)
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - the commit's

@@ -146,7 +146,7 @@ class AvroValues:
                 record = fastavro.schemaless_reader(left, writer.parsed)
                 if left.read(1):
                     refused[len(found)] = LEFT_OVER
-            except Exception:  # whatever a decoder of untrusted bytes raises
+            except Exception:  # any error of a decoder of untrusted bytes
                 refused[len(found)] = NOT_ONE
             found.append(record if isinstance(record, dict) else {})
             for name, ticks_ns in writer.ticks_ns.items():

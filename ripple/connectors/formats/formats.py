@@ -54,7 +54,7 @@ FORMATS: dict[str, Callable[[RecordShape], Values]] = {
     "msgpack": _msgpack,
     "arrow": ArrowValues,
 }
-# Those whose values begin with the id of a schema.
+# Formats with a schema's id before each value.
 REGISTERED: dict[str, Callable[[RecordShape, Registry, str], Values]] = {
     "avro": _avro,
     "json-schema": _json_schema,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ripple.connectors.record_shape import RecordShape
     from ripple.model.batch import Batch
 
-MESSAGE, DESCRIPTORS = "message", "descriptors"  # the options that say what values are
+MESSAGE, DESCRIPTORS = "message", "descriptors"  # the options of the format
 HOW = "protoc --include_imports --descriptor_set_out=FILE"
 TIMESTAMP = "google.protobuf.Timestamp"
 NOT_ONE = "not a message of this type"

@@ -65,7 +65,7 @@ class Registry:
             self._headers["Authorization"] = f"Basic {shown}"
         self._known: OrderedDict[int, Registered] = OrderedDict()
         self._ids: dict[tuple[str, str, str], int] = {}
-        self._lock = Lock()  # of what is known
+        self._lock = Lock()  # of the cache
         self._has_answered = False
 
     def schema(self, number: int) -> Registered | None:
@@ -75,7 +75,9 @@ class Registry:
             if known is not None:
                 self._known.move_to_end(number)
                 return known
-        found = self._ask("GET", f"/schemas/ids/{number}")  # who knows theirs does not wait for it
+        found = self._ask(
+            "GET", f"/schemas/ids/{number}"
+        )  # callers with a cached schema do not wait for it
         if found is None:
             return None
         known = self._registered(number, found)

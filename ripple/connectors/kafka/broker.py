@@ -143,7 +143,7 @@ class KafkaBroker(KafkaReader):
             return 0
 
         await self.until_done(f"how topic {topic!r} is set", ask)
-        # Who may not ask is told nothing.
+        # Without the right to ask there is no answer.
         wrong = [name for name, value in found.items() if value != wanted[name]]
         if wrong:
             said = ", ".join(f"{name}={found[name]}" for name in wrong)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 WAIT_MS = 500  # that a broker waits for records, asked for all that it has to say
 WAIT_FOR_SOME_MS = 20  # the same, while other partitions are not asked for
 FETCH_BYTES = 8 << 20
-# Of a partition: what is larger takes new memory each time, which costs more than it saves.
+# Of a partition: larger buffers take new memory each time, which costs more than it saves.
 PARTITION_BYTES = 2 << 20
 PIECE_BYTES = 2 << 20
 FETCHES_AHEAD = 2  # of a partition: one that is decoded, and the next
@@ -136,7 +136,7 @@ class KafkaConsumer:
         for place in self._assigned:
             slot = self._slots[place]
             if slot.error is not None and slot.is_empty:
-                self._slots[place] = _Slot(slot.position)  # to be tried again by who asks again
+                self._slots[place] = _Slot(slot.position)  # to be tried again by the next read
                 raise slot.error
 
     def _go_on(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 RECORDS = "records"  # the stage that divides those of the source anew, which has no number
-# Behind the last record lies the marker of its transaction; in front of that, what was aborted.
+# After the last record is the marker of its transaction; before it, aborted records.
 BACK = 8
 READ_RECORDS = 4096
 WAIT_S = 5.0

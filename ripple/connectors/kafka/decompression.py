@@ -19,7 +19,7 @@ NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 _GZIP = 31  # of zlib: with a header
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES = 16
-_FIRST_GUESS = 8  # times smaller; what does not fit is read on
+_FIRST_GUESS = 8  # times smaller; the rest is read on
 
 
 def decompressed(codec: int, body: memoryview, bytes_max: int) -> bytes | pa.Buffer:

@@ -8,7 +8,7 @@ from ripple.world.broker import BrokerError, FencedError, NoTopicError, TooLarge
 with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
 
-# What passes: who leads a partition changes, or a broker is away.
+# Transient errors: a partition's leader changes, or a broker is unavailable.
 PASSING = (
     errors.LeaderNotAvailableError,
     errors.NotLeaderForPartitionError,
@@ -31,7 +31,7 @@ _TOO_LARGE = {errors.MessageSizeTooLargeError.errno, errors.RecordListTooLargeEr
 # A newer producer, an id that was given anew, no transaction where one was: ended from outside.
 _FENCED = {47, 48, 49, 90}
 _ENDING = errors.ConcurrentTransactions.errno
-# The transaction before is being marked, or the coordinator moves: what was asked was not done.
+# The transaction before is being marked, or the coordinator moves: the request was not done.
 _NOT_YET = {
     _ENDING,
     errors.CoordinatorLoadInProgressError.errno,

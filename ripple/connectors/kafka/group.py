@@ -66,7 +66,7 @@ class KafkaGroup:
     def __init__(
         self,
         broker: Broker,
-        whose: GroupPartition,
+        partition: GroupPartition,
         outputs: Mapping[str, TopicTarget],
         *,
         clock: Clock,
@@ -84,7 +84,7 @@ class KafkaGroup:
         of the tests.
         """
         self._broker = broker
-        self._whose = whose
+        self._partition = partition
         self._outputs = dict(outputs)
         self._carried = carried
         self._lanes: dict[str, TopicPartition] = {}
@@ -108,7 +108,7 @@ class KafkaGroup:
         self._is_marked = self._is_prepared = False
         self._context: str | None = None
         self._patience = RetryPolicy(clock, where, self._failed, waits=waits)
-        self._back = ReadingBack(broker, whose, self._outputs, where)
+        self._back = ReadingBack(broker, partition, self._outputs, where)
 
     async def look(self) -> int:
         """Return the epoch of the newest owner; raise as ``open`` does. See ProbingGroup."""
@@ -120,7 +120,7 @@ class KafkaGroup:
                 await self._check_count()
             except NoTopicError:
                 return
-            found = await newest(self._broker, self._whose.place)
+            found = await newest(self._broker, self._partition.place)
             if found is not None:
                 counts = {one.topic: await self._count(one.topic) for one in self._outputs.values()}
                 self._topics_of(found, counts)
@@ -148,7 +148,7 @@ class KafkaGroup:
             self._is_prepared = False  # where this fails, something has changed
             last = await self._take_over(self._look_for_ends)
             self._topics = self._topics_of(last, self._partitions)
-            # A row stays where it is: what was added to a topic since is not written to.
+            # A row stays in its partition: partitions that were added since are not written to.
             self._partitions = {name: held.partitions for name, held in self._topics.items()}
             self._last = last
             mine = Cuts(epoch, last.number + 1, last.outputs, last.watermarks_ns, self._topics)
@@ -203,7 +203,7 @@ class KafkaGroup:
         watermarks_ns = next((one.watermarks_ns for one in reached.values()), None)
         number = self._last.number + 1
         wanted = Cuts(self._epoch, number, outputs, watermarks_ns or {}, self._topics)
-        # What is written from here on is of the next commit.
+        # Later writes are of the next commit.
         waiting = self._waiting
         if self._guards("rows_of_the_cut"):
             self._waiting = {}
@@ -223,8 +223,8 @@ class KafkaGroup:
                     return
                 if found != self._last:
                     raise OutputError(
-                        f"{self._whose.place} of {self._where} has a cut record that this owner "
-                        "has not written: no other process may write there"
+                        f"{self._partition.place} of {self._where} has a cut record that this "
+                        "owner has not written: no other process may write there"
                     )
             await self._transact(wanted, rows)
 
@@ -264,17 +264,19 @@ class KafkaGroup:
     def supersede(self, output: str) -> None:
         """Do nothing: a transaction is there as a whole, or not at all."""
 
-    # --- what happens at the broker ---
+    # --- requests to the broker ---
 
     async def _prepare(self) -> None:
         await self._make_topics()
-        found = await newest(self._broker, self._whose.place)
+        found = await newest(self._broker, self._partition.place)
         reads = found is not None and bool(self._read_by(found))
-        await self._broker.prepare(self._whose.name, self._whose.pipeline if reads else None)
+        await self._broker.prepare(
+            self._partition.name, self._partition.pipeline if reads else None
+        )
         self._is_prepared = True
 
     async def _make_topics(self) -> None:
-        of, place = self._whose.part.of, self._whose.place
+        of, place = self._partition.part.of, self._partition.place
         await self._broker.make(place.topic, of, is_compacted=True)
         await self._check_count()
         if self._carried is not None:
@@ -286,7 +288,7 @@ class KafkaGroup:
 
     async def _check_count(self) -> None:
         """Raise OutputError unless each partition has one of the cuts topic, NoTopicError."""
-        of, topic = self._whose.part.of, self._whose.place.topic
+        of, topic = self._partition.part.of, self._partition.place.topic
         found = await self._broker.partitions(topic)
         if found != of:
             raise OutputError(
@@ -300,11 +302,11 @@ class KafkaGroup:
 
         beside: other partitions to check. Raises FencedError for an owner of a higher epoch.
         """
-        place = self._whose.place
+        place = self._partition.place
         await self._drop()
         self._end = None
         early = None if self._guards("fence_first") else await newest(self._broker, place)
-        producer = await self._broker.producer(self._whose.name)
+        producer = await self._broker.producer(self._partition.name)
         self._producer = producer
         latest, *_ = await together(newest(self._broker, place), self._find_end(producer), beside())
         found = early if early is not None else latest
@@ -319,7 +321,7 @@ class KafkaGroup:
             return
         written = [place for topic in self._partitions for place in self._places(topic)]
         others = [*written, *self._lanes.values()]
-        self._end = await end_what_hangs(self._broker, producer, self._whose.place, others)
+        self._end = await end_what_hangs(self._broker, producer, self._partition.place, others)
 
     async def _give_way(self, wanted: Cuts) -> None:
         """Let the owner that fenced this one write its record first, if it is the next one.
@@ -330,7 +332,7 @@ class KafkaGroup:
         """
         until_ns = self._clock.monotonic_ns() + int(self._way_s * 1e9)
         while self._clock.monotonic_ns() < until_ns:
-            found = await newest(self._broker, self._whose.place)
+            found = await newest(self._broker, self._partition.place)
             if found == wanted:
                 return
             if found is not None:
@@ -340,16 +342,16 @@ class KafkaGroup:
     def _check_epoch(self, found: Cuts) -> None:
         if found.epoch > self._epoch and self._guards("epoch_check"):
             raise FencedError(
-                f"partition {self._whose.part.number} of {self._whose.pipeline} is written to "
-                f"{self._where} by an owner of epoch {found.epoch}, and this one has "
+                f"partition {self._partition.part.number} of {self._partition.pipeline} is written "
+                f"to {self._where} by an owner of epoch {found.epoch}, and this one has "
                 f"{self._epoch}: it was replaced"
             )
 
     async def _transact(self, wanted: Cuts, waiting: Mapping[TopicPartition, Records]) -> None:
         """Write all of it, or nothing."""
-        producer, whose = self._producer, self._whose
+        producer, own = self._producer, self._partition
         assert producer is not None
-        record = wanted.record(whose.part.number, self._clock.now_ns() // 1_000_000)
+        record = wanted.record(own.part.number, self._clock.now_ns() // 1_000_000)
         producer.begin()
         parts = dict(waiting)
         if not self._guards("one_transaction"):
@@ -357,13 +359,13 @@ class KafkaGroup:
             await producer.commit()
             producer.begin()
             parts.clear()
-        parts[whose.place] = Records.of([record])
-        # An owner who begins has read no further than the one before.
+        parts[own.place] = Records.of([record])
+        # A new owner has read no further than the one before.
         offsets = {} if wanted.outputs == self._last.outputs else self._read_by(wanted)
-        found = await producer.send_all(parts, (whose.pipeline, offsets) if offsets else None)
+        found = await producer.send_all(parts, (own.pipeline, offsets) if offsets else None)
         end, self._end = self._end, None
         if end is not None and self._guards("right_behind"):
-            check_right_behind(whose.place, end, found[whose.place])
+            check_right_behind(own.place, end, found[own.place])
         await producer.commit()
 
     def _read_by(self, cuts: Cuts) -> dict[TopicPartition, int]:
@@ -419,15 +421,15 @@ class KafkaGroup:
             reached = found.outputs.get(output)
             if reached is not None and reached.topic != written.topic:
                 raise OutputError(
-                    f"output {output!r} of pipeline {self._whose.pipeline!r} was written to topic "
-                    f"{reached.topic}, and now it is {written.topic}: continue with that, or give "
-                    "the pipeline another name"
+                    f"output {output!r} of pipeline {self._partition.pipeline!r} was written to "
+                    f"topic {reached.topic}, and now it is {written.topic}: continue with that, or "
+                    "give the pipeline another name"
                 )
             others = [name for name, one in found.outputs.items() if one.topic == written.topic]
             if reached is None and others:
                 raise OutputError(
                     f"topic {written.topic} holds what output {others[0]!r} of pipeline "
-                    f"{self._whose.pipeline!r} wrote, not output {output!r}: name another topic"
+                    f"{self._partition.pipeline!r} wrote, not output {output!r}: name another topic"
                 )
             known = None if reached is None else found.topics.get(written.topic)
             count = counts[written.topic]
@@ -454,8 +456,8 @@ class KafkaGroup:
 
     def _lost(self, output: str, topic: str, how: str) -> OutputError:
         return OutputError(
-            f"output {output!r} of pipeline {self._whose.pipeline!r} was committed to topic {topic}"
-            f" of {self._where}, which {how}: its records are gone. To write it again from the "
-            f"first record, remove the topic {self._whose.place.topic} and the checkpoints; or "
-            "give the pipeline another name"
+            f"output {output!r} of pipeline {self._partition.pipeline!r} was committed to topic "
+            f"{topic} of {self._where}, which {how}: its records are gone. To write it again from "
+            f"the first record, remove the topic {self._partition.place.topic} and the "
+            "checkpoints; or give the pipeline another name"
         )

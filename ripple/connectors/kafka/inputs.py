@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from ripple.world.broker import Consumer, Read
 
 READ_ROWS = 1 << 16  # of all partitions, at once
-ROWS_AHEAD = 1 << 17  # of all partitions, for whoever asks next
+ROWS_AHEAD = 1 << 17  # of all partitions, for the next caller
 BYTES_AHEAD = 32 << 20
 WAIT_S = 1.0
 ENDS_S = 0.2  # between two questions where the end is
-AWAY_S = 60.0  # after which what ends gives up
-AWAY_FOLLOWED_S = 5.0  # after which who follows is told, who waits
+AWAY_S = 60.0  # after which a run without --follow gives up
+AWAY_FOLLOWED_S = 5.0  # after which a run with --follow reports the wait
 SAMPLE_S = 10.0
 
 
@@ -109,7 +109,7 @@ class KafkaInputs:
         self._is_traced = False
         self._growth = growth
         if hasattr(reader, "has_headers"):  # a whole broker's readers give headers anyway
-            reader.has_headers = True  # they cost little as long as nobody looks
+            reader.has_headers = True  # they cost little unless they are used
 
     def trace(self) -> None:
         """Hold the contexts of records from the next ``open`` on."""

@@ -37,7 +37,7 @@ LATEST, EARLIEST = -1, -2
 _NO_ERROR = 0
 _FIRST_WITH_TRANSACTIONS = 4
 
-# aiokafka tells what it could not do on standard error where nobody listens; we raise it.
+# aiokafka logs its failures, by default to standard error; we raise them.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
@@ -154,7 +154,7 @@ async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str,
     for host, port, _ in hosts:
         try:
             connection = await create_conn(host, port, **arguments)
-        except Exception as error:  # whatever it is, it is the reason
+        except Exception as error:  # of any kind: it is the reason
             reasons.append(f"{host}:{port}: {told(error, spoken)}")
         else:
             connection.close()
@@ -182,5 +182,5 @@ def told(error: Exception, spoken: str) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     name = type(error).__name__
-    text = text.partition(f"{name}: ")[2] or text  # as some of them begin, behind a number
+    text = text.partition(f"{name}: ")[2] or text  # as some of them begin, after a number
     return f"{name}: {text}" if text else name

@@ -24,7 +24,7 @@ with needed("kafka", "a kafka: URI"):
 if TYPE_CHECKING:
     from typing import Any
 
-USED_PART = 0.8  # of a session's time; behind that there is time for what is under way
+USED_PART = 0.8  # of a session's time; the rest is for requests under way
 AGAIN_S = 1.0  # between two tries to get another, while there is one that is good
 
 
@@ -125,7 +125,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # likewise
                 held.renews_at_s = _now_s() + AGAIN_S
                 return
             self._conns.pop(key, None)
-            # As aiokafka has it: what is known of the brokers may be old.
+            # As in aiokafka: the metadata may be old.
             self.force_metadata_update()
         else:
             self._conns[key] = made

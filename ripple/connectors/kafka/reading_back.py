@@ -27,11 +27,15 @@ class ReadingBack:
     """
 
     def __init__(
-        self, broker: Broker, whose: GroupPartition, outputs: Mapping[str, TopicTarget], where: str
+        self,
+        broker: Broker,
+        partition: GroupPartition,
+        outputs: Mapping[str, TopicTarget],
+        where: str,
     ) -> None:
         """Look for nothing yet. where: the brokers, for people."""
         self._broker = broker
-        self._whose = whose
+        self._partition = partition
         self._outputs = outputs
         self._where = where
         self._ends: dict[str, dict[TopicPartition, int]] = {}
@@ -66,8 +70,8 @@ class ReadingBack:
 
     def _own(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Leave out what other partitions of the stage have written."""
-        number, of = self._whose.part
-        if of == 1 or not self._whose.key:
+        number, of = self._partition.part
+        if of == 1 or not self._partition.key:
             return rows
-        numbers = partition_numbers(rows, self._whose.key, of)
+        numbers = partition_numbers(rows, self._partition.key, of)
         return rows.filter(pa.array(numbers == number))

@@ -143,7 +143,7 @@ class KafkaRetries:
         self._producer: KafkaProducer = await self._broker.producer(self._id)
         written = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         end = await end_what_hangs(self._broker, self._producer, self._journal, written)
-        self._end: int | None = end  # until something is written behind
+        self._end: int | None = end  # until a record is written after it
         first = (await self._broker.earliest([self._journal]))[self._journal]
         self._done = {
             record.key
@@ -182,15 +182,15 @@ class KafkaRetries:
                 if attempts == ATTEMPTS_MAX:
                     raise
                 await asyncio.sleep(PAUSE_S)
-                await self._begin()  # which finds out what has become of it
+                await self._begin()  # which finds out its outcome
                 looked = left
                 if error.done is False:
-                    load = {}  # what is there was there before
+                    load = {}  # the records there are older
             for key in [key for key in looked if key in self._done]:
                 del left[key]
                 if key in load:
                     outcome.sent += 1
-                else:  # who was asked first did not know it
+                else:  # the first broker did not know it
                     outcome.before += 1
 
     async def _deliver(self, load: Mapping[bytes, _One]) -> None:

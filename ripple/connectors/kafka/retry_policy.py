@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ATTEMPT_S = 30.0
 PATIENCE_S = 180.0
 PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # what waits is told of after so long, and then so often
+TELL_FIRST_S, TELL_S = 5.0, 30.0  # when a wait is reported first, and then how often
 
 
 class RetryPolicy:

@@ -255,7 +255,7 @@ class LogSink:
         A topic that was made for this sink is removed if it is empty.
         """
         if self._is_new and not self._writer.next_offset:
-            with suppress(OSError):  # what is left is continued
+            with suppress(OSError):  # remaining files are resumed
                 self._writer.withdraw()
         self._is_new = False
         self._writer.close()

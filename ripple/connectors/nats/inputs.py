@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch
 
 FETCH = 256
-# Nobody tells a server of how many bytes it may send at once, so it is told of messages.
+# A server cannot be told a limit of bytes in flight, so the limit is of messages.
 FETCH_BYTES_MAX = 64 << 20
 FETCH_S = 1.0
 AHEAD_BYTES_MAX = 4 << 20
-# For a moment; and half a minute in all where nobody else waits, as a server restarts.
+# For a moment; half a minute in all if no task retries, as a server restarts.
 MOMENT_S = (0.1, 0.3, 1.0)
 DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
 
@@ -325,7 +325,7 @@ class NatsInputs:
                 for message in found:
                     count += 1
                     if message.metadata.sequence.consumer != count:
-                        return  # one was lost on its way: begin behind what is here
+                        return  # one was lost on its way: begin after the held ones
                     if message.metadata.sequence.stream - 1 > self._through and not is_checked:
                         # Removed one by one, or has the stream overtaken its reader?
                         self._check(await self._info(), self._through, self._created)

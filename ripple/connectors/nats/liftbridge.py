@@ -128,7 +128,7 @@ class LiftbridgeSink(BasicSink):
                 await self._client.publish(self._place.stream, dumps(dumps_message(message)))
             await self._client.flush()
         except (*FAILURES, OutputError):
-            return  # they are sent again, or nobody acknowledges them
+            return  # they are sent again, or not acknowledged at all
 
     async def _hear(self, message: Msg) -> None:
         try:

@@ -77,7 +77,7 @@ async def connected(
     async def hear_of(error: Exception) -> None:
         if hear is not None:
             hear(error)
-        # Why there is no connection: that it is broken follows from what was said before.
+        # The cause of a failed connection: the first error; later ones follow from it.
         if not (heard and isinstance(error, ConnectionError)):
             heard[:] = [error]
 
@@ -89,7 +89,7 @@ async def connected(
         async with asyncio.timeout(ANSWER_S):
             await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
     except (NoServersError, TimeoutError) as error:
-        why = heard[0] if heard else error  # somebody may have answered, and said why not
+        why = heard[0] if heard else error  # the server may have answered with a reason
         raise told(place, why, failure) from why
     except (*FAILURES, ValueError, RuntimeError) as error:
         raise told(place, error, failure) from error

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 ONCE = "each cut once, in order: the server takes a message only after its predecessor"
 AT_ONCE = 200
 WRONG_LAST = 10071  # the server's code: another message is the last
-# For a moment: whoever commits may do so again.
+# For a moment: the caller may commit again.
 DELAYS_S = (0.1, 0.3, 1.0)
-# What is kept of changes before the server gets them.
+# The buffer of changes before they are sent.
 PENDING_BYTES_MAX = 64 << 20
 OWNER, CUT, SINCE, ROWS, EPOCH, WRITER = (
     "Ripple-Output",
@@ -157,7 +157,7 @@ class NatsSink:
         while done < len(rows):
             try:
                 js = await self._stream()
-                await self._last(js)  # it must be there: who opens the stream anew asks for it
+                await self._last(js)  # it must be there: the next opening asks for it
                 for first in range(done, len(rows), AT_ONCE):
                     end = min(first + AT_ONCE, len(rows))
                     waited = [

@@ -49,7 +49,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         except ConnectionTimeout:
             return False
         except psycopg.Error:
-            pass  # who refuses has answered; if the server has ended, so has the connection
+            pass  # a rejection is an answer; if the server has ended, so has the connection
         return True
 
 

@@ -40,7 +40,7 @@ KNOWN_MAX = 1000
 # What the log may keep so that the oldest checkpoint can be gone on from, and not the newest alone.
 SPARE_BYTES = 256 << 20
 SEGMENT_BYTES = 16 << 20
-# For a moment; and half a minute in all where nobody else waits, as a server restarts.
+# For a moment; half a minute in all if no task retries, as a server restarts.
 MOMENT_S = (0.1, 0.3, 1.0, 2.0)
 DELAYS_S = (*MOMENT_S, 4.0, 8.0, 15.0)
 # A server that shuts down asks again and again until all that it has sent is not needed any more.
@@ -119,7 +119,7 @@ class PostgresInputs:
         self._from = self._through = self._wanted = 0
         self._at = Position(0)
         self._server = self._told = ""
-        self._mark = Mark(self._at)  # behind the last change
+        self._mark = Mark(self._at)  # after the last change
         self._known: dict[int, Mark] = {}  # the last changes before cuts
         self._end: int | None = None
         self._end_lsn = 0
@@ -406,7 +406,7 @@ class PostgresInputs:
                     await self._look_again()
                     changes.is_told_of, looked_s = False, loop.time()
                 if stream.asked > ASKED_MAX:
-                    await self._slots.ping()  # a server that shuts down lets nobody in
+                    await self._slots.ping()  # a server that shuts down accepts no connection
                     stream.asked = 0
                 await self._advance(stream)
                 last = self._last()

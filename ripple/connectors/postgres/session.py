@@ -109,7 +109,7 @@ def claimed(
     records = _alone(connection, table)
     if epoch is None:
         _take_session(connection, table)
-    else:  # so that a run without an epoch finds somebody there
+    else:  # so that a run without an epoch finds another run
         connection.execute(_SHARE, [str(table.place)])
     there = table.found(connection.cursor())
     newest = _checked(table, there, records.all(connection), owner, part)

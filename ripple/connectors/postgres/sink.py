@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ripple.connectors.files.text.cut_record import Owner
     from ripple.connectors.postgres.table import Table
 
-# What is kept of changes before the server gets them.
+# The buffer of changes before they are sent.
 PENDING_BYTES_MAX = 64 << 20
-# For a moment: whoever commits may do so again.
+# For a moment: the caller may commit again.
 DELAYS_S = (0.1, 0.3, 1.0)
 # A server that is away, is a copy of another one now, or lets us do nothing. A table that is
 # not seen may be in a schema that we may not use; a new connection finds out whether it is gone.
@@ -170,7 +170,7 @@ class PostgresSink:
         if not self._records.reach(connection, self._part, self._taken, self.committed, reached):
             raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
         self._table.apply(connection)
-        # What was written is locked: until the commit nobody changes what is looked at here.
+        # The written rows are locked: until the commit the checked state cannot change.
         there = self._table.found(connection.cursor())
         if there is None:
             raise OutputError(f"cannot write {self.name}: the table is gone")
@@ -262,7 +262,7 @@ class WholeTable(BasicSink):
         """Replace the table by the written rows."""
         self._send()
         try:
-            with self._connection.transaction():  # a savepoint: what is staged outlives an error
+            with self._connection.transaction():  # a savepoint: staged rows outlive an error
                 self._table.apply(self._connection)
             self._connection.commit()
         except errors.ProgramLimitExceeded as error:

@@ -143,7 +143,7 @@ class Stream:
         seen, needed_lsn = max(self.seen_lsn, self.needed_lsn), self.needed_lsn
         said = _STATUS.pack(b"r", seen, needed_lsn, needed_lsn, 0, asks)
         self._pg.put_copy_data(said)
-        self._pg.flush()  # what does not fit goes with the next one
+        self._pg.flush()  # the rest goes with the next one
 
     async def close(self) -> None:
         """Leave the server, which lets the slot go."""

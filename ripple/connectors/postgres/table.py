@@ -215,7 +215,7 @@ def _type_of(field: Field) -> LiteralString:
 
 
 def _staged_as(kind: LiteralString) -> LiteralString:
-    # Compared byte by byte: only what is equal must be found, and languages are slow to compare.
+    # Compared byte by byte: only equality matters, and collations are slow to compare.
     return f'{kind} COLLATE "C"' if kind == "text" else kind
 
 

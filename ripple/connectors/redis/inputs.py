@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch
 
 PAGE = 1000
-# Nobody tells a server of how many bytes a page may be, so what has come says of how many entries.
+# A page's limit is of entries, not of bytes: it follows from the sizes of earlier entries.
 FIRST_PAGE, PAGE_GROWS, PAGE_BYTES = 16, 4, 8 << 20
 LOOK_MS = 500
 # Of so many cuts it is known where they are; of others it is counted.
 KNOWN_MAX = 1000
-# For a moment; and half a minute in all where nobody else waits, as a server restarts.
+# For a moment; half a minute in all if no task retries, as a server restarts.
 MOMENT_S = (0.1, 0.3, 1.0)
 DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
 ANEW = "Name another --checkpoint-dir and other outputs to start over with the present data"

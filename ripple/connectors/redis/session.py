@@ -43,7 +43,7 @@ def client_of(place: RedisPlace) -> Redis:
     given = place.settings
     options: dict[str, Any] = {}
     if place.is_secure:
-        # The library's own errors name neither the file nor who has named it.
+        # The library's own errors name neither the file nor its variable.
         client_context("REDIS_", given.authority, given.certificate, given.key)
         options = {
             "ssl": True,
@@ -60,8 +60,8 @@ def client_of(place: RedisPlace) -> Redis:
         socket_connect_timeout=CONNECT_S,
         socket_timeout=ANSWER_S,
         client_name="ripple",
-        protocol=2,  # whose errors say what is wrong
-        retry=Retry(NoBackoff(), 0),  # whoever asks knows for how long it may ask again
+        protocol=2,  # with meaningful errors
+        retry=Retry(NoBackoff(), 0),  # the caller knows for how long to retry
         **options,
     )
 
@@ -77,7 +77,7 @@ def told(place: RedisPlace, error: BaseException) -> InputError:
     hint = ""
     if isinstance(error, AuthenticationError):
         hint = ": set REDIS_USER and REDIS_PASSWORD"
-    # By name, as nothing here may reach for sockets: nobody is there who could speak TLS.
+    # By name, as this module must not import sockets.
     absent = type(error.__context__).__name__ in ("gaierror", "ConnectionRefusedError")
     if isinstance(error, _LOST) and not isinstance(error, AuthenticationError) and not absent:
         hint = ": does it speak TLS (REDIS_TLS)?" if place.is_secure else ""

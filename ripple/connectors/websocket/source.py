@@ -38,7 +38,7 @@ MISSING, UNNUMBERED = "messages are missing before the next one", "message has n
 DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 WAIT_S = 0.05
 CONNECT_S = 10.0
-# What was not read yet lies before the other side's farewell, which says nothing.
+# Unread messages come before the other side's close, which says nothing.
 FAREWELL_S = 0.2
 MESSAGE_BYTES_MAX = 1 << 20
 NORMAL = 1000
@@ -132,7 +132,7 @@ class WebsocketSource:
         except (ValueError, RecursionError):
             parsed = None
         if not isinstance(parsed, dict):
-            held.add(data)  # whose parser says what is wrong with it
+            held.add(data)  # its parser names the error
             return
         if settings.only is not None:
             member, _, wanted = settings.only.partition("=")
@@ -152,7 +152,7 @@ class WebsocketSource:
 
     def _messages(self) -> Iterator[str | bytes | None]:
         """Yield messages, None where none is waiting, until the server ends the feed."""
-        # Nobody at the first time: a mistake is more likely than a server that is away.
+        # At the first connection a mistake is more likely than an outage.
         delays: Iterator[float] | None = None
         larges = iter(DELAYS_S)
         large_at, count = -1, 0
@@ -197,7 +197,7 @@ class WebsocketSource:
         self._sequence.connected(last if self._feed.settings.resume else None)
         greeting = self._feed.greeting(last)
         if greeting is not None:
-            with suppress(ConnectionClosed):  # what was sent before the farewell is still there
+            with suppress(ConnectionClosed):  # messages before the close are still there
                 connection.send(greeting)
         return connection
 

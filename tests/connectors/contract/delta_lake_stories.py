@@ -1,4 +1,4 @@
-"""Tables of Delta Lake: what readers of other makers find, and what was ever committed, once."""
+"""Tables of Delta Lake: other libraries' readers, and each commit once."""
 
 from __future__ import annotations
 

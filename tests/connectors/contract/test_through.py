@@ -1,4 +1,4 @@
-"""Transforms before a source: the contract of sources, each step, and what is wrong with a file."""
+"""Transforms of a source: the contract of sources, each step, and errors of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas that refer to others, put together: what is read by them is what was written."""
+"""References between schemas are resolved: records are read as they were written."""
 
 from __future__ import annotations
 

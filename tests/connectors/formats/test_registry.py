@@ -1,4 +1,4 @@
-"""What a registry has told is kept: the schemas used last, under one lock."""
+"""A registry's schemas are cached: those used last, under one lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lives of a partition whose outputs are topics of the simulated broker, and what readers see."""
+"""Tasks of a partition with outputs in topics of the simulated broker, and their readers."""
 
 from __future__ import annotations
 

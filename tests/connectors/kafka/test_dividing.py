@@ -1,4 +1,4 @@
-"""Whose hash of a key a topic is divided by is told, where it is not the one that is said."""
+"""The hash by which a topic is partitioned is detected, if it is not the declared one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A life whose outputs are one transaction a commit, under all that can go wrong."""
+"""A task that commits its outputs by transactions, under all faults."""
 
 from __future__ import annotations
 

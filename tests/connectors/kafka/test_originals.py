@@ -1,4 +1,4 @@
-"""Records are kept beside their dead letters as they were in their topic, and come back so."""
+"""Originals of dead letters: records of a topic are stored whole, and come back unchanged."""
 
 from __future__ import annotations
 

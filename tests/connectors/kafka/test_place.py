@@ -1,4 +1,4 @@
-"""What users write to name a topic, and how they say how to get there."""
+"""URIs of topics, and the settings of connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is fetched becomes columns: all that readers see, and nothing that is not sound."""
+"""Fetches become columns: all that readers see, and no invalid records."""
 
 from __future__ import annotations
 

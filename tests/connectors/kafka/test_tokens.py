@@ -1,4 +1,4 @@
-"""Tokens come from a file that is read again, or from who issues them, and are used while valid."""
+"""Tokens come from a file that is read again, or from an issuer, and are used while valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain run, which never waits, has a topic whole that is read on an event loop of its own."""
+"""A one-shot run, which never waits, reads a whole topic on an event loop of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline whose results have a field of a type, for each type that there is."""
+"""A pipeline with results of a type, for each type."""
 
 from __future__ import annotations
 

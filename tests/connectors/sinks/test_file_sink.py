@@ -1,4 +1,4 @@
-"""Files beside their records: what is continued, and what is never touched."""
+"""Files and their cut records: which are resumed, and which are never touched."""
 
 from __future__ import annotations
 

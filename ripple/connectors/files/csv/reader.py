@@ -51,7 +51,7 @@ class CsvReader:
         self._schema = csv_format.arrow_schema()
         self._members: list[Field | None] = []
         self._parser: CsvParser | None = None
-        # What stands before a header is not the parser's.
+        # Lines before a header are not the parser's.
         ahead = csv_format.comments == "ahead"
         self._comments = "none" if ahead and csv_format.header else csv_format.comments
         self._started = False

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ripple.connectors.raw_input import RawInput
     from ripple.model.batch import Batch
 
-BLOCK_BYTES = 1 << 20  # few turns between two threads; what is parsed of it is still in a cache
+BLOCK_BYTES = 1 << 20  # few thread switches; parsed data is still in a cache
 LINE_LENGTH_BYTES_MAX = 1 << 20
 PREFETCH_BLOCKS = 4
 
@@ -98,7 +98,7 @@ class CsvSource:
             lines = line_blocks(raw, self._block_bytes, self._line_length_bytes_max)
             reader = CsvReader(self._format, self._path, self._line_length_bytes_max)
             read = _Numbered(reader.read(lines), raw)
-            waits = raw.fraction_read is None  # as what has no length does
+            waits = raw.fraction_read is None  # as inputs of unknown length do
             ahead = prefetched(iter(read), PREFETCH_BLOCKS, raw.interrupt, waits=waits)
             try:
                 yield from recut(self._noting(ahead, read), self._batch_rows, from_offset)

@@ -24,7 +24,7 @@ def discover(path: str) -> list[Stream]:
 
 def _metadata(path: str) -> pq.FileMetaData:
     try:
-        os.stat(path)  # the system's word for what is wrong is shorter than Arrow's
+        os.stat(path)  # the system's error text is shorter than Arrow's
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     try:

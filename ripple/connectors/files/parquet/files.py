@@ -87,7 +87,7 @@ class ParquetSource:
 
     def _read(self, from_offset: int) -> Generator[Batch, None, None]:
         try:
-            os.stat(self._path)  # the system's word for what is wrong is shorter than Arrow's
+            os.stat(self._path)  # the system's error text is shorter than Arrow's
         except OSError as error:
             raise InputError(f"cannot read {self._path}: {error.strerror}") from error
         try:

@@ -74,7 +74,7 @@ class FileSink:
         self._is_begun = False
         self._length = self._crc = 0
         self.committed: Commit | None = None
-        # Before the lock, so that a file that is not ours gets none beside it.
+        # Before the lock, so that a user's file gets no lock file.
         _examine(disk, path, owner, self._columns, self.name)
         self._has_made_lock = not disk.exists(f"{path}.lock")
         self._lock = disk.lock(f"{path}.lock", str(owner))
@@ -126,7 +126,7 @@ class FileSink:
         if self._file is not None:
             self._file.close()
         if self._is_begun and self.committed is None and not self._length:
-            with suppress(OSError):  # what is left is continued
+            with suppress(OSError):  # remaining files are resumed
                 self._withdraw()
         self._is_begun = False
         self._lock.release()
