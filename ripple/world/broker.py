@@ -1,7 +1,7 @@
 """The broker port: a log of many partitions, with transactions that one producer at a time can end.
 
-Today it has a simulated form only (``ripple.testing``); the live one will be Kafka's. What it
-promises is what Kafka does to a client of the first version of its transaction protocol, no more:
+Its forms are simulated (``ripple.testing``) and Kafka (``ripple.connectors.kafka``). It promises
+what Kafka does for a client of the first version of its transaction protocol, no more:
 
 - offsets have holes: transactions leave markers, aborted records are skipped, compaction and
   retention remove records;

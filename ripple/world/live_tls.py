@@ -28,7 +28,7 @@ def context_to_connect(tls: Tls) -> ssl.SSLContext:
 def context_to_listen(tls: Tls, warn: Callable[[TlsError], None]) -> ssl.SSLContext:
     """Return the context of a listener, reread for each connection. Raises TlsError.
 
-    While new files do not fit together, those before are gone on with, and ``warn`` hears of it.
+    While new files do not fit together, those before stay in use, and ``warn`` is called.
     """
     newest = Newest(tls, warn)
     context = _context(tls, ssl.PROTOCOL_TLS_SERVER)

@@ -129,8 +129,8 @@ class _Instance:
 
     def leave(self, watch: LiveWatch) -> None:
         self._watches.discard(watch)
-        for number, told in list(self._watched.items()):
-            if told.pop(watch, None) is not None and not told:
+        for number, watches in list(self._watched.items()):
+            if watches.pop(watch, None) is not None and not watches:
                 del self._watched[number]
                 _remove(self._descriptor, number)
         if not self._watches and self._descriptor >= 0:
@@ -157,13 +157,13 @@ class _Instance:
     def read(self) -> None:
         """Notify the watches of noted events."""
         for number, mask in self._events():
-            told = self._watched.get(number, {})
-            if mask & _GONE and told:
-                for watch, folder in told.items():
+            watches = self._watched.get(number, {})
+            if mask & _GONE and watches:
+                for watch, folder in watches.items():
                     watch.gone(folder)
                 del self._watched[number]
                 _remove(self._descriptor, number)
-            for watch in list(self._watches if mask & _OVERFLOW else told):
+            for watch in list(self._watches if mask & _OVERFLOW else watches):
                 watch.wake()
 
     def _events(self) -> Iterator[tuple[int, int]]:

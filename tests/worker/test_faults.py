@@ -254,7 +254,7 @@ def test_s3_outage_30min_bounded_memory() -> None:
         left = len([task for task in host.world.loop._tasks if not task.done()])
         assert left <= tasks + 2, f"{tasks} tasks have become {left}"
         assert len(seen.cluster.store.image()) == objects
-        assert not scene.watch.behind, "what it owns goes on without the store"
+        assert not scene.watch.lagging, "what it owns goes on without the store"
         host.kill()
 
     # A dead letter has to be in the store before what follows it is committed.

@@ -1,4 +1,4 @@
-"""Deltas as S-expressions, in the shapes that Ripple/OCaml prints, from whose design this comes.
+"""Deltas as S-expressions, in the shapes that Ripple/OCaml prints, the source of this design.
 
 A patch is ``(Patch ((Field_set (field_name price) (value 150.25))))``, a whole value ``(Set
 ((symbol GOOG)(vwap 2801.5)))``, a removal ``Remove``; an addition of ours is ``(Final ((symbol

@@ -47,9 +47,9 @@ def decide(
     """Return how to resume from ``snapshot``.
 
     rebuild: the folds, by name, that may be computed from the log's first record. staged: whether
-    the state wanted is of one stage alone, which is gone on with or refused: what other stages
-    have follows from it, and was made by the other code. Raises ChangedPlanError when it cannot be,
-    with every reason and what to do, and MigrationError.
+    the state wanted is of one stage alone, which is resumed from or refused: the state of other
+    stages follows from it, and was made by the other code. Raises ChangedPlanError when it cannot
+    be, with every reason and the remedy, and MigrationError.
     """
     reasons = refusals(plan, snapshot, rebuild, staged=staged)
     if reasons:
@@ -70,7 +70,7 @@ def migrates(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> b
 
 
 def of_other_home(pipeline: str, stage: int | None, *, staged: bool) -> str:
-    """Return why state of ``stage``, None for all of them, is not gone on with here; "" if it is.
+    """Return why a run here cannot resume from state of ``stage``, None for all; "" if it can.
 
     staged: whether it is for a cluster, where stages have partitions of their own.
     """

@@ -1,8 +1,8 @@
 """State of one stage's partition, where the code of its pipeline has changed.
 
-What a partition of a stage has, others have been sent, and what those made of it was written. So
-state can be gone on with where all partitions of all stages would have come to the same: where
-every record, fold and step is what it was. Names may differ, and outputs may come and go.
+A partition's rows were sent to other stages, and their results were written. So a partition can
+resume from its state only where all partitions of all stages would have come to the same: where
+every record, fold and step is unchanged. Names may differ, and outputs may come and go.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def variance(x: Input, *, ddof: int = 1) -> Aggregate:
     """Return (n * sum(x^2) - sum(x)^2) / (n * (n - ddof)) of exact sums, rounded once.
 
-    Option(Float): none for ``ddof`` values or fewer; NaN beside a NaN or an infinity.
+    Option(Float): none for ``ddof`` values or fewer; NaN with a NaN or an infinity.
     """
     return Spread((x,), need_whole("variance: ddof", ddof, 0), root=False)
 

@@ -222,7 +222,7 @@ _RULES: dict[str, _Rule] = {
 
 
 class Literal:
-    """A constant that equals another only if no operation could tell them apart."""
+    """A constant that equals another only if no operation could separate them."""
 
     __slots__ = ("_identity", "value")
 

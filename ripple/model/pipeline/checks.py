@@ -99,7 +99,7 @@ def kept_first(schema: Schema, kept: tuple[str, ...], fields: Fields) -> Fields:
     for name in kept:
         if name not in by_name or type_of(by_name[name]) not in _same_width(types[name]):
             raise PlanError(
-                f"result rows are told apart by {', '.join(kept)}: {schema.name!r} needs the "
+                f"result rows are identified by {', '.join(kept)}: {schema.name!r} needs the "
                 f"field {name!r} ({type_text(types[name])})"
             )
     rest = tuple(field for field in schema.fields if field.name not in kept)

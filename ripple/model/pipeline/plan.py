@@ -51,7 +51,7 @@ class SourceSpec:
     out_of_order_ns: how much older than the latest event time an event may be and still be on time.
     reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
     record: the class that the schema was derived from, or None. checks: conditions on fields for
-    their record to count, fitted to the fields' types. key: the fields by which whoever writes them
+    their record to count, fitted to the fields' types. key: the fields by which their writer
     chooses the partition, () where that is not known.
     """
 
@@ -176,13 +176,13 @@ class Fold:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The names of the fields that tell one result row from another."""
+        """The names of the fields that identify a result row."""
         window = WINDOW_FIELD_NAMES if self.window is not None else ()
         return (*(member.name for member in self.key), *window)
 
     @property
     def row_key(self) -> Fields:
-        """The fewest fields that tell one result row from another: the key, and a window's start.
+        """The fewest fields that identify a result row: the key, and a window's start.
 
         A session's end may move, and its start identifies it already.
         """

@@ -33,7 +33,7 @@ value of the writer is a value of the reader, but for narrowing, which the table
 
 Backward: the reader is the new schema, the writer the old one. Forward: the reader is the old
 one. A rename is a removal and an addition; one of an optional field passes the backward check,
-which cannot tell it from the two. Types of fields, list elements, option contents and case
+which cannot separate it from the two. Types of fields, list elements, option contents and case
 arguments follow the rules of the whole, so ``List Int`` widens to ``List Int64``. A ``Ref`` is
 compared by name: the schema it names is checked under its own.
 """

@@ -233,8 +233,8 @@ class ClusterScene:
             owned[share.owner] += 1
         if max(owned.values()) - min(owned.values()) > 1:
             return f"partitions are not spread: {owned}"
-        if self.watch.behind:
-            return f"partitions {self.watch.behind} have not committed everything"
+        if self.watch.lagging:
+            return f"partitions {self.watch.lagging} have not committed everything"
         return None
 
     def _slots(self, worker: str) -> list[str]:

@@ -58,7 +58,7 @@ class Watch:
         return any(any(one.committed.values()) for one in self.partitions)
 
     @property
-    def behind(self) -> list[int]:
+    def lagging(self) -> list[int]:
         """The partitions that have not committed everything."""
         return [
             partition

@@ -158,9 +158,9 @@ class Ends:
         if carried is None:
             return alone
         assert world.broker is not None
-        whose = GroupPartition(plan.name, part, RECORDS if stage is None else stage)
+        target = GroupPartition(plan.name, part, RECORDS if stage is None else stage)
         lanes = KafkaGroup(
-            world.broker, whose, {}, clock=world.clock, carried=carried, guards=world.guards
+            world.broker, target, {}, clock=world.clock, carried=carried, guards=world.guards
         )
         return Groups([alone, lanes])
 

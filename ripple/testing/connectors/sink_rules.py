@@ -38,7 +38,7 @@ REFUSALS = (RippleError, OSError)
 class SinkSubject:
     """A connector under test: its sink, its target, and the rows that readers find there.
 
-    place, read, changes: see ``sink_suite``. plain: its plain use, which is not gone on with.
+    place, read, changes: see ``sink_suite``. plain: its plain use, which is not continued.
     """
 
     def __init__(

@@ -157,9 +157,9 @@ class SimBroker:
             done = "committed" if transactions.ended else "aborted"
             raise BrokerError(f"{name}: the transaction was {done}", done=False)
 
-    def when_changed(self, reader: object, tell: Callable[[], None]) -> None:
-        """Call ``tell`` of a reader once, when more can be read somewhere."""
-        self._waiting[reader] = tell
+    def when_changed(self, reader: object, notify: Callable[[], None]) -> None:
+        """Call ``notify`` of a reader once, when more can be read somewhere."""
+        self._waiting[reader] = notify
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
         """Call ``act`` when a late request arrives; its sender has given up."""
@@ -203,5 +203,5 @@ class SimBroker:
 
     def _changed(self) -> None:
         waiting, self._waiting = self._waiting, {}
-        for tell in waiting.values():
-            tell()
+        for notify in waiting.values():
+            notify()

@@ -130,9 +130,9 @@ class SimBrokerPort:
             done = False if name == "broker_read" else None
             raise BrokerError(f"{name} {subject}: no answer (simulated)", done=done) from None
 
-    def tell(self, act: Callable[[], None]) -> None:
-        """Let the broker tell this process something."""
-        self._service.tell(act)
+    def notify(self, act: Callable[[], None]) -> None:
+        """Send a notification of the broker to this process."""
+        self._service.notify(act)
 
 
 class SimProducer:
@@ -274,7 +274,7 @@ class SimConsumer:
     def _fetch(
         self, places: list[TopicPartition], asked: dict[TopicPartition, int], records_max: int
     ) -> dict[TopicPartition, Read]:
-        """Read where the broker is; if there is nothing, let it tell when there is."""
+        """Read at the broker; if there is nothing, wait for its notification."""
         found: dict[TopicPartition, Read] = {}
         for place in places:
             read = self._port.broker.seen(place).read(asked[place], records_max)
@@ -282,5 +282,5 @@ class SimConsumer:
                 found[place] = read
                 records_max -= len(read.records)
         if not found:
-            self._port.broker.when_changed(self, lambda: self._port.tell(self._changed.set))
+            self._port.broker.when_changed(self, lambda: self._port.notify(self._changed.set))
         return found

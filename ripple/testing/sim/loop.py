@@ -147,7 +147,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             return
         if self.step_ns:
             self.free_ns = self.timeline.now_ns + self.step_ns
-        self.timeline.tell(self)
+        self.timeline.announce(self)
         try:
             handle._context.run(handle._callback, *handle._args)
         except (SystemExit, KeyboardInterrupt):

@@ -68,8 +68,8 @@ class SimService:
             raise error
         return cast("T", answered)
 
-    def tell(self, act: Callable[[], None]) -> None:
-        """Let the service tell the process something."""
+    def notify(self, act: Callable[[], None]) -> None:
+        """Send a notification of the service to the process."""
         self.paths.carry(Track(self._name, self._machine), act)
 
 

@@ -76,10 +76,10 @@ class Timeline:
                 self._step()
         finally:
             self.is_running = False
-            self.tell(before)
+            self.announce(before)
             sys.set_asyncgen_hooks(*hooks)
 
-    def tell(self, loop: asyncio.AbstractEventLoop | None) -> None:
+    def announce(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Say which loop runs, if it is another one: asyncio asks the system each time."""
         if self.announced is not loop:
             events._set_running_loop(loop)
