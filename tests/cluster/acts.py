@@ -1,4 +1,4 @@
-"""What can be done to a cluster of real processes: one thing after the other, at random."""
+"""Random disturbances of a cluster of real processes."""
 
 from __future__ import annotations
 

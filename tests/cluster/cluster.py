@@ -1,4 +1,4 @@
-"""A cluster of real processes for tests, and what one process makes of the same topic."""
+"""A cluster of real processes for tests, and the output of a single process for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event is followed through two workers, and nobody's rows are other ones for it."""
+"""An event is traced through two workers, without changing any row."""
 
 from __future__ import annotations
 

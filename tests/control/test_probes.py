@@ -1,4 +1,4 @@
-"""Pages for whoever watches a process: what is asked, and by whom, is not trusted."""
+"""Pages for probes: no request, and no client, is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each process of ours begins, what it says, and how it ends."""
+"""Start, output and end of a process."""
 
 from __future__ import annotations
 

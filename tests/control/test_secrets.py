@@ -1,4 +1,4 @@
-"""What users have written in the wrong place is in no line of ours."""
+"""Secrets in the wrong place do not reach the log."""
 
 from __future__ import annotations
 

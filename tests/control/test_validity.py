@@ -1,4 +1,4 @@
-"""A certificate that runs out is said before it is too late."""
+"""An expiring certificate is reported in time."""
 
 from __future__ import annotations
 

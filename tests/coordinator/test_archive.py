@@ -1,4 +1,4 @@
-"""Views in a store: the newest of each other replica, once, and none of who is gone."""
+"""Views in a store: the newest of each other replica, once, and none of replicas that are gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes do in all partitions together, and where the work is."""
+"""Work of nodes over all partitions, and the hot spots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and other replicas say survives the way, and what cannot be is refused by name."""
+"""Messages of operators and replicas round trip; invalid fields are refused by name."""
 
 from __future__ import annotations
 

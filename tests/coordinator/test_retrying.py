@@ -1,4 +1,4 @@
-"""Letters given back from the dashboard: by the command, each once, and told in one line."""
+"""Retries of dead letters from the dashboard: by the command, each once, with a one-line result."""
 
 from __future__ import annotations
 

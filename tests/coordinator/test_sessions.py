@@ -1,4 +1,4 @@
-"""Who is spoken with in which conversation, and that little waits to be told."""
+"""Sessions with workers: the session of each worker, and bounded queues."""
 
 from __future__ import annotations
 

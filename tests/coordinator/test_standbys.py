@@ -1,4 +1,4 @@
-"""Who stands by, over random owners and standbys."""
+"""Choice of standbys, over random owners and standbys."""
 
 from __future__ import annotations
 

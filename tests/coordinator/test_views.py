@@ -1,4 +1,4 @@
-"""Who is heard by whom: any fresh view that hears a worker keeps it alive."""
+"""Merged views: any fresh view that hears a worker keeps it alive."""
 
 from __future__ import annotations
 

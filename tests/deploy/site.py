@@ -1,4 +1,4 @@
-"""The site, made by Zensical of what ``docs/site/build.py`` has laid out: ``make site``."""
+"""The site, built by Zensical from the pages of ``docs/site/build.py``: ``make site``."""
 
 from __future__ import annotations
 

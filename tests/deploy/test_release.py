@@ -1,4 +1,4 @@
-"""How a release is made, as far as that can be told without making one."""
+"""The release workflow, as far as it can be checked without a release."""
 
 from __future__ import annotations
 

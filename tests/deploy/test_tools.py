@@ -1,4 +1,4 @@
-"""What is shipped passes the checks of the programs that will read it, or of their schemas."""
+"""The shipped files pass the checks of the programs that read them, or of their schemas."""
 
 from __future__ import annotations
 

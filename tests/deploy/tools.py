@@ -1,4 +1,4 @@
-"""Programs that read what is shipped, fetched once into the cache of services."""
+"""Programs that read the shipped files, fetched once into the cache of services."""
 
 from __future__ import annotations
 

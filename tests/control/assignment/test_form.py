@@ -1,4 +1,4 @@
-"""A version as JSON: what was written is read, and nothing else is."""
+"""Versions of the assignment as JSON: a round trip, and strict reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may follow a version: every other owner of a partition has it since later."""
+"""Versions that may follow another: every other owner has its partition since later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers and coordinators say survives the way, and what cannot be is refused by name."""
+"""Messages of workers and coordinators round trip; invalid fields are refused by name."""
 
 from __future__ import annotations
 

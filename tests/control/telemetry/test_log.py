@@ -1,4 +1,4 @@
-"""What processes say: the same entry in three forms, without secrets, and not for ever."""
+"""The log: one entry in three forms, without secrets, with limited repetition."""
 
 from __future__ import annotations
 

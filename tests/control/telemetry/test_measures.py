@@ -1,4 +1,4 @@
-"""What is counted of what happens to partitions, up to the page that Prometheus reads."""
+"""Measurements of partitions, up to the page that Prometheus reads."""
 
 from __future__ import annotations
 

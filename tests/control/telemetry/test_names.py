@@ -1,4 +1,4 @@
-"""The names of metrics are one list: in the docs, in rules and boards, and in what is measured."""
+"""One list of metric names: in the docs, in rules and boards, and in measurements."""
 
 from __future__ import annotations
 
