@@ -1,4 +1,4 @@
-"""Whole clusters in the simulator: outputs do not tell what happened, and what broke is told."""
+"""Whole clusters in the simulator: failures are reported and affect no output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions that get ready compute two at a time; who waits for something else lets others."""
+"""Standbys compute two at a time; one that waits lets others compute."""
 
 from __future__ import annotations
 

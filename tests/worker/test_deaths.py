@@ -1,4 +1,4 @@
-"""When processes that end are told of, and when others had better have their partitions."""
+"""When process failures are reported, and when a worker gives its partitions away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named faults of clusters: what happens to whom at just that moment, and what must not follow."""
+"""Named faults of clusters: a failure at one exact moment, and its forbidden consequence."""
 
 from __future__ import annotations
 

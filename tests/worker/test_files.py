@@ -1,4 +1,4 @@
-"""How many files partitions need, and when that is said."""
+"""Need of open files, and the warning about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster whose store was lost begins above the owners that its outputs, and the rest, know."""
+"""A cluster whose store was lost begins above the epochs that its outputs know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planned move, and somebody who dies at each of its steps: exactly one owner is left."""
+"""A planned move, with a death at each of its steps: exactly one owner is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker whose code cannot go on from what is stored says so before anybody hears of it."""
+"""A worker whose code does not fit the stored state fails before it joins."""
 
 from __future__ import annotations
 

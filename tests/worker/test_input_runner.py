@@ -1,4 +1,4 @@
-"""A partition that reads inputs, whose store or outputs are away at times."""
+"""A partition that reads inputs, with temporary failures of its store or outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held to in simulated clusters is seen where it is broken, each by its name."""
+"""Violated invariants of simulated clusters are found, each by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lanes are follows from the places, unless somebody says it."""
+"""The location of lanes follows from the URIs, unless it is configured."""
 
 from __future__ import annotations
 

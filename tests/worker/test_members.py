@@ -1,4 +1,4 @@
-"""What chance does to coordinators and members, and whether missing safeguards are found out."""
+"""Random schedules of coordinators and members; missing safeguards are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters without one of their safeguards: what just has to happen for its absence to be seen."""
+"""Clusters without one of their safeguards: the events that reveal its absence."""
 
 from __future__ import annotations
 

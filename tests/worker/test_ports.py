@@ -1,4 +1,4 @@
-"""``ripple-worker`` where a port of it is somebody else's."""
+"""``ripple-worker`` with a port in use by another process."""
 
 from __future__ import annotations
 

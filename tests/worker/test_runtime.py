@@ -1,4 +1,4 @@
-"""What a process hosts follows from the assignment; outputs do not tell how often it changed."""
+"""Hosted partitions follow the assignment; outputs do not depend on its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine process does with its pipe, where its own code is at fault."""
+"""The loop of an engine process over its pipe, with faults in its own code."""
 
 from __future__ import annotations
 

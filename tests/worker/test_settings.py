@@ -1,4 +1,4 @@
-"""What a worker runs with: flags, then variables of the book, then the file that it shares."""
+"""Settings of a worker: flags, then variables, then the shared file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a process of a worker is started again, told by a simulated clock."""
+"""Restarts of a worker's process, by a simulated clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When spares of a worker are started, told by a simulated clock."""
+"""Starts of a worker's spares, by a simulated clock."""
 
 from __future__ import annotations
 

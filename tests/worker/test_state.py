@@ -1,4 +1,4 @@
-"""The seven states: what the table has, and nothing else."""
+"""The seven states: exactly the transitions of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's real processes: killed, frozen, hung and told to stop; outputs do not tell of it."""
+"""A worker's real processes, killed, frozen, hung and stopped: outputs are unaffected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker's own alerts are made of: who answers it, who refuses it, and what it measures."""
+"""A worker's own alerts: coordinators that answer or refuse, and measurements."""
 
 from __future__ import annotations
 
