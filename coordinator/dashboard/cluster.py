@@ -26,7 +26,7 @@ from ripple.client.dashboard.figures import (
 )
 from ripple.client.dashboard.kept import checkpoints_of, letters_of
 from ripple.client.dashboard.outputs import Outputs
-from ripple.client.outputs.discovery import Endpoints, places_of
+from ripple.client.outputs.discovery import Endpoints, endpoints_of
 from ripple.control.assignment import worker_of
 from ripple.control.rpc.cluster_pb2 import StatusAnswer
 from ripple.core.access import Right
@@ -251,7 +251,7 @@ class ClusterShown:
             status = self._shell.status
             assert status is not None
             answer = StatusAnswer.FromString(status_to_bytes(status))
-            self._places_as_of = now, places_of(answer, "here")
+            self._places_as_of = now, endpoints_of(answer, "here")
         return replace(self._places_as_of[1], credential=self._credential())
 
     async def close(self) -> None:

@@ -118,7 +118,7 @@ def _make_authority(folder: str) -> None:
 
 
 def _make(folder: str, name: str, hosts: list[str], uses: str, days: int) -> None:
-    spoken_of = ",".join(dict.fromkeys(map(_subject_of, hosts)))
+    subjects = ",".join(dict.fromkeys(map(_subject_of, hosts)))
     request = os.path.join(folder, f".{os.urandom(8).hex()}.csr")
     settings = _settings(
         "member",
@@ -127,7 +127,7 @@ def _make(folder: str, name: str, hosts: list[str], uses: str, days: int) -> Non
             "keyUsage=critical,digitalSignature",
             f"extendedKeyUsage={uses}",
             "authorityKeyIdentifier=keyid",
-            f"subjectAltName={spoken_of}",
+            f"subjectAltName={subjects}",
         ],
     )
     try:
@@ -163,8 +163,8 @@ _AUTHORITY_USE = "keyUsage=critical,keyCertSign,cRLSign"
 
 
 def _settings(section: str, lines: list[str]) -> str:
-    whose = ["[req]", "distinguished_name=nobody", "prompt=no", "[nobody]", "CN=-"]
-    return "\n".join([*whose, f"[{section}]", "subjectKeyIdentifier=hash", *lines, ""])
+    base = ["[req]", "distinguished_name=nobody", "prompt=no", "[nobody]", "CN=-"]
+    return "\n".join([*base, f"[{section}]", "subjectKeyIdentifier=hash", *lines, ""])
 
 
 def _openssl(arguments: list[str], settings: str) -> None:

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="settings and their origins", description=__doc__)
-    show.add_argument("process", choices=("worker", "coordinator"), help="whose")
+    show.add_argument("process", choices=("worker", "coordinator"), help="the process")
     show.add_argument(
         "--config", type=a_place, metavar="FILE", help=f"(default: {CONFIG_VARIABLE})"
     )

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         "arrow": pa.__version__,
         "numpy": np.__version__,
         "compiled": is_compiled(),
-        "connectors": {scheme: _told(scheme) for scheme in schemes()},
+        "connectors": {scheme: _uses(scheme) for scheme in schemes()},
     }
     write(options.format, value, _print)
     return 0
@@ -51,18 +51,18 @@ def _print() -> None:
     print(f"Build: incremental graph + heap-based stabilization, {build} core")
     print("Connectors:")
     for scheme in schemes():
-        print(f"  {scheme:<12} {_told(scheme)}")
+        print(f"  {scheme:<12} {_uses(scheme)}")
 
 
-def _told(scheme: str) -> str:
+def _uses(scheme: str) -> str:
     try:
         connector = of_scheme(scheme)
     except ConnectorError as error:
         return str(error)
     assert connector is not None, "it was listed just now"
     uses = ", ".join(use.replace("_", " ") for use in USES if getattr(connector, use) is not None)
-    whose = "" if connector.package == "ripple" else f"  ({connector.package})"
-    return f"{connector.form:<28} {uses}{whose}"
+    package = "" if connector.package == "ripple" else f"  ({connector.package})"
+    return f"{connector.form:<28} {uses}{package}"
 
 
 def is_compiled() -> bool:

@@ -117,7 +117,7 @@ def test_a_clients_certificate_is_no_servers_and_one_of_long_names_is(tmp_path: 
     assert not list(tmp_path.glob(".*.csr"))
 
 
-def test_what_has_failed_is_not_in_the_way(
+def test_failed_certificate_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cert", "--dir", str(tmp_path), "--name", "a"]) == 0

@@ -29,7 +29,7 @@ def cluster(*arguments: str) -> Ended:
     return run(RIPPLE, "cluster", *arguments)
 
 
-def test_nobody_answers() -> None:
+def test_unreachable_coordinators_end_with_exit_code_2() -> None:
     ended = cluster("status", "--coordinator", "localhost:1,127.0.0.1:2")
     assert ended.code == 2
     assert ended.out == ""
@@ -50,7 +50,7 @@ def test_nobody_answers() -> None:
         (["melt"], "invalid choice: 'melt'"),
     ],
 )
-def test_what_is_wrong_is_named(arguments: list[str], problem: str) -> None:
+def test_invalid_arguments_are_named(arguments: list[str], problem: str) -> None:
     ended = cluster(*arguments)
     assert ended.code == 1
     assert problem in ended.err or arguments[1:2] == ["-1"]

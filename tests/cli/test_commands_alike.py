@@ -95,7 +95,7 @@ def test_examples_are_commands_that_parse(name: str) -> None:
         (["status", "--format", "jsn"], "invalid choice: 'jsn': did you mean json?"),
     ],
 )
-def test_what_is_mistyped_gets_a_suggestion(arguments: list[str], meant: str) -> None:
+def test_mistyped_words_get_a_suggestion(arguments: list[str], meant: str) -> None:
     ended = ripple(*arguments)
     assert ended.code == 1
     assert ended.err.splitlines()[-1].endswith(meant)

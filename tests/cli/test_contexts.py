@@ -27,10 +27,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(*flags: str) -> Context:
     parser = argparse.ArgumentParser()
     client_options.add_coordinator(parser)
-    return client_options.whom(parser.parse_args(flags))
+    return client_options.target_context(parser.parse_args(flags))
 
 
-def test_who_is_asked(
+def test_precedence_of_flags_variables_and_contexts(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked() == Context("localhost:9200")

@@ -151,7 +151,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def beside(place: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def entries(place: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What is in that folder, which is the present one."""
     monkeypatch.chdir(place)
     return set(os.listdir())
@@ -159,7 +159,7 @@ def beside(place: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.mark.parametrize(("command", "value", "end"), CASES)
 def test_hostile_argument_is_told_in_a_line(
-    command: str, value: str, end: str, beside: set[str], capfd: pytest.CaptureFixture[str]
+    command: str, value: str, end: str, entries: set[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     capfd.readouterr()
     try:
@@ -176,7 +176,7 @@ def test_hostile_argument_is_told_in_a_line(
     ]
     assert len(lines) == 1, lines
     assert len(lines[0]) < 10_000
-    assert set(os.listdir()) == beside, "it has left something behind"
+    assert set(os.listdir()) == entries, "it has left something behind"
 
 
 def test_names_that_are_no_text_do_not_end_a_command(place: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_pipeline_runs_and_its_test_passes(tmp_path: Path) -> None:
     assert ran == 3
 
 
-def test_its_test_fails_where_the_engine_and_the_pipeline_differ(tmp_path: Path) -> None:
+def test_generated_test_fails_where_engine_and_pipeline_differ(tmp_path: Path) -> None:
     """A test that is written for somebody must be able to fail."""
     assert begin(tmp_path, "mine").code == 0
     file = tmp_path / "mine" / "mine.py"
@@ -80,7 +80,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
         ("ripple", "would hide a module"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, why: str) -> None:
+def test_invalid_names_are_refused(tmp_path: Path, name: str, why: str) -> None:
     refused = begin(tmp_path, name)
     assert refused.code == 1
     assert why in refused.only_line

@@ -114,7 +114,7 @@ def test_a_registry_that_is_away_is_silent(nobody: str, monkeypatch: pytest.Monk
     assert is_silence(away.value)
 
 
-def test_who_asks_for_a_password_is_there() -> None:
+def test_password_request_counts_as_an_answer() -> None:
     error = InputError("postgres://h/d/t: connection failed: fe_sendauth: no password supplied")
     error.__cause__ = OperationalError("no password supplied")
     assert not is_silence(error)

@@ -62,7 +62,7 @@ def test_coordinators_say_what_fails_and_who_does_not_fit() -> None:
     }
 
 
-def test_who_waits_for_the_end_hears_that_it_will_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_until_end_fails_on_a_failure_that_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stuck_module, "STUCK_S", 0.0)
     monkeypatch.setattr(cluster_up, "LOOK_INTERVAL_MAX_S", 0.0)
 

@@ -91,7 +91,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the action; return the exit code."""
     if options.action == "verify" and options.files:
-        return _tell_verified(options.format, [_verified(file) for file in options.files])
+        return _print_verified(options.format, [_verify_file(file) for file in options.files])
     return asyncio.run(_act(options))
 
 
@@ -205,7 +205,7 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         problems: list[str] = []
         for look in (
             partial(checkpoints.verify),
-            partial(_beside, store, folder, pipeline, partition),
+            partial(_letter_problems, store, folder, pipeline, partition),
         ):
             try:
                 problems += map(str, await look())
@@ -214,10 +214,10 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         count = None if problems else len(await checkpoints.list())
         where = {"pipeline": pipeline, "partition": partition}
         found.append(where | {"checkpoints": count, "problems": problems})
-    return _tell_verified(options.format, found)
+    return _print_verified(options.format, found)
 
 
-async def _beside(
+async def _letter_problems(
     store: ObjectStore, folder: LiveDisk | None, pipeline: str, partition: int
 ) -> list[str]:
     """Return the problems of a partition's dead letters, notes and retry journal."""
@@ -232,7 +232,7 @@ async def _beside(
     return problems
 
 
-def _verified(file: str) -> dict[str, Any]:
+def _verify_file(file: str) -> dict[str, Any]:
     """Return a file's checkpoint, or its problems."""
     try:
         about, table = decode_file(_read(file), file)
@@ -244,7 +244,7 @@ def _verified(file: str) -> dict[str, Any]:
     return {"file": file, "problems": []} | known
 
 
-def _tell_verified(form: str, found: list[dict[str, Any]]) -> int:
+def _print_verified(form: str, found: list[dict[str, Any]]) -> int:
     """Print the findings by partition or file; return the exit code."""
 
     def text() -> None:

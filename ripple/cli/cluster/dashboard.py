@@ -67,14 +67,14 @@ async def run_shown(
             f"--dashboard: cannot listen on {joined(HOST, number)}: {why}. Give another port, "
             "as --dashboard PORT; 0 is any free one"
         ) from error
-    say(f"ripple: the dashboard at {dashboard.address}{not_there()}")
+    say(f"ripple: the dashboard at {dashboard.address}{missing_files_hint()}")
     try:
         yield shown
     finally:
         await dashboard.close()
 
 
-def not_there() -> str:
+def missing_files_hint() -> str:
     """Return a hint if files of the page are missing, else ""."""
     # Here: slow to import, and few commands have a page.
     from ripple.client.dashboard.assets import HOW, missing  # noqa: PLC0415

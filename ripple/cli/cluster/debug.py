@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _wire(options: argparse.Namespace) -> int:
-    found = await client_options.places_of(options)
+    found = await client_options.endpoints_of(options)
 
     def text() -> None:
         write_table(("PROCESS", "DATA PORT"), found.processes.items())

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ripple.cli.cluster import down as cluster_down
-from ripple.cli.cluster.dashboard import configure_dashboard, not_there, url_of
+from ripple.cli.cluster.dashboard import configure_dashboard, missing_files_hint, url_of
 from ripple.cli.cluster.starting.at_work import at_work
 from ripple.cli.cluster.starting.plan import HOST, Asked, addresses_of, coordinators_of, processes
 from ripple.cli.cluster.starting.process import Process, WillNotStartError
@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         allow_commands=options.dashboard_allow_commands,
     )
     if options.dashboard is not None:
-        where = f"{url_of(HOST, options.dashboard)}{not_there()}"
+        where = f"{url_of(HOST, options.dashboard)}{missing_files_hint()}"
         say(f"{PROGRAM}: the dashboard will be at {where}")
     if options.partitions is not None:
         check_begun(asked.store or f"{options.dir}/store", options.partitions)

@@ -39,10 +39,10 @@ def add_coordinator(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"cluster by context name ({CONTEXT_VARIABLE}; see ripple config context list)",
     )
-    add_whom(parser)
+    add_address(parser)
 
 
-def add_whom(parser: argparse.ArgumentParser) -> None:
+def add_address(parser: argparse.ArgumentParser) -> None:
     """Add the options for a cluster's address, token and certificates."""
     parser.add_argument(
         "--coordinator",
@@ -71,7 +71,7 @@ def add_whom(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def whom(options: argparse.Namespace) -> Context:
+def target_context(options: argparse.Namespace) -> Context:
     """Return the cluster to connect to: by flags, variables, the context. Raises InputError."""
     named = getattr(options, "context", None)
     found = in_use(named, options.coordinator, os.environ, VARIABLE)
@@ -87,7 +87,7 @@ def whom(options: argparse.Namespace) -> Context:
 
 def tls_of(options: argparse.Namespace) -> Tls | None:
     """Return the TLS files. Raises InputError unless all or none were given."""
-    chosen = whom(options)
+    chosen = target_context(options)
     files = (chosen.tls_certificate, chosen.tls_key, chosen.tls_authority)
     if not any(files):
         return None
@@ -101,7 +101,7 @@ def tls_of(options: argparse.Namespace) -> Tls | None:
 
 def token_of(options: argparse.Namespace) -> str:
     """Return the access token, "" for none. Raises InputError, OSError."""
-    path = whom(options).token_file
+    path = target_context(options).token_file
     if path is None:
         return ""
     with open(path, "rb") as file:
@@ -115,7 +115,9 @@ def token_of(options: argparse.Namespace) -> str:
 def coordinators_of(options: argparse.Namespace) -> list[str]:
     """Return the coordinators' addresses, with their ports. Raises InputError."""
     tls, found = tls_of(options), []
-    for given in filter(None, (one.strip() for one in whom(options).coordinator.split(","))):
+    for given in filter(
+        None, (one.strip() for one in target_context(options).coordinator.split(","))
+    ):
         address = given if given.rpartition(":")[2].isdigit() else f"{given}:{options.port}"
         try:
             parts(address)
@@ -195,7 +197,7 @@ def observer_of(options: argparse.Namespace, say: Callable[[str], None]) -> Obse
     return Observer(world, find, tls=tls_of(options), say=say)
 
 
-async def places_of(options: argparse.Namespace) -> Endpoints:
+async def endpoints_of(options: argparse.Namespace) -> Endpoints:
     """Return the endpoints of partitions. Raises ConnectionError if no coordinator answers."""
     _, find = _finding(options)
     return await find()

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     delete = actions.add_parser("delete", help="delete a context; its files stay")
     for action in (use, make, delete):
         action.add_argument("name", metavar="NAME")
-    client_options.add_whom(make)
+    client_options.add_address(make)
     for action in (listing, use, make, delete):
         add_format(action)
 

@@ -211,7 +211,7 @@ def _retry(options: argparse.Namespace) -> int:
         opens = load(connector.scheme, connector.package, connector.retries)
         with opens(options.source.partition(":")[2], pipelines[0]) as target:
             for box in boxes:
-                _write_again(box, options, target, holder)
+                _resend(box, options, target, holder)
         return 0
     with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
@@ -233,11 +233,11 @@ def _retry(options: argparse.Namespace) -> int:
                 retries.send(chosen)
             finally:
                 retries.close()
-                _tell(box, retries.outcome, options.format)
+                _print_outcome(box, retries.outcome, options.format)
     return 0
 
 
-def _write_again(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
+def _resend(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
     """Send a partition's letters to a target that deduplicates by itself."""
     if box.disk is not None and (unfinished := read_journal(box.disk, box.journal_path).unfinished):
         raise InputError(
@@ -262,10 +262,10 @@ def _write_again(box: _Box, options: argparse.Namespace, target: Retrying, holde
                 holder=holder,
             )
     finally:
-        _tell(box, outcome, options.format)
+        _print_outcome(box, outcome, options.format)
 
 
-def _tell(box: _Box, outcome: Outcome, form: str) -> None:
+def _print_outcome(box: _Box, outcome: Outcome, form: str) -> None:
     if form != "text":
         refused = [
             {"input": letter.input, "offset": letter.offset, "reason": reason}

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
     plan = load_plan(options.file)
     sinks = sinks_by_output(plan, options.sink)
-    told = _Told(plan)
+    told = _Report(plan)
     with opened(options, is_brief=not options.follow) as spark:
         from ripple.spark.session import SparkJobError, blaming  # noqa: PLC0415 - imports pyspark
         from ripple.spark.streaming.running import run as started  # noqa: PLC0415 - likewise
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     return stopping.code
 
 
-class _Told:
+class _Report:
     """The counts that micro-batches reported."""
 
     def __init__(self, plan: Plan) -> None:

@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> int:
     # After a restart it must not compare the same parts again.
     sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
     plan = load_plan(options.file)
-    told = _Told(plan.name, options.format)
+    report = _Report(plan.name, options.format)
     if options.metrics is not None:
-        _show(options.metrics, {"/metrics": told.page})
+        _show(options.metrics, {"/metrics": report.page})
     with opened(options) as spark:
         from ripple.spark.validating import Watching  # noqa: PLC0415 - imports pyspark
 
@@ -92,15 +92,15 @@ def run(options: argparse.Namespace) -> int:
         )
         stopping, done = Stopping(spark), 0
         while not stopping and done != options.rounds:
-            told.round(watching, stopping)
+            report.round(watching, stopping)
             done += 1
             if done != options.rounds:
                 stopping.wait(pause_s)
     stopping.say()
-    return told.code(is_over=not stopping) or stopping.code
+    return report.code(is_over=not stopping) or stopping.code
 
 
-class _Told:
+class _Report:
     """The findings of rounds, as metrics and as lines."""
 
     def __init__(self, pipeline: str, form: str) -> None:

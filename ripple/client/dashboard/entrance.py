@@ -85,8 +85,8 @@ class Entrance:
         known = self._gate.known(caller, request.cookies.get(COOKIE), now_s)
         is_known = known.role is not Role.NOBODY
         # Behind a proxy, an anonymous client may share the address of a known one.
-        whom = f"{known.role.value} {known.name}" if is_known else request.remote or ""
-        if self._gate.is_too_often(whom, now_s):
+        counted_as = f"{known.role.value} {known.name}" if is_known else request.remote or ""
+        if self._gate.is_too_often(counted_as, now_s):
             return problem(429, "too many requests: wait ten seconds")
         is_ours = request.headers.get("Origin") in (None, self._origin(request))
         changes = request.method not in ("GET", "HEAD")

@@ -151,7 +151,7 @@ class Dashboard:
         known: Known = request["known"]
         command = await said_by(request)
         if not known.may(self._shown.needs(command)):
-            return problem(403, f"{known.name or 'nobody'} is {known.role.value}, and may not")
+            return problem(403, f"{known.name or 'the user'} is {known.role.value}, and may not")
         done = await self._shown.command(command, known.name)
         self._say(f"dashboard: {known.name} ({known.role.value}) has commanded: {done['done']}")
         return web.json_response(done)

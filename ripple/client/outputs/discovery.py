@@ -73,7 +73,7 @@ def found_by(
             address, data = await first_answer(
                 control, coordinators, STATUS, b"", deadline_s=STATUS_S, tls=tls
             )
-            return places_of(parsed(StatusAnswer, data), address)
+            return endpoints_of(parsed(StatusAnswer, data), address)
         except RefusedError as error:
             raise AccessDeniedError(f"coordinators refuse access: {error}") from error
         except RpcError as error:
@@ -82,7 +82,7 @@ def found_by(
     return find
 
 
-def places_of(answer: StatusAnswer, coordinator: str) -> Endpoints:
+def endpoints_of(answer: StatusAnswer, coordinator: str) -> Endpoints:
     """Parse a coordinator's answer."""
     workers = {one.id: {to.name: to.text for to in one.addresses} for one in answer.members}
     stages: dict[str, list[Endpoint | None]] = {}

@@ -73,7 +73,7 @@ def test_a_process_commands_nothing_and_people_take_no_part() -> None:
         (f'[reader.tokens]\na = "{"x" * 32}"\nb = "{"x" * 32}"', "b has the token of a"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named(file: str, what: str) -> None:
+def test_invalid_roles_file_is_named(file: str, what: str) -> None:
     with pytest.raises(AccessError, match=what):
         access_of(file.encode(), "roles.toml")
 

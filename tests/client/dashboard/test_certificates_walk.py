@@ -93,7 +93,7 @@ async def test_each_method_lets_in_whom_the_certificate_names(issued: dict[str, 
 
 
 @pytest.mark.parametrize("shown", ["stranger", "none"])
-def test_whom_the_authority_does_not_know_says_nothing_at_all(
+def test_unknown_certificate_is_refused_at_the_handshake(
     issued: dict[str, Tls], shown: str
 ) -> None:
     """Nor with the name and the token of somebody who may do everything."""

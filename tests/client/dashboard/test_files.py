@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from ripple.cli.cluster.dashboard import not_there
+from ripple.cli.cluster.dashboard import missing_files_hint
 from ripple.client.dashboard import assets, files
 from ripple.client.dashboard.gate import Gate
 from ripple.client.dashboard.web import Dashboard
@@ -53,7 +53,7 @@ async def test_the_page_is_there_as_soon_as_all_its_files_are(vendor: Path) -> N
         await dashboard.close()
 
 
-def test_who_starts_one_is_told_what_fetches_them(vendor: Path) -> None:
-    assert assets.HOW in not_there()
+def test_missing_page_files_are_reported_with_the_command_that_fetches_them(vendor: Path) -> None:
+    assert assets.HOW in missing_files_hint()
     fetched(vendor)
-    assert not_there() == ""
+    assert missing_files_hint() == ""

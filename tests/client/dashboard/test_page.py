@@ -236,7 +236,7 @@ def test_a_key_right_behind_a_closed_dialog_is_the_page_s(page: Any) -> None:
     page.get_by_text("paused at").wait_for()
 
 
-def test_what_is_lost_while_it_pauses_is_found_again(page: Any) -> None:
+def test_connection_lost_while_paused_is_restored(page: Any) -> None:
     sockets = []
 
     def between(socket: Any) -> None:
@@ -291,7 +291,7 @@ def test_nothing_keeps_anybody_out(page: Any, scheme: str) -> None:
         assert told == [], (view, scheme, json.dumps(told, indent=1))
 
 
-def test_it_works_on_a_small_screen(page: Any) -> None:
+def test_page_fits_a_small_screen(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     for view in VIEWS.values():
         see(page, view)

@@ -89,7 +89,7 @@ def test_a_run_shows_what_it_does_and_ends_as_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_its_page_says_what_a_run_does_not_show(tmp_path: Path) -> None:
+def test_page_of_a_run_says_which_views_need_a_cluster(tmp_path: Path) -> None:
     """Nothing is asked for in vain, and what goes from stage to stage is not spoken of."""
     try:
         page_is_there()

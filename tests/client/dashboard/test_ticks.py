@@ -64,7 +64,7 @@ def test_all_who_look_share_each_snapshot() -> None:
     in_a_world(story)
 
 
-def test_nobody_looks_and_nothing_is_made() -> None:
+def test_no_snapshots_without_viewers() -> None:
     async def story(world: SimWorld) -> None:
         shown = Counted()
         ticks = Ticks(shown, world.clock)
@@ -79,7 +79,7 @@ def test_nobody_looks_and_nothing_is_made() -> None:
     in_a_world(story)
 
 
-def test_who_is_slow_misses_some_and_nobody_waits() -> None:
+def test_slow_viewer_skips_snapshots_and_delays_no_other() -> None:
     async def story(world: SimWorld) -> None:
         ticks = Ticks(Counted(), world.clock)
         slow, fast = await asyncio.gather(look(ticks, 3, pause_s=4.5), look(ticks, 10))
@@ -101,7 +101,7 @@ def test_a_failure_is_shown_and_the_next_tick_tries_again() -> None:
     in_a_world(story)
 
 
-def test_who_comes_later_has_the_history_and_it_is_bounded() -> None:
+def test_later_viewer_gets_the_bounded_history() -> None:
     async def story(world: SimWorld) -> None:
         ticks = Ticks(Counted(), world.clock)
         await look(ticks, HISTORY + 20)

@@ -236,7 +236,7 @@ async def test_a_cookie_is_for_our_pages_alone(coordinator: Shown) -> None:
         assert TOKENS[Role.ADMIN] not in said
 
 
-async def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
+async def test_logout_ends_open_pages(coordinator: Shown) -> None:
     async with asyncio.timeout(PATIENCE_S):
         jar = aiohttp.CookieJar(unsafe=True)
         async with aiohttp.ClientSession(f"http://{coordinator.web}", cookie_jar=jar) as session:
@@ -252,7 +252,7 @@ async def test_who_logs_out_sees_nothing_more(coordinator: Shown) -> None:
                 assert said.extra == "the session has ended"
 
 
-def test_who_has_a_session_and_a_certificate_has_the_greater_role() -> None:
+def test_session_and_certificate_give_the_greater_role() -> None:
     access = access_of(b'[reader]\ncertificates = ["grafana"]', "roles")
     gate = Gate(access, lambda: "session")
     operator, nobodys = Known(Role.OPERATOR, "olga"), Caller(certificates=("somebody",))
@@ -301,7 +301,7 @@ async def test_other_pages_cannot_ask_in_somebodys_name(coordinator: Shown) -> N
             assert response.status == 415
 
 
-async def test_what_is_too_much_is_refused(coordinator: Shown) -> None:
+async def test_requests_above_the_limits_are_refused(coordinator: Shown) -> None:
     headers = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
     async with aiohttp.ClientSession(f"http://{coordinator.web}") as session:
         body = {"token": "x" * BODY_BYTES_MAX}
@@ -325,7 +325,7 @@ async def test_what_is_too_much_is_refused(coordinator: Shown) -> None:
             await one.close()
 
 
-def test_who_guesses_or_asks_too_often_has_to_wait(coordinator: Shown) -> None:
+def test_wrong_tokens_and_frequent_requests_are_rate_limited(coordinator: Shown) -> None:
     gate = Gate(None, lambda: "")
     assert not any(gate.is_too_often("a", 1.0) for _ in range(ASKED_MAX))
     assert gate.is_too_often("a", 1.0)

@@ -67,7 +67,7 @@ def test_damaged_messages_are_refused_or_harmless(seed: int) -> None:
     assert harmless
 
 
-def test_what_is_compressed_is_refused() -> None:
+def test_compressed_batches_are_refused() -> None:
     sink = pa.BufferOutputStream()
     batch = table(1000).to_batches()[0]
     options = pa.ipc.IpcWriteOptions(compression="zstd")

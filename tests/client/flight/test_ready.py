@@ -24,7 +24,7 @@ from ripple.world.live_control import LiveControl
 from ripple.world.ports import INLINE
 
 
-def test_who_was_ready_stays_so_while_a_worker_is_away() -> None:
+def test_ready_gateway_stays_ready_while_a_worker_is_away() -> None:
     state = _State()
     ready: Any = state.pages()["/ready"]
     assert (ready().status, ready().body) == (503, "NOT READY: no coordinator has answered yet\n")

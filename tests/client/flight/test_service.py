@@ -37,7 +37,7 @@ from ripple.testing import SimCluster, SimWorld
 from ripple.world import LiveClock, LiveDisk, LiveExecutor, SyncFailedError
 from ripple.world.live_disk import LiveFile
 from ripple.world.ports import INLINE, Executor
-from tests.client.outputs.test_observer import places_of
+from tests.client.outputs.test_observer import endpoints_of
 from tests.engine.machine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import Hosts, Pipeline
@@ -74,7 +74,7 @@ class Client:
 
     async def main(self, world: SimWorld) -> None:
         async def find() -> Endpoints:
-            return places_of(self.hosts)
+            return endpoints_of(self.hosts)
 
         async with Observer(world, find, insecure=True) as observer:
             tables = Tables(observer, world.clock, heard_s=5, idle_s=7)
@@ -152,7 +152,7 @@ def flights(**logs: Written) -> Flights:
     return Flights(FixedTables(vwap=VWAPS), logs)
 
 
-async def test_what_is_said_of_an_output_fits_what_is_got() -> None:
+async def test_flight_info_matches_the_table() -> None:
     service = flights()
     path = FlightDescriptor(type=FlightDescriptor.PATH, path=["vwap"]).SerializeToString()
     info = FlightInfo.FromString(await service.get_flight_info(path))
@@ -230,7 +230,7 @@ def in_log(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_what_is_put_is_in_the_log_when_it_is_answered(tmp_path: Path) -> None:
+def test_acknowledged_batches_are_in_the_log(tmp_path: Path) -> None:
     log = written(tmp_path)
     many = 100_000
     names = [f"S{n % 100}" for n in range(many)]

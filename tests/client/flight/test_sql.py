@@ -136,7 +136,7 @@ REFUSED = {
 }
 
 
-def test_what_is_refused_is_told_in_one_line() -> None:
+def test_refusals_are_errors_of_one_line() -> None:
     def ask(uri: str) -> None:
         with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
             for sql, (error, says) in REFUSED.items():

@@ -28,7 +28,7 @@ from tests.world.clusters import simulate
 SECONDS_MAX = 600
 
 
-def places_of(hosts: Hosts) -> Endpoints:
+def endpoints_of(hosts: Hosts) -> Endpoints:
     """Return what a coordinator would say."""
     stages: list[list[Endpoint | None]] = [[] for _ in hosts.pipeline.counts]
     for stage, number in hosts.pipeline.places:
@@ -53,7 +53,7 @@ class Eye:
 
     async def main(self, world: SimWorld) -> None:
         async def find() -> Endpoints:
-            return places_of(self.hosts)
+            return endpoints_of(self.hosts)
 
         async with Observer(world, find, insecure=True, limits=self.limits) as observer:
             names = [output.name for output in self.hosts.pipeline.plan.outputs]
@@ -108,7 +108,7 @@ class Eye:
 
 @pytest.mark.parametrize("uncommitted", [False, True])
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue", "three"])
-def test_what_is_seen_is_the_truth_at_a_cut_that_never_falls(name: str, uncommitted: bool) -> None:
+def test_observed_rows_are_right_at_a_cut_that_never_falls(name: str, uncommitted: bool) -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 2)
         hosts.start()
@@ -166,7 +166,7 @@ async def _see_it_out(hosts: Hosts, eye: Eye) -> None:
     await finish(hosts)
 
 
-def test_who_does_not_look_disturbs_nobody() -> None:
+def test_idle_subscriber_delays_no_other() -> None:
     async def scenario(cluster: SimCluster, _: int) -> None:
         hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 2), 2)
         hosts.start()
@@ -180,7 +180,7 @@ def test_who_does_not_look_disturbs_nobody() -> None:
     simulate(scenario)
 
 
-def test_who_comes_when_all_is_quiet_sees_what_others_see() -> None:
+def test_late_subscriber_sees_the_same_rows() -> None:
     async def scenario(cluster: SimCluster, _: int) -> None:
         hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 40), 2), 2)
         hosts.start()
@@ -201,7 +201,7 @@ def test_who_comes_when_all_is_quiet_sees_what_others_see() -> None:
 def _blind(hosts: Hosts) -> Any:
     async def main(world: SimWorld) -> None:
         async def find() -> Endpoints:
-            return places_of(hosts)
+            return endpoints_of(hosts)
 
         async with Observer(world, find, insecure=True, limits=TIGHT) as observer:
             with pytest.raises(InputError, match="no output 'nothing': they are"):
@@ -214,7 +214,7 @@ def _blind(hosts: Hosts) -> Any:
     return main
 
 
-def test_nobody_outside_may_touch_what_goes_between_stages() -> None:
+def test_observers_cannot_subscribe_to_edges_between_stages() -> None:
     async def scenario(cluster: SimCluster, _: int) -> None:
         hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 1), 1)
         hosts.start()
@@ -222,7 +222,7 @@ def test_nobody_outside_may_touch_what_goes_between_stages() -> None:
 
         async def main(world: SimWorld) -> None:
             async def find() -> Endpoints:
-                return places_of(hosts)
+                return endpoints_of(hosts)
 
             async with Observer(world, find, insecure=True, say=said.append) as observer:
                 await observer.known()
@@ -261,7 +261,7 @@ def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked() -> N
     simulate(scenario)
 
 
-def test_who_is_not_let_in_any_more_says_so_and_goes_on_once_it_is() -> None:
+def test_refused_observer_reports_it_and_resumes_once_admitted() -> None:
     async def scenario(cluster: SimCluster, _seed: int) -> None:
         answers: list[Exception | None] = [None]
         done = asyncio.Event()

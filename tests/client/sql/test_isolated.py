@@ -115,7 +115,7 @@ def test_a_process_that_dies_before_it_is_asked_is_told_of(
         run(ask_of({"t": TABLE}, "SELECT 1"))
 
 
-def test_that_no_process_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_to_start_a_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(*_: Any, **__: Any) -> Any:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 

@@ -28,12 +28,12 @@ def test_question_marks_get_values_or_nulls() -> None:
         query(sql, {"out": TABLE})
 
 
-def test_an_output_that_is_none_is_named_and_nothing_of_the_database() -> None:
+def test_unknown_output_is_named_without_names_of_the_database() -> None:
     with pytest.raises(InputError, match="no output outt: ripple query --list"):
         query("SELECT * FROM outt", {"out": TABLE})
 
 
-def test_outputs_are_not_listed_but_said_where_they_are() -> None:
+def test_listing_outputs_in_sql_names_the_command() -> None:
     for sql in ("SHOW TABLES", " show all\ttables;"):
         with pytest.raises(InputError, match="ripple query --list"):
             query(sql, {})

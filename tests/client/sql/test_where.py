@@ -54,7 +54,7 @@ def test_rows_are_kept_for_which_it_holds(text: str, symbols: list[str]) -> None
         "x" * (LENGTH_MAX + 1),
     ],
 )
-def test_what_is_no_predicate_is_refused(text: str) -> None:
+def test_invalid_predicates_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         where_of(text)
 

@@ -168,7 +168,7 @@ def test_a_slow_client_is_told_once_of_all_that_has_changed() -> None:
     with_server(main, interval_s=0.02)
 
 
-def test_who_takes_nothing_is_let_go_and_others_are_not_kept_waiting() -> None:
+def test_stalled_client_is_dropped_without_delaying_others() -> None:
     async def main(served: Served) -> None:
         workload, stuck, well = Workload(2), Line(stops_after=1), Line()
         begin(workload, served.seen)
@@ -188,7 +188,7 @@ def test_who_takes_nothing_is_let_go_and_others_are_not_kept_waiting() -> None:
     with_server(main, send_s=0.2)
 
 
-def test_what_is_held_for_all_is_bounded() -> None:
+def test_memory_held_for_slow_clients_is_bounded() -> None:
     async def main(served: Served) -> None:
         begin(Workload(2), served.seen)
         lines = [Line(stops_after=1) for _ in range(20)]
@@ -310,7 +310,7 @@ def basic(text: str) -> str:
         (f"io.deephaven.authentication.psk.PskAuthenticationHandler {TOKEN}", None, True),
     ],
 )
-def test_who_may_come_in(header: str, token: str | None, comes_in: bool) -> None:
+def test_sessions_admit_known_tokens(header: str, token: str | None, comes_in: bool) -> None:
     sessions = Sessions(access_of(ROLES.encode(), "roles"), LiveClock(), LiveRandom())
     if not comes_in:
         with pytest.raises(FlightError) as refused:

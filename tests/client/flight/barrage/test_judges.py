@@ -129,9 +129,7 @@ def test_the_client_in_cpp_finds_mutants(
 
 
 @pytest.mark.parametrize("auth", [("Basic", f"alice:{TOKEN}"), ("Bearer", TOKEN)])
-def test_who_has_a_token_follows_over_tls_and_with_roles(
-    tmp_path: Path, auth: tuple[str, str]
-) -> None:
+def test_token_admits_a_client_over_tls_with_roles(tmp_path: Path, auth: tuple[str, str]) -> None:
     key, certificate = certified(tmp_path)
     tls = Tls(certificate=str(certificate), key=str(key), authority=str(certificate))
     served = {"access": access_of(ROLES.encode(), "roles"), "tls": tls}
@@ -146,7 +144,7 @@ def test_who_has_a_token_follows_over_tls_and_with_roles(
     assert asyncio.run(followed(5, 20, served=served, session=session)).seen
 
 
-def test_who_has_none_is_told_so() -> None:
+def test_missing_token_is_an_error() -> None:
     async def ask() -> str:
         async with serving(access=access_of(ROLES.encode(), "roles")) as server:
             given = session_of(server.address), OUTPUT

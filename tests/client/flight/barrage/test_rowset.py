@@ -52,7 +52,7 @@ STEPS = st.one_of(st.integers(1, 3), st.integers(1, 300), st.integers(32_000, 34
 
 
 @given(st.lists(STEPS, max_size=60))
-def test_what_is_written_is_read(steps: list[int]) -> None:
+def test_row_set_round_trip(steps: list[int]) -> None:
     numbers = np.cumsum(np.array(steps, np.int64))
     rows = RowSet.of(numbers)
     read = RowSet.decode(rows.encode())
@@ -94,7 +94,7 @@ def test_whatever_comes_is_a_set_or_is_refused(data: bytes) -> None:
         ),
     ],
 )
-def test_what_is_no_set_is_refused(data: bytes, problem: str) -> None:
+def test_invalid_row_set_is_refused(data: bytes, problem: str) -> None:
     with pytest.raises(FlightError, match=problem):
         RowSet.decode(data)
 
