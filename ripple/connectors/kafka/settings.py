@@ -49,7 +49,7 @@ SETTINGS = (
     _setting("sasl_client_secret", "its secret"),
     _setting("sasl_client_secret_file", "a file that holds the secret"),
     _setting("sasl_scope", "the scope that is asked for there"),
-    _setting("sasl_token_ca_file", "CA certificates for it; default: the system's"),
+    _setting("sasl_token_ca_file", "CA certificates for the issuer; default: the system's"),
     _setting("ca_file", "CA certificates for brokers, as PEM; default: the system's"),
     _setting("cert_file", "this client's certificate, as PEM"),
     _setting("key_file", "its private key, as PEM"),
@@ -57,7 +57,7 @@ SETTINGS = (
     _setting("registry_username", "the name that it knows"),
     _setting("registry_password", "its password"),
     _setting("registry_password_file", "a file that holds the password"),
-    _setting("registry_ca_file", "CA certificates for it; default: the system's"),
+    _setting("registry_ca_file", "CA certificates for the registry; default: the system's"),
     _setting("registry_cert_file", "this client's certificate there, as PEM"),
     _setting("registry_key_file", "its private key, as PEM"),
 )
