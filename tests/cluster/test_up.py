@@ -183,7 +183,7 @@ def test_children_end_when_up_is_killed(job: Job) -> None:
         (("--source", "trades.csv"), "needs a source that can be read again, not 'trades.csv'"),
         (("--source", "log:{source}/1"), "is one partition: name the topic, log:"),
         (("--source", "log:{source}s"), "cannot read"),
-        (("--sink", "out.csv"), "out.csv does not tell what was written"),
+        (("--sink", "out.csv"), "out.csv does not report its commits"),
         (("--workers", "11"), "more than 10 workers or coordinators need --free-ports"),
     ],
 )
