@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import inspect
 import os
 import signal
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,21 +34,6 @@ HANDLERS = {
 examples = 20 if EXAMPLES == 1 else 30 * EXAMPLES
 settings.register_profile("ripple", max_examples=examples, deadline=None, print_blob=True)
 settings.load_profile("ripple")
-
-
-if find_spec("pytest_asyncio") is None:
-    # For environments made before the extra dev had pytest-asyncio; ``make test`` installs it.
-    def pytest_addoption(parser: pytest.Parser) -> None:
-        for name in ("asyncio_mode", "asyncio_default_fixture_loop_scope"):
-            parser.addini(name, "of pytest-asyncio")
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-        if not inspect.iscoroutinefunction(pyfuncitem.obj):
-            return None
-        names = pyfuncitem._fixtureinfo.argnames
-        asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-        return True
 
 
 @pytest.hookimpl(tryfirst=True)

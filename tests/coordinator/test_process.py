@@ -279,15 +279,14 @@ def test_second_signal_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_not_ready_while_the_store_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "assign").mkdir()
-    (tmp_path / "assign" / f"{1:016d}.json").mkdir()  # what cannot be read as a file
+    (tmp_path / "assign").write_bytes(b"")  # a file where the versions' folder would be
     with started(tmp_path) as one:
         deadline = time.monotonic() + PATIENCE_S
-        while one.page("/ready")[0] != 503:
+        while "ripple_coordinator_ready 0.0" not in one.page("/metrics")[1]:
             assert time.monotonic() < deadline
+        assert one.page("/ready")[0] == 503
         assert one.page("/health")[0] == 200
         assert one.page("/nothing")[0] == 404
-        assert "ripple_coordinator_ready 0.0" in one.page("/metrics")[1]
 
 
 def test_check_config_says_where_everything_came_from(tmp_path: Path) -> None:

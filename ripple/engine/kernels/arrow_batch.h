@@ -109,7 +109,7 @@ static char* batch_fill_column(const BatchColumn* c, int64_t rows, struct ArrowA
 {
     if (c->kind == BATCH_OP) {
         for (int64_t i = 0; i < rows; i++)
-            room[i] = c->present && !c->present[i] ? 2 : 0; /* Remove, Set of ripple.ops */
+            room[i] = c->present && !c->present[i] ? 2 : 0; /* Remove, Set of ripple.core.row_ops */
         out->buffers[1] = room;
         return room + batch_room((size_t)rows);
     }

@@ -533,7 +533,7 @@ cdef class _Unit(Codec):
 
 cdef class _Sexp(Codec):
     # Atom = tag 0 and a string; List = tag 1, a count and the items. Atoms may hold any bytes,
-    # so those that are not UTF-8 survive as surrogate escapes, as in ripple.sexp.
+    # so those that are not UTF-8 survive as surrogate escapes, as in ripple.core.sexp.
     cdef int put(self, Writer* w, object value) except -1:
         cdef object raw
         if isinstance(value, str):

@@ -52,7 +52,7 @@ typedef struct {
     int32_t used, capacity, free;
 } Pool;
 
-/* The slots lie `stride` bytes apart, in records that other accumulators share; ripple.aggregate.part
+/* The slots lie `stride` bytes apart, in records that other accumulators share; ripple.model.aggregate.part
  * has the records. */
 typedef struct {
     char* slots;
