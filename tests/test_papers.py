@@ -43,7 +43,13 @@ def test_changelog_begins_with_this_version() -> None:
 
 
 def test_make_help_lists_each_phony_target() -> None:
-    done = subprocess.run(["make", "help"], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
     phony = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)$", MAKEFILE, re.MULTILINE)
     assert phony is not None
     assert {line.split()[0] for line in done.stdout.splitlines()} == set(phony[1].split()) - {"\\"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ripple.cli.lib.path_options import an_address
-from ripple.cli.spark.watch import _Told
+from ripple.cli.spark.watch import _Report
 from ripple.core.errors import InputError
 from ripple.spark.finding import Finding
 from ripple.spark.sampling import Sample
@@ -102,7 +102,7 @@ class Rounds:
 def test_a_watch_whose_rounds_are_over_does_not_hold_where_nothing_was_compared(
     results: list[int | str], code: int, told: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    watch, watching = _Told("p", "text"), Rounds([*results])
+    watch, watching = _Report("p", "text"), Rounds([*results])
     for _ in results:
         watch.round(watching)  # type: ignore[arg-type] # its rounds, without Spark
     assert watch.code(is_over=False) == 0  # a signal ended it: more rounds might have followed
