@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
-PIPELINE = ROOT / "tests" / "partition" / "pipeline_vwap.py"
+PIPELINE = ROOT / "tests" / "task" / "pipeline_vwap.py"
 TOPICS = ("out", "total")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import ripple
+from tests.cli.processes import ripple
 from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.missing import MissingError, skip
@@ -80,7 +80,7 @@ def test_an_outage_of_the_store_costs_replay_debt_that_is_told_and_no_memory(
     s3_server.start()
     shown = ("checkpoint", "show", "--dir", "s3://bucket/prefix")
     run.append()
-    run.until(lambda: f"next offset {(count + 1) * TRADES}," in ripple(*shown))
+    run.until(lambda: f"next offset {(count + 1) * TRADES}," in ripple(*shown).out)
     run.end()
 
 
@@ -96,12 +96,12 @@ def test_an_outage_of_the_brokers_holds_back_intake_and_is_told(tmp_path: Path) 
         for _ in range(3):
             run.append()
         shown = ("checkpoint", "show", "--dir", str(tmp_path / "state"))
-        run.until(lambda: f"next offset {3 * TRADES}," in ripple(*shown))
+        run.until(lambda: f"next offset {3 * TRADES}," in ripple(*shown).out)
         broker.kill()
         memory = Memory(run)
         told = r"\d+ rows have waited \d+\.\d s for a commit: 127"
         count = 3 + fed(run, memory, lambda: bool(re.search(told, run.said)))
         assert memory.growth < GROWTH_BYTES_MAX, f"{memory.growth / 1e6:.0f} MB more"
         broker.start()
-        run.until(lambda: f"next offset {count * TRADES}," in ripple(*shown))
+        run.until(lambda: f"next offset {count * TRADES}," in ripple(*shown).out)
         run.end()

@@ -50,7 +50,7 @@ def test_a_run_spark_a_cluster_and_a_run_are_one_run(file: str, tmp_path: Path) 
     asked(*run)
     append(place, file, given[1000:2000])
     said = asked("spark", "run", *here, *store, "--batch", "50", "--master", "local[1]", *QUICK)[1]
-    assert "partition 0 went on from 0000000001-" in said, said
+    assert "partition 0 resumed from 0000000001-" in said, said
     assert "Events processed:  1000\n" in said, said
     by_spark = found(r"Digest: +(\w{16})", said)
     append(place, file, given[2000:3000])

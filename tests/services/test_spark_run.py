@@ -105,7 +105,7 @@ def test_a_streaming_data_frame_lands_and_is_gone_on_from(
     fields = "value as symbol", "1.0D as price", "1 as size", "1L as t"
     for frame, place, why in [
         (rates, landing, "has no symbol, price, size, t: trades has the fields"),
-        (rates.selectExpr("'A' as symbol", *fields[1:]), None, "say landing="),
+        (rates.selectExpr("'A' as symbol", *fields[1:]), None, "add landing="),
         (sockets.selectExpr(*fields), landing, "a socket cannot repeat anything"),
         (spark.range(3).selectExpr("'A' as symbol", *fields[1:]), landing, "a streaming DataFrame"),
         (landing, landing, "has offsets of its own"),

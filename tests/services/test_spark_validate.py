@@ -146,13 +146,13 @@ def test_executors_of_their_own_come_to_the_same(
 def test_watch_reports_the_first_wrong_row_in_metrics_and_text(
     spark: Any, file: Path, live: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from ripple.cli.spark.watch import _Told
+    from ripple.cli.spark.watch import _Report
     from ripple.spark.sampling import Sample
     from ripple.spark.validating import Watching
 
     out = f"log:{tmp_path}/lg/out"
     watching = Watching(spark, f"{file}:whole", live, against=(out,), sample=Sample.of_share("50%"))
-    told = _Told("trades", "text")
+    told = _Report("trades", "text")
     for _ in range(2):
         told.round(watching)
     assert re.search(r"part 2 of 2: \d+ compared, all equal", capfd.readouterr().err)

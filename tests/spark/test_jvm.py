@@ -14,9 +14,9 @@ pytestmark = pytest.mark.services
 
 SPEAKS = """
 import os
-from ripple.spark.jvm import Speech
+from ripple.spark.jvm import JvmOutput
 reading, writing = os.pipe()
-speech = Speech(reading)
+speech = JvmOutput(reading)
 os.write(writing, b"WARNING: Using incubator modules: x\\none\\n")
 {closed}
 for _ in range(1000):  # more than a pipe holds
