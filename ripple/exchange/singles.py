@@ -89,19 +89,19 @@ class Singles:
         """Admit one more peer. Raises RemoteProtocolError."""
         if self.peers >= self.peers_max:
             raise RemoteProtocolError(
-                f"{self.peers} peers without {'edges'!r} are connected; single_peers_max is "
+                f"{self.peers} peers without 'edges' are connected; single_peers_max is "
                 f"{self.peers_max}"
             )
         self.peers += 1
 
     def add(self, keys: int) -> None:
         """Count more remembered keys. Raises RemoteProtocolError."""
-        self.keys += keys
-        if self.keys > self.keys_max:
+        if self.keys + keys > self.keys_max:
             raise RemoteProtocolError(
                 f"more keys than single_keys_max ({self.keys_max}) would be kept for peers without "
                 "'edges': subscribe to fewer outputs"
             )
+        self.keys += keys
 
     def leave(self, keys: int) -> None:
         """Remove a peer, for which so many keys were remembered."""

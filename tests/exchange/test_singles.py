@@ -19,6 +19,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.session import BEAT_NS, BEATS_MAX
 from ripple.exchange.singles import Single, SinglePeer, Singles
 from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.errors import RemoteProtocolError
 from ripple.exchange.wire.records import delta_of
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.types import (
@@ -298,6 +299,16 @@ def test_plain_peers_and_their_keys_are_limited() -> None:
         except Refused as error:
             refused += "single_keys_max" in str(error)
     assert refused
+
+
+def test_a_refused_key_is_not_counted_after_its_peer_has_left() -> None:
+    singles = Singles(keys_max=1, peers_max=2)
+    singles.enter()
+    singles.add(1)
+    with pytest.raises(RemoteProtocolError, match="single_keys_max"):
+        singles.add(1)
+    singles.leave(1)
+    assert (singles.keys, singles.peers) == (0, 0)
 
 
 NESTED = (
