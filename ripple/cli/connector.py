@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="check that a URI can be reached, and report problems")
     discover = actions.add_parser("discover", help="the streams at a URI, with their columns")
     for one in (check, discover):
-        one.add_argument("place", type=a_place, metavar="PLACE")
+        one.add_argument("place", type=a_place, metavar="URI")
     for one in (listing, check, discover):
         add_format(one)
     new = actions.add_parser("new", help="write a package with a connector and its tests")

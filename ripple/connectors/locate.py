@@ -200,7 +200,7 @@ def path_of(place: str, use: UseName) -> str | None:
 
 
 def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
-    """Return the place of each output that has one, from ``[OUTPUT=]PLACE`` texts.
+    """Return the place of each output that has one, from ``[OUTPUT=]URI`` texts.
 
     Raises OutputError for an output that the plan does not have, for one with two places, and for
     a place without an output when there are several to choose from.
@@ -226,7 +226,7 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
 
 
 def output_and_place(text: str) -> tuple[str, str]:
-    """Divide ``[OUTPUT=]PLACE``; "" where no output is named."""
+    """Divide ``[OUTPUT=]URI``; "" where no output is named."""
     named = _NAMED.fullmatch(text)
     return ("", text) if named is None else (named[1], named[2])
 

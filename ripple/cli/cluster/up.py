@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument(
-        "--source", type=a_place, required=True, metavar="PLACE", help=forms("continued_source")
+        "--source", type=a_place, required=True, metavar="URI", help=forms("continued_source")
     )
     parser.add_argument(
         "--sink",
@@ -93,16 +93,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar=STORE,
         help="store of checkpoints and of the assignment (default: in the folder)",
     )
-    parser.add_argument("--workers", type=positive, default=3, metavar="N", help="(%(default)s)")
+    parser.add_argument(
+        "--workers", type=positive, default=3, metavar="N", help="worker processes (%(default)s)"
+    )
     parser.add_argument(
         "--processes", type=positive, default=1, metavar="N", help="engine processes per worker (1)"
     )
-    parser.add_argument("--coordinators", type=positive, default=1, metavar="N", help="(1)")
+    parser.add_argument(
+        "--coordinators", type=positive, default=1, metavar="N", help="coordinator processes (1)"
+    )
     parser.add_argument(
         "--partitions",
         type=positive,
         metavar="N",
-        help="of the first stage of a new cluster (default: as many as the source has)",
+        help="partitions of the first stage of a new cluster (default: as many as the source has)",
     )
     parser.add_argument(
         "--until-end",

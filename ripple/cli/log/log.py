@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (create, append, tail, table, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
-    append.add_argument("source", type=a_place, metavar="PLACE", help=forms("source"))
+    append.add_argument("source", type=a_place, metavar="URI", help=forms("source"))
     append.add_argument("--format", choices=("csv", "jsonl"), help="format of the source")
     append.add_argument("--header", action="store_true", help="the CSV's first line names columns")
     append.add_argument(
@@ -91,18 +91,39 @@ def _configure_create(create: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--schema", type=a_place, metavar="FILE", help=f"schema of the records: {SCHEMA_FORMS}"
     )
-    create.add_argument("--partitions", type=positive, default=1, metavar="N", help="(1)")
+    create.add_argument(
+        "--partitions", type=positive, default=1, metavar="N", help="partitions (1)"
+    )
     create.add_argument("--key", default="", metavar="FIELD,...", help="partition key")
     create.add_argument("--time-field", metavar="FIELD", help="event time, integer nanoseconds")
     create.add_argument("--compression", default="none", metavar="NAME", help="none, lz4, zstd")
     create.add_argument(
-        "--sync", type=count, default=settings.sync_appends, metavar="N", help="every N appends (1)"
+        "--sync",
+        type=count,
+        default=settings.sync_appends,
+        metavar="N",
+        help="sync to disk after every N appends (1; 0: never)",
     )
     create.add_argument(
-        "--segment-bytes", type=positive, default=settings.segment_bytes_max, metavar="N"
+        "--segment-bytes",
+        type=positive,
+        default=settings.segment_bytes_max,
+        metavar="N",
+        help="begin a new segment file at this size (128 MiB)",
     )
-    create.add_argument("--retention-bytes", type=count, default=0, metavar="N", help="0: for ever")
-    create.add_argument("--retention-age", default="", metavar="SPAN", help="such as 7d or 12h")
+    create.add_argument(
+        "--retention-bytes",
+        type=count,
+        default=0,
+        metavar="N",
+        help="oldest data are deleted beyond this size (0: never)",
+    )
+    create.add_argument(
+        "--retention-age",
+        default="",
+        metavar="SPAN",
+        help="data older than this are deleted, such as 7d or 12h",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

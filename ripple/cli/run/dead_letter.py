@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=a_place,
         required=True,
-        metavar="PLACE",
+        metavar="URI",
         help="target: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for records that came from there",
     )
     retry.add_argument(

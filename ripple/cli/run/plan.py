@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sink",
         type=a_place,
         action="append",
-        metavar="[OUTPUT=]PLACE",
+        metavar="[OUTPUT=]URI",
         help="output of ripple run: also report what it would refuse there, and what is new",
     )
     add_format(parser)

@@ -51,13 +51,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument(
-        "--source", type=a_place, required=True, metavar="PLACE", help=forms("source")
+        "--source", type=a_place, required=True, metavar="URI", help=forms("source")
     )
     parser.add_argument(
         "--sink",
         type=a_place,
         action="append",
-        metavar="[OUTPUT=]PLACE",
+        metavar="[OUTPUT=]URI",
         help=f"{forms('sink')}; by default -. Once for each output that is wanted. A path with '=' "
         "in it begins with ./ or /",
     )
@@ -98,10 +98,15 @@ def _configure_durable(parser: argparse.ArgumentParser) -> None:
         help="folder or S3 prefix of the checkpoints",
     )
     group.add_argument(
-        "--checkpoint-interval", metavar="SPAN", default=CHECKPOINT_INTERVAL, help="(%(default)s)"
+        "--checkpoint-interval",
+        metavar="SPAN",
+        default=CHECKPOINT_INTERVAL,
+        help="time between checkpoints, such as 500ms, 10s or 5m (%(default)s)",
     )
     group.add_argument(
-        "--commit-interval", metavar="SPAN", help="of outputs (1s; 250ms with topics of Kafka)"
+        "--commit-interval",
+        metavar="SPAN",
+        help="time between commits of outputs (1s; 250ms with topics of Kafka)",
     )
     group.add_argument(
         "-f", "--follow", action="store_true", help="wait for more at the end of the log"

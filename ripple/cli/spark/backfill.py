@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--history",
         type=a_place,
         required=True,
-        metavar="PLACE",
+        metavar="URI",
         help="a file of any connector, a folder or glob of files, a log; in any order",
     )
     parser.add_argument(
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--live",
         type=a_place,
         required=True,
-        metavar="PLACE",
+        metavar="URI",
         help="the live source, log:DIR/TOPIC or kafka:BROKERS/TOPIC; it must reach back a "
         "bit before",
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
     """Add the pipeline's file and --source. places: its help."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument("--source", type=a_place, required=True, metavar="PLACE", help=places)
+    parser.add_argument("--source", type=a_place, required=True, metavar="URI", help=places)
 
 
 def configure_input(parser: argparse.ArgumentParser) -> None:

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=a_place,
         action="append",
         required=True,
-        metavar="[OUTPUT=]PLACE",
+        metavar="[OUTPUT=]URI",
         help="log:DIR/TOPIC or kafka:BROKERS/TOPIC; once for each output",
     )
     parser.add_argument(

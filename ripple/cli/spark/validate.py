@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=a_place,
         action="append",
         default=[],
-        metavar="[OUTPUT=]PLACE",
+        metavar="[OUTPUT=]URI",
         help="results of live runs from this source: log:DIR/TOPIC, checkpoints:DIR or "
         "checkpoints:s3://BUCKET/PREFIX; may be repeated",
     )

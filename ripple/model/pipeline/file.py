@@ -21,7 +21,7 @@ from ripple.model.pipeline.plan import Plan
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
-FILE_HELP = "a Python file and, unless it is the only one or 'pipeline', the pipeline's name in it"
+FILE_HELP = "a Python file; NAME: which pipeline in it, by default the only one, or 'pipeline'"
 NAME_DEFAULT = "pipeline"
 _OURS = os.path.dirname(ripple.__file__) + os.sep
 
