@@ -144,9 +144,10 @@ _REFUSALS: dict[tuple[Stage, str], str] = {
 }
 
 
-# Invariants: ``fields`` are the fields of the row that the next step sees; ``path`` names the
-# source, partitions, windows and folds on the way. ``partition`` is set from its step to the fold,
-# ``window`` likewise. The nodes have their paths for keys: what they mean is not looked into yet.
+# Invariants: ``at`` is the node whose rows the next step takes, ``fields`` are their fields;
+# ``path`` names the source, partitions, windows and folds on the way. ``partition`` is set from its
+# step to the fold, ``window`` likewise. The nodes have their paths for keys: what they mean is not
+# looked into yet.
 @frozen
 class _Draft:
     name: str
@@ -165,6 +166,7 @@ class _Draft:
     fields: Fields = ()
     row: type | None = None
     path: tuple[str, ...] = ()
+    at: str = ""
 
     def below(self, name: str) -> str:
         """Return the path of a node that is put here."""
@@ -237,7 +239,8 @@ class Pipeline:
             spec = SourceSpec(
                 name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns, names
             )
-            return _grown(draft, "source", source=spec, fields=schema.fields, row=cls, path=(name,))
+            seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name}
+            return _grown(draft, "source", source=spec, **seen)
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
@@ -261,7 +264,7 @@ class Pipeline:
                     bound.append((field, as_operand(value).bind(types)))
             added = tuple(Field(field, item.type) for field, item in bound)
             out = (*draft.fields, *added)
-            step = Derive(name, tuple(bound), draft.fields, out, draft.below(name))
+            step = Derive(name, tuple(bound), draft.fields, out, draft.below(name), draft.at)
             return _with_step(draft, "derive", step, row=None)
 
     def filter(self, name: str, condition: Expr | bool, /) -> Pipeline:
@@ -280,7 +283,8 @@ class Pipeline:
                 raise PlanError(
                     f"{condition!r} is {bound.tree.kind.value}, not a condition: compare it"
                 )
-            step = Filter(name, bound, draft.fields, draft.fields, draft.below(name))
+            at, fields = draft.at, draft.fields
+            step = Filter(name, bound, fields, fields, draft.below(name), at)
             return _with_step(draft, "filter", step, row=draft.row)
 
     def map(
@@ -311,8 +315,8 @@ class Pipeline:
             cls, schema = record_of(into, "into")
             kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
             out = kept_first(schema, kept, draft.fields)
-            key = draft.below(name)
-            step = Map(name, function, batch, draft.row, cls, schema, kept, draft.fields, out, key)
+            row, key, at = draft.row, draft.below(name), draft.at
+            step = Map(name, function, batch, row, cls, schema, kept, draft.fields, out, key, at)
             return _with_step(draft, "map", step, row=cls)
 
     def partition(
@@ -399,6 +403,7 @@ class Pipeline:
                 row,
                 draft.fields,
                 draft.below(name),
+                draft.at,
                 draft.partitions,
                 draft.via_log,
             )
@@ -414,6 +419,7 @@ class Pipeline:
                 fields=row,
                 row=None,
                 path=(*draft.path, name),
+                at=name,
             )
 
     def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
@@ -493,15 +499,14 @@ def _grown(draft: _Draft, verb: str, **changes: Any) -> Pipeline:
 
 
 def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeline:
-    fields = step.fields_out
+    seen: dict[str, Any] = {"fields": step.fields_out, "row": row, "at": step.name}
     if draft.stage is not Stage.RESULTS:
-        return _grown(draft, verb, steps=(*draft.steps, step), fields=fields, row=row)
-    for field in fields:
+        return _grown(draft, verb, steps=(*draft.steps, step), **seen)
+    for field in step.fields_out:
         check_result_field(field.name)
     last = draft.folds[-1]
-    fold = replace(last, steps=(*last.steps, step), row=fields)
-    folds = (*draft.folds[:-1], fold)
-    return _grown(draft, verb, folds=folds, fields=fields, row=row)
+    fold = replace(last, steps=(*last.steps, step), row=step.fields_out)
+    return _grown(draft, verb, folds=(*draft.folds[:-1], fold), **seen)
 
 
 def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:

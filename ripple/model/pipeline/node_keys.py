@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.canonical import OfCode
     from ripple.model.code_fingerprint.form import CodeForm
-    from ripple.model.pipeline.plan import Fields, FoldAggregate, Plan, Step
+    from ripple.model.pipeline.plan import Fields, FoldAggregate, NodeOf, Plan, Step
 
 _N = TypeVar("_N", "SourceSpec", "Step", "Fold", "Output")
 
@@ -81,19 +81,17 @@ class _Forms:
 
 def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
     """Yield the path and the key of each node, from the source to the outputs."""
-    digest = ""
-    of_fold = {}
-    for node in (plan.source, *plan.steps, *(n for f in plan.folds for n in (f, *f.steps))):
-        key = node_key(node.node_key, digest, _meaning(node, forms))
-        digest = digest_of(key)
-        of_fold[node.name] = digest
+    digests = {"": ""}
+    for node, inputs in plan.nodes:
+        # An output is one of its fold, whatever steps are on the results: they are found apart.
+        of = node.of if isinstance(node, Output) else "".join(inputs)
+        key = node_key(node.node_key, digests[of], _meaning(node, forms))
+        if not isinstance(node, Output):
+            digests[node.name] = digest_of(key)
         yield node.node_key, key
-    for output in plan.outputs:
-        meaning: Sexp = ["sink", output.topic or ""]
-        yield output.node_key, node_key(output.node_key, of_fold[output.of], meaning)
 
 
-def _meaning(node: SourceSpec | Step | Fold, forms: _Forms) -> Sexp:
+def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
     match node:
         case SourceSpec():
             delay = str(node.out_of_order_ns)
@@ -114,6 +112,8 @@ def _meaning(node: SourceSpec | Step | Fold, forms: _Forms) -> Sexp:
                 window = None if node.window is None else replace(node.window, name="")
                 members = [_member(node, member, forms) for member in node.aggregates]
                 return ["fold", _shape(node.key), canonical(window, _no_code), *members]
+        case Output():
+            return ["sink", node.topic or ""]
 
 
 def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:

@@ -1,8 +1,9 @@
-"""The validated plan of a pipeline: sources, computations and outputs, with stable names.
+"""The validated plan of a pipeline: an acyclic graph of sources, computations and outputs.
 
-A plan is a chain: a source of events, row steps on them, a first fold by key (and window), row
-steps on its result rows, and any number of further folds, each over the result rows of the one
-before. Everything in it has been checked; the engine only executes.
+Each node reads the rows of those that it names: a step or a fold those of one node, an output those
+of a fold. In a chain there is a source of events, row steps on them, a first fold by key (and
+window), row steps on its result rows, and any number of further folds, each over the result rows of
+the one before. Everything in a plan has been checked; the engine only executes.
 
 Every node has a key, under which its state is found again; ``node_keys`` makes them.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.core.errors import OutputError
 from ripple.core.frozen import frozen
@@ -77,7 +78,7 @@ class Derive:
     """Adds fields computed from those before, all from the same input row.
 
     A row in which an expression fails is not passed on: an event is dead-lettered, a result row is
-    absent.
+    absent. reads: the name of the node whose rows it takes, as in every step.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Derive:
     fields_in: Fields
     fields_out: Fields
     node_key: str
+    reads: str
 
 
 @frozen
@@ -96,6 +98,7 @@ class Filter:
     fields_in: Fields
     fields_out: Fields
     node_key: str
+    reads: str
 
 
 @frozen
@@ -118,6 +121,7 @@ class Map:
     fields_in: Fields
     fields_out: Fields
     node_key: str
+    reads: str
 
 
 Step: TypeAlias = Derive | Filter | Map
@@ -143,10 +147,10 @@ class FoldAggregate:
 class Fold:
     """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
 
-    input: the source's name, or the fold below: a new row is added, the
-    one that it replaces removed. partition: the name of the step that chose ``key``, which is
-    empty for one total over everything. partitions, via_log: how its stage is spread, if it begins
-    one (:mod:`ripple.model.pipeline.topology`); no part of its results.
+    reads: the name of the node whose rows it takes. input: the source of those, or the fold below:
+    a new row is added, the one that it replaces removed. partition: the name of the step that chose
+    ``key``, which is empty for one total over everything. partitions, via_log: how its stage is
+    spread, if it begins one (:mod:`ripple.model.pipeline.topology`); no part of its results.
     """
 
     name: str
@@ -159,6 +163,7 @@ class Fold:
     row: Fields
     fields_in: Fields
     node_key: str
+    reads: str
     partitions: int | None = None
     via_log: bool = False
 
@@ -205,6 +210,16 @@ class Output:
     node_key: str
 
 
+NodeOf: TypeAlias = SourceSpec | Step | Fold | Output
+
+
+class Node(NamedTuple):
+    """A node of the graph, and the names of those whose rows it takes; a source takes none."""
+
+    of: NodeOf
+    inputs: tuple[str, ...]
+
+
 @frozen
 class Migration:
     """Makes the state of ``fold`` from that of a fold with other code, a table of leaf state.
@@ -220,6 +235,8 @@ class Migration:
 @frozen
 class Plan:
     """A complete pipeline. ``steps`` are those on events, before the first fold.
+
+    Steps, folds and outputs stand after what they read.
 
     migrations: functions applied once to older state; they are no part of the plan's results.
     code: per step or fold with a user's code, its form.
@@ -284,9 +301,9 @@ class Plan:
         if not self.code:
             return {}
         noted = {
-            digest_of(node.node_key): dict(self.code[node.name].parts)
-            for node in self._nodes()
-            if node.name in self.code
+            digest_of(node.of.node_key): dict(self.code[node.of.name].parts)
+            for node in self.nodes
+            if node.of.name in self.code
         }
         return {"code": json.dumps(noted), "libraries": json.dumps(self.libraries)}
 
@@ -312,11 +329,24 @@ class Plan:
     @property
     def node_keys(self) -> tuple[str, ...]:
         """The keys of all nodes, from the source to the outputs."""
-        return tuple(node.node_key for node in self._nodes())
+        return tuple(node.of.node_key for node in self.nodes)
 
-    def _nodes(self) -> list[SourceSpec | Step | Fold | Output]:
-        folded = [node for fold in self.folds for node in (fold, *fold.steps)]
-        return [self.source, *self.steps, *folded, *self.outputs]
+    @property
+    def sources(self) -> tuple[SourceSpec, ...]:
+        """The sources, as they were declared."""
+        return (self.source,)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, each after those that it reads."""
+        found = [Node(source, ()) for source in self.sources]
+        found += [Node(step, (step.reads,)) for step in self.steps]
+        ends = {}
+        for fold in self.folds:
+            found += [Node(node, (node.reads,)) for node in (fold, *fold.steps)]
+            ends[fold.name] = found[-1].of.name
+        found += [Node(output, (ends[output.of],)) for output in self.outputs]
+        return tuple(found)
 
 
 def type_of(member: Field) -> FieldType:
