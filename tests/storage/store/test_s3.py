@@ -189,7 +189,8 @@ def test_forbidden_object_is_distinguished_from_a_forbidden_store(told) -> None:
         for name in ("state/1.bin", "state/2.bin"):
             await store.put_if_absent(name, b"data")
         proxy.answer(403, "AccessDenied", 2, lambda data: b"/state/1.bin" in data)
-        with pytest.raises(UnreadableError, match=r"1\.bin.*allow s3:GetObject.*other objects can be read"):
+        refusal = r"1\.bin.*allow s3:GetObject.*other objects can be read"
+        with pytest.raises(UnreadableError, match=refusal):
             await store.get("state/1.bin", length_max=4)
         assert await store.get("state/2.bin", length_max=4) == b"data"
         proxy.answer(403, "AccessDenied", 2, a(b"GET"))
