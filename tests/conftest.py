@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import os
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.examples import EXAMPLES
+from tests.patience import TEST_S
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Awaitable, Callable, Generator
 
 # Some tests fork, and what gRPC does before a fork waits for ever for threads of tests before them.
 # It is asked for when gRPC is loaded, and pytest loads this first.
@@ -42,6 +46,18 @@ def pytest_runtest_setup() -> None:
     for number, handler in HANDLERS.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """End an async test that hangs."""
+    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+        item.obj = partial(_ended, item.obj)
+
+
+async def _ended(test: Callable[..., Awaitable[None]], **given: object) -> None:
+    async with asyncio.timeout(TEST_S):
+        await test(**given)
 
 
 @pytest.hookimpl(wrapper=True)

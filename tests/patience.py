@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 PATIENCE_S = 300.0
+TEST_S = 3 * PATIENCE_S  # of an async test as a whole
 PAUSE_S = 0.02
 
 

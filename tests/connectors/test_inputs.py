@@ -90,31 +90,29 @@ async def next_of(inputs: Inputs, cut: dict[str, int]) -> object:
 
 @pytest.mark.parametrize("start", [0, 4, 20])
 async def test_reading_goes_on_from_any_cut_up_to_any_other(tmp_path: Path, start: int) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        inputs: Inputs = of_file(tmp_path)
-        assert inputs.names == ("ticks",)
-        first, end = await inputs.bounds()
-        assert first == {"ticks": 0}
-        assert end == {}
-        await inputs.check({"ticks": start}, {})
-        cut = {"ticks": start}
-        await inputs.open(cut, BATCH_ROWS, {"ticks": 23})
-        assert await read(inputs, cut, 23) == list(range(start, 23))
-        assert inputs.next(cut) is Signal.ENDED
-        assert set(await inputs.identities(cut)) == {"ticks"}
-        await inputs.sync()
-        await inputs.close()
-        await inputs.close()
+    inputs: Inputs = of_file(tmp_path)
+    assert inputs.names == ("ticks",)
+    first, end = await inputs.bounds()
+    assert first == {"ticks": 0}
+    assert end == {}
+    await inputs.check({"ticks": start}, {})
+    cut = {"ticks": start}
+    await inputs.open(cut, BATCH_ROWS, {"ticks": 23})
+    assert await read(inputs, cut, 23) == list(range(start, 23))
+    assert inputs.next(cut) is Signal.ENDED
+    assert set(await inputs.identities(cut)) == {"ticks"}
+    await inputs.sync()
+    await inputs.close()
+    await inputs.close()
 
 
 async def test_end_of_an_input_is_returned(tmp_path: Path) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        inputs: Inputs = of_file(tmp_path)
-        cut = {"ticks": 0}
-        await inputs.open(cut, BATCH_ROWS)
-        assert await read(inputs, cut) == list(range(ROWS))
-        assert inputs.next(cut) is Signal.ENDED
-        await inputs.close()
+    inputs: Inputs = of_file(tmp_path)
+    cut = {"ticks": 0}
+    await inputs.open(cut, BATCH_ROWS)
+    assert await read(inputs, cut) == list(range(ROWS))
+    assert inputs.next(cut) is Signal.ENDED
+    await inputs.close()
 
 
 def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
@@ -152,12 +150,11 @@ async def test_errors_of_a_source_are_raised_by_next(tmp_path: Path) -> None:
         def close(self) -> None:
             pass
 
-    async with asyncio.timeout(PATIENCE_S):
-        inputs = SourceInputs(Broken())
-        cut = {"ticks": 0}
-        await inputs.open(cut, BATCH_ROWS)
-        assert len(await read(inputs, cut, 10)) == 10
-        assert await next_of(inputs, cut) == ("ticks", Marker(7, 11))
-        with pytest.raises(OSError, match="medium is bad"):
-            await next_of(inputs, {"ticks": 11})
-        await inputs.close()
+    inputs = SourceInputs(Broken())
+    cut = {"ticks": 0}
+    await inputs.open(cut, BATCH_ROWS)
+    assert len(await read(inputs, cut, 10)) == 10
+    assert await next_of(inputs, cut) == ("ticks", Marker(7, 11))
+    with pytest.raises(OSError, match="medium is bad"):
+        await next_of(inputs, {"ticks": 11})
+    await inputs.close()

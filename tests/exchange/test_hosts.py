@@ -16,7 +16,7 @@ from ripple.testing.sim.run import run
 from tests.engine.machine.test_stages import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import SETTINGS, Hosts, Pipeline
-from tests.world.clusters import simulate
+from tests.world.clusters import simulate, simulated
 
 SECONDS_MAX = 600
 # So that much has been shown since a checkpoint.
@@ -37,55 +37,50 @@ async def finish(hosts: Hosts, seconds_max: int = SECONDS_MAX) -> None:
 
 
 @pytest.mark.parametrize("name", ["one-total", "rows-by-value", "windows-by-venue", "three"])
-def test_machines_undisturbed_make_what_one_process_makes(name: str) -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 3), 2)
-        hosts.start()
-        await finish(hosts)
-        assert not hosts.failures
-        assert hosts.judged > len(hosts.pipeline.places)
+@simulated
+async def test_machines_undisturbed_make_what_one_process_makes(
+    cluster: SimCluster, name: str
+) -> None:
+    hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 3), 2)
+    hosts.start()
+    await finish(hosts)
+    assert not hosts.failures
+    assert hosts.judged > len(hosts.pipeline.places)
 
-    simulate(scenario)
 
-
-def test_record_after_a_pause_is_committed_at_once_by_each_stage() -> None:
+@simulated
+async def test_record_after_a_pause_is_committed_at_once_by_each_stage(cluster: SimCluster) -> None:
     slowly = replace(SETTINGS, commit_interval_ns=2_000_000_000)
-
-    async def scenario(cluster: SimCluster, _: int) -> None:
-        hosts = Hosts(
-            cluster, Pipeline(PLANS["three"], trades(Random(5), 60), 1), 1, settings=slowly
-        )
-        hosts.start()
-        for pause_s in (7.3, 2.5):
-            await asyncio.sleep(pause_s)
-            hosts.pipeline.write(0, 2)
-            await asyncio.sleep(0.7)
-            assert hosts.is_up_to_date
-        hosts.pipeline.write(0, 2)  # is due when an interval has passed
-        await asyncio.sleep(0.4)
-        assert not hosts.is_up_to_date
-        await finish(hosts)
-
-    simulate(scenario)
+    hosts = Hosts(cluster, Pipeline(PLANS["three"], trades(Random(5), 60), 1), 1, settings=slowly)
+    hosts.start()
+    for pause_s in (7.3, 2.5):
+        await asyncio.sleep(pause_s)
+        hosts.pipeline.write(0, 2)
+        await asyncio.sleep(0.7)
+        assert hosts.is_up_to_date
+    hosts.pipeline.write(0, 2)  # is due when an interval has passed
+    await asyncio.sleep(0.4)
+    assert not hosts.is_up_to_date
+    await finish(hosts)
 
 
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue"])
-def test_partition_without_checkpoints_is_corrected_from_its_senders(name: str) -> None:
-    async def scenario(cluster: SimCluster, _: int) -> None:
-        hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 1)
-        hosts.start()
-        for number in range(2):
-            hosts.pipeline.write(number, 12)
-        await asyncio.sleep(5)
-        cluster.disturb()
-        cluster.host("h0").kill()
-        cluster.store._objects.clear()
-        for place in hosts.pipeline.places:
-            hosts.assign(place, "h0")
-        cluster.host("h0").start(hosts.main("h0"))
-        await finish(hosts)
-
-    simulate(scenario)
+@simulated
+async def test_partition_without_checkpoints_is_corrected_from_its_senders(
+    cluster: SimCluster, name: str
+) -> None:
+    hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 1)
+    hosts.start()
+    for number in range(2):
+        hosts.pipeline.write(number, 12)
+    await asyncio.sleep(5)
+    cluster.disturb()
+    cluster.host("h0").kill()
+    cluster.store._objects.clear()
+    for place in hosts.pipeline.places:
+        hosts.assign(place, "h0")
+    cluster.host("h0").start(hosts.main("h0"))
+    await finish(hosts)
 
 
 class Trouble:

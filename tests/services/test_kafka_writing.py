@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S, PAUSE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_topics import Topics, marked
 from tests.task.repartition.lane_contract import LaneContract
-from tests.world.broker_contract import A, BrokerContract, Main, read_all
+from tests.world.broker_contract import A, BrokerContract, Main, in_its_world, read_all
 
 pytestmark = pytest.mark.services
 
@@ -156,18 +156,18 @@ class Stories:
 
 
 class TestLiveBroker(Stories, BrokerContract):
-    def test_topic_that_somebody_made_and_that_forgets_is_refused(self) -> None:
-        async def main(broker: Any, topics: Topics) -> None:
-            await topics.create("in", 2)
-            with pytest.raises(OutputError, match=r"policy=delete, so that .*=compact"):
-                await broker.make("in", 2, is_compacted=True)
-            await topics.create("lanes", 2, **{"retention.ms": "86400000"})
-            with pytest.raises(OutputError, match=r"ms=86400000, so that .*ms=-1"):
-                await broker.make("lanes", 2, is_kept=True)
-            await topics.create("cuts", 2, **{"cleanup.policy": "compact"})
-            await broker.make("cuts", 2, is_compacted=True)
-
-        self.run(main)
+    @in_its_world
+    async def test_topic_that_somebody_made_and_that_forgets_is_refused(
+        self, broker: Any, topics: Topics
+    ) -> None:
+        await topics.create("in", 2)
+        with pytest.raises(OutputError, match=r"policy=delete, so that .*=compact"):
+            await broker.make("in", 2, is_compacted=True)
+        await topics.create("lanes", 2, **{"retention.ms": "86400000"})
+        with pytest.raises(OutputError, match=r"ms=86400000, so that .*ms=-1"):
+            await broker.make("lanes", 2, is_kept=True)
+        await topics.create("cuts", 2, **{"cleanup.policy": "compact"})
+        await broker.make("cuts", 2, is_compacted=True)
 
 
 class TestLiveLanes(Stories, LaneContract):
@@ -200,24 +200,22 @@ class TestWriting(Stories):
 
         self.run(main)
 
-    def test_record_that_no_batch_takes_is_named(self) -> None:
-        async def main(broker: Any, topics: Topics) -> None:
-            await topics.create("in", 1, **{"max.message.bytes": "1000"})
-            producer = await broker.producer("p")
-            producer.begin()
-            with pytest.raises(TooLargeError, match=r"key b'k' takes 20\d\d bytes.* up to 1000 "):
-                await producer.send(A, Records.of([Record(b"k", b"x" * 2000)]))
-            await producer.abort()
-            assert (await read_all(broker, A))[0] == []
+    @in_its_world
+    async def test_record_that_no_batch_takes_is_named(self, broker: Any, topics: Topics) -> None:
+        await topics.create("in", 1, **{"max.message.bytes": "1000"})
+        producer = await broker.producer("p")
+        producer.begin()
+        with pytest.raises(TooLargeError, match=r"key b'k' takes 20\d\d bytes.* up to 1000 "):
+            await producer.send(A, Records.of([Record(b"k", b"x" * 2000)]))
+        await producer.abort()
+        assert (await read_all(broker, A))[0] == []
 
-        self.run(main)
-
-    def test_plain_producer_writes_without_transactions(self) -> None:
-        async def main(broker: Any, topics: Topics) -> None:
-            await topics.create("in", 1)
-            producer = await broker._broker.plain_producer()
-            for value in (b"a", b"b"):
-                await producer.send(broker.full(A), Records.of([Record(b"k", value)]))
-            assert [r.value for r in (await read_all(broker, A))[1]] == [b"a", b"b"]
-
-        self.run(main)
+    @in_its_world
+    async def test_plain_producer_writes_without_transactions(
+        self, broker: Any, topics: Topics
+    ) -> None:
+        await topics.create("in", 1)
+        producer = await broker._broker.plain_producer()
+        for value in (b"a", b"b"):
+            await producer.send(broker.full(A), Records.of([Record(b"k", value)]))
+        assert [r.value for r in (await read_all(broker, A))[1]] == [b"a", b"b"]

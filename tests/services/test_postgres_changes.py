@@ -684,8 +684,7 @@ async def test_a_reader_that_follows_lets_a_server_shut_down(
     await asyncio.to_thread(server.stop)  # which waits until it has ended
     await asyncio.to_thread(server.start)
     await asyncio.to_thread(insert, table, list(ticks(20, 40)))
-    async with asyncio.timeout(PATIENCE_S):
-        await reader
+    await reader
     await inputs.close()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ripple.testing import Run, SimCluster, SimWorld, on_cluster, repeat
 from ripple.world import Stream
+from tests.run_by import run_by
 
 HOUR = 3600.0
 Main = Callable[[SimWorld], Awaitable[Any]]
@@ -19,6 +20,9 @@ def simulate(scenario: Any, seed: int = 0, plan: str = "") -> Run:
     if done.error is not None:
         raise done.error
     return done
+
+
+simulated = run_by(simulate, "cluster", "seed")
 
 
 def serving(address: str, serve: Callable[[Stream], Awaitable[None]]) -> Main:

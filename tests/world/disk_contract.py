@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from ripple.core.errors import LimitError
 from ripple.world import Disk, DiskLockedError, NotALockError
 from ripple.world.replacing import replace
-from tests.patience import PATIENCE_S
 
 
 def grow(disk: Disk, path: str) -> None:
@@ -39,7 +38,7 @@ HAPPENINGS: dict[str, Callable[[Disk], object]] = {
 
 
 class DiskContract:
-    """Subclasses give the fixture ``disk``: an empty one; and run what waits, until it is done."""
+    """Subclasses give the fixture ``disk``: an empty one."""
 
     def test_a_file_knows_whether_its_name_leads_to_it(self, disk: Disk) -> None:
         disk.make_folder("x")
@@ -56,86 +55,68 @@ class DiskContract:
         assert not file.is_named()
         file.close()
 
-    def run(self, story: Awaitable[None]) -> None:
-        asyncio.run(within(story))
-
     @pytest.mark.parametrize("happening", HAPPENINGS.values(), ids=HAPPENINGS)
-    def test_watch_tells_whatever_happens_to_the_files_of_a_folder(
+    async def test_watch_tells_whatever_happens_to_the_files_of_a_folder(
         self, disk: Disk, happening: Callable[[Disk], object]
     ) -> None:
-        async def story() -> None:
-            disk.make_folder("x")
+        disk.make_folder("x")
+        grow(disk, "x/a")
+        grow(disk, "elsewhere")
+        with closing(disk.watch(["x"])) as watch:
+            waiting = asyncio.create_task(watch.changed())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            happening(disk)
+            await waiting
+
+    async def test_watch_has_noted_what_came_before_anybody_waits(self, disk: Disk) -> None:
+        disk.make_folder("x")
+        with closing(disk.watch(["x"])) as watch:
             grow(disk, "x/a")
-            grow(disk, "elsewhere")
-            with closing(disk.watch(["x"])) as watch:
+            await watch.changed()
+            waiting = asyncio.create_task(watch.changed())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            grow(disk, "x/a")
+            await watch.changed()
+
+    async def test_watch_of_several_folders_tells_of_each_and_of_no_other(self, disk: Disk) -> None:
+        for folder in ("x", "y", "z"):
+            disk.make_folder(folder)
+        with closing(disk.watch(["x", "y"])) as watch:
+            for folder in ("x", "y"):
                 waiting = asyncio.create_task(watch.changed())
+                grow(disk, "z/a")
                 await asyncio.sleep(0.01)
                 assert not waiting.done()
-                happening(disk)
+                grow(disk, f"{folder}/a")
                 await waiting
 
-        self.run(story())
-
-    def test_watch_has_noted_what_came_before_anybody_waits(self, disk: Disk) -> None:
-        async def story() -> None:
-            disk.make_folder("x")
-            with closing(disk.watch(["x"])) as watch:
-                grow(disk, "x/a")
-                await watch.changed()
-                waiting = asyncio.create_task(watch.changed())
-                await asyncio.sleep(0.01)
-                assert not waiting.done()
-                waiting.cancel()
-                await asyncio.wait([waiting])
-                grow(disk, "x/a")
-                await watch.changed()
-
-        self.run(story())
-
-    def test_watch_of_several_folders_tells_of_each_and_of_no_other(self, disk: Disk) -> None:
-        async def story() -> None:
-            for folder in ("x", "y", "z"):
-                disk.make_folder(folder)
-            with closing(disk.watch(["x", "y"])) as watch:
-                for folder in ("x", "y"):
-                    waiting = asyncio.create_task(watch.changed())
-                    grow(disk, "z/a")
-                    await asyncio.sleep(0.01)
-                    assert not waiting.done()
-                    grow(disk, f"{folder}/a")
-                    await waiting
-
-        self.run(story())
-
-    def test_watch_of_a_folder_that_is_made_and_made_again_tells_what_is_in_it(
+    async def test_watch_of_a_folder_that_is_made_and_made_again_tells_what_is_in_it(
         self, disk: Disk
     ) -> None:
-        async def story() -> None:
-            with closing(disk.watch(["x"])) as watch:
-                for _ in range(2):
-                    disk.make_folder("x")
-                    grow(disk, "x/a")
-                    await watch.changed()
-                    disk.remove("x/a")
-                    await watch.changed()
-                    disk.remove_folder("x")
-
-        self.run(story())
-
-    def test_watch_is_woken_by_its_owner_even_before_he_waits(self, disk: Disk) -> None:
-        async def story() -> None:
-            disk.make_folder("x")
-            with closing(disk.watch(["x"])) as watch:
-                watch.wake()
+        with closing(disk.watch(["x"])) as watch:
+            for _ in range(2):
+                disk.make_folder("x")
+                grow(disk, "x/a")
                 await watch.changed()
-                waiting = asyncio.create_task(watch.changed())
-                await asyncio.sleep(0.01)
-                assert not waiting.done()
-                watch.wake()
-                await waiting
-            watch.close()
+                disk.remove("x/a")
+                await watch.changed()
+                disk.remove_folder("x")
 
-        self.run(story())
+    async def test_watch_is_woken_by_its_owner_even_before_he_waits(self, disk: Disk) -> None:
+        disk.make_folder("x")
+        with closing(disk.watch(["x"])) as watch:
+            watch.wake()
+            await watch.changed()
+            waiting = asyncio.create_task(watch.changed())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            watch.wake()
+            await waiting
+        watch.close()
 
     def test_appended_bytes_read_back(self, disk: Disk) -> None:
         file = disk.open("a", create=True)
@@ -310,8 +291,3 @@ class DiskContract:
             replace(disk, "a", data)
             assert disk.read_bytes("a", length_max=9) == data
             assert disk.list("") == ["a"]
-
-
-async def within(story: Awaitable[None]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        await story

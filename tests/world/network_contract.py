@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from ripple.world import Listener, Network, Stream
+from tests.run_by import run_by
 
 Main = Callable[[Network], Awaitable[Any]]
 MIB = 1 << 20
+
+in_its_world = run_by(lambda contract, main: contract.run(main), "network")
 
 
 class NetworkContract:
@@ -20,171 +23,157 @@ class NetworkContract:
     def run(self, main: Main) -> None:
         raise NotImplementedError
 
-    def test_stream_carries_bytes_both_ways(self) -> None:
-        async def main(network: Network) -> None:
-            listener = await network.listen("127.0.0.1:0", echo)
-            stream = await network.connect(listener.address)
-            assert stream.peer == listener.address
-            sent = bytes(range(256)) * 400
-            await stream.write(sent)
-            stream.finish()
-            assert await read_all(stream) == sent
-            assert await stream.read(10) == b""
-            stream.close()
-            stream.close()
+    @in_its_world
+    async def test_stream_carries_bytes_both_ways(self, network: Network) -> None:
+        listener = await network.listen("127.0.0.1:0", echo)
+        stream = await network.connect(listener.address)
+        assert stream.peer == listener.address
+        sent = bytes(range(256)) * 400
+        await stream.write(sent)
+        stream.finish()
+        assert await read_all(stream) == sent
+        assert await stream.read(10) == b""
+        stream.close()
+        stream.close()
+        with pytest.raises(ConnectionError):
+            await stream.write(b"more")
+        listener.close()
+
+    @in_its_world
+    async def test_read_waits_for_the_first_byte_and_returns_no_more_than_asked(
+        self, network: Network
+    ) -> None:
+        async with pair(network) as (one, other):
+            reading = asyncio.ensure_future(one.read(3))
+            await asyncio.sleep(0.01)
+            assert not reading.done()
+            await other.write(b"abcdef")
+            read = await reading
+            assert 1 <= len(read) <= 3
+            other.finish()
+            assert read + await read_all(one) == b"abcdef"
+
+    @in_its_world
+    async def test_cancelled_read_loses_nothing(self, network: Network) -> None:
+        async with pair(network) as (one, other):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(one.read(100), 0.01)
+            await other.write(b"abc")
+            other.finish()
+            assert await read_all(one) == b"abc"
+
+    @in_its_world
+    async def test_write_waits_for_a_peer_that_does_not_read(self, network: Network) -> None:
+        async with pair(network) as (one, other):
+            written = 0
+
+            async def write() -> None:
+                nonlocal written
+                for _ in range(64):
+                    await one.write(bytes(MIB))
+                    written += 1
+                one.finish()
+
+            writing = asyncio.ensure_future(write())
+            await asyncio.sleep(0.5)
+            assert written < 64
+            assert len(await read_all(other)) == 64 * MIB
+            await writing
+            assert written == 64
+
+    @in_its_world
+    async def test_closed_listener_accepts_no_more_and_keeps_its_connections(
+        self, network: Network
+    ) -> None:
+        listener = await network.listen("127.0.0.1:0", echo)
+        stream = await network.connect(listener.address)
+        await stream.write(b"before")
+        assert await stream.read(1)
+        listener.close()
+        listener.close()
+        await asyncio.sleep(0.01)
+        with pytest.raises(OSError):  # noqa: PT011 - which one is the system's choice
+            await network.connect(listener.address)
+        await stream.write(b"after")
+        stream.finish()
+        assert (await read_all(stream)).endswith(b"after")
+        stream.close()
+
+    @in_its_world
+    async def test_address_without_listener_refuses(self, network: Network) -> None:
+        listener = await network.listen("127.0.0.1:0", echo)
+        listener.close()
+        await asyncio.sleep(0.01)
+        with pytest.raises(ConnectionRefusedError):
+            await network.connect(listener.address)
+
+    @in_its_world
+    async def test_address_that_is_taken_is_refused(self, network: Network) -> None:
+        listener = await network.listen("127.0.0.1:0", echo)
+        with pytest.raises(OSError):  # noqa: PT011 - which one is the system's choice
+            await network.listen(listener.address, echo)
+        listener.close()
+
+    @in_its_world
+    async def test_end_of_serve_closes_the_connection(self, network: Network) -> None:
+        async def greet(stream: Stream) -> None:
+            await stream.write(b"hello")
+
+        listener = await network.listen("127.0.0.1:0", greet)
+        stream = await network.connect(listener.address)
+        assert await read_all(stream) == b"hello"
+        stream.close()
+        listener.close()
+
+    @in_its_world
+    async def test_connection_error_of_serve_ends_one_connection_only(
+        self, network: Network
+    ) -> None:
+        async def serve(stream: Stream) -> None:
+            if await stream.read(1) == b"x":
+                raise ConnectionResetError
+            await stream.write(b"well")
+
+        listener = await network.listen("127.0.0.1:0", serve)
+        well, broken = [await network.connect(listener.address) for _ in range(2)]
+        await broken.write(b"x")
+        assert await read_all(broken) == b""
+        await well.write(b"y")
+        assert await read_all(well) == b"well"
+        for each in (well, broken):
+            each.close()
+        listener.close()
+
+    @in_its_world
+    async def test_writing_to_a_peer_that_has_closed_fails_in_the_end(
+        self, network: Network
+    ) -> None:
+        async with pair(network) as (one, other):
+            other.close()
+            assert await one.read(1) == b""
             with pytest.raises(ConnectionError):
-                await stream.write(b"more")
-            listener.close()
+                await write_on(one)
 
-        self.run(main)
-
-    def test_read_waits_for_the_first_byte_and_returns_no_more_than_asked(self) -> None:
-        async def main(network: Network) -> None:
-            async with pair(network) as (one, other):
-                reading = asyncio.ensure_future(one.read(3))
-                await asyncio.sleep(0.01)
-                assert not reading.done()
-                await other.write(b"abcdef")
-                read = await reading
-                assert 1 <= len(read) <= 3
-                other.finish()
-                assert read + await read_all(one) == b"abcdef"
-
-        self.run(main)
-
-    def test_cancelled_read_loses_nothing(self) -> None:
-        async def main(network: Network) -> None:
-            async with pair(network) as (one, other):
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(one.read(100), 0.01)
-                await other.write(b"abc")
-                other.finish()
-                assert await read_all(one) == b"abc"
-
-        self.run(main)
-
-    def test_write_waits_for_a_peer_that_does_not_read(self) -> None:
-        async def main(network: Network) -> None:
-            async with pair(network) as (one, other):
-                written = 0
-
-                async def write() -> None:
-                    nonlocal written
-                    for _ in range(64):
-                        await one.write(bytes(MIB))
-                        written += 1
-                    one.finish()
-
-                writing = asyncio.ensure_future(write())
-                await asyncio.sleep(0.5)
-                assert written < 64
-                assert len(await read_all(other)) == 64 * MIB
-                await writing
-                assert written == 64
-
-        self.run(main)
-
-    def test_closed_listener_accepts_no_more_and_keeps_its_connections(self) -> None:
-        async def main(network: Network) -> None:
-            listener = await network.listen("127.0.0.1:0", echo)
-            stream = await network.connect(listener.address)
-            await stream.write(b"before")
-            assert await stream.read(1)
-            listener.close()
-            listener.close()
-            await asyncio.sleep(0.01)
-            with pytest.raises(OSError):  # noqa: PT011 - which one is the system's choice
-                await network.connect(listener.address)
-            await stream.write(b"after")
-            stream.finish()
-            assert (await read_all(stream)).endswith(b"after")
-            stream.close()
-
-        self.run(main)
-
-    def test_address_without_listener_refuses(self) -> None:
-        async def main(network: Network) -> None:
-            listener = await network.listen("127.0.0.1:0", echo)
-            listener.close()
-            await asyncio.sleep(0.01)
-            with pytest.raises(ConnectionRefusedError):
-                await network.connect(listener.address)
-
-        self.run(main)
-
-    def test_address_that_is_taken_is_refused(self) -> None:
-        async def main(network: Network) -> None:
-            listener = await network.listen("127.0.0.1:0", echo)
-            with pytest.raises(OSError):  # noqa: PT011 - which one is the system's choice
-                await network.listen(listener.address, echo)
-            listener.close()
-
-        self.run(main)
-
-    def test_end_of_serve_closes_the_connection(self) -> None:
-        async def main(network: Network) -> None:
-            async def greet(stream: Stream) -> None:
-                await stream.write(b"hello")
-
-            listener = await network.listen("127.0.0.1:0", greet)
-            stream = await network.connect(listener.address)
-            assert await read_all(stream) == b"hello"
-            stream.close()
-            listener.close()
-
-        self.run(main)
-
-    def test_connection_error_of_serve_ends_one_connection_only(self) -> None:
-        async def main(network: Network) -> None:
-            async def serve(stream: Stream) -> None:
-                if await stream.read(1) == b"x":
-                    raise ConnectionResetError
-                await stream.write(b"well")
-
-            listener = await network.listen("127.0.0.1:0", serve)
-            well, broken = [await network.connect(listener.address) for _ in range(2)]
-            await broken.write(b"x")
-            assert await read_all(broken) == b""
-            await well.write(b"y")
-            assert await read_all(well) == b"well"
-            for each in (well, broken):
-                each.close()
-            listener.close()
-
-        self.run(main)
-
-    def test_writing_to_a_peer_that_has_closed_fails_in_the_end(self) -> None:
-        async def main(network: Network) -> None:
-            async with pair(network) as (one, other):
-                other.close()
-                assert await one.read(1) == b""
-                with pytest.raises(ConnectionError):
-                    await write_on(one)
-
-        self.run(main)
-
-    def test_close_beside_a_write_that_waits_ends_it(self) -> None:
-        async def main(network: Network) -> None:
-            async with pair(network) as (one, other):
-                writing = asyncio.ensure_future(one.write(bytes(64 * MIB)))
-                await asyncio.sleep(0.05)
-                assert not writing.done()
-                other.close()
-                one.close()
-                with pytest.raises(ConnectionError):
-                    await asyncio.wait_for(writing, 10)
-
-        self.run(main)
+    @in_its_world
+    async def test_close_beside_a_write_that_waits_ends_it(self, network: Network) -> None:
+        async with pair(network) as (one, other):
+            writing = asyncio.ensure_future(one.write(bytes(64 * MIB)))
+            await asyncio.sleep(0.05)
+            assert not writing.done()
+            other.close()
+            one.close()
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(writing, 10)
 
     @pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:x"])
-    def test_address_without_host_or_port_is_refused(self, address: str) -> None:
-        async def main(network: Network) -> None:
-            with pytest.raises(ValueError, match="host:port"):
-                await network.connect(address)
-            with pytest.raises(ValueError, match="host:port"):
-                await network.listen(address, echo)
-
-        self.run(main)
+    @in_its_world
+    async def test_address_without_host_or_port_is_refused(
+        self, network: Network, address: str
+    ) -> None:
+        with pytest.raises(ValueError, match="host:port"):
+            await network.connect(address)
+        with pytest.raises(ValueError, match="host:port"):
+            await network.listen(address, echo)
 
 
 async def echo(stream: Stream) -> None:

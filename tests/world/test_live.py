@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -38,8 +37,8 @@ def test_safeguards_are_on_until_switched_off(world: World) -> None:
     assert world.guards("digest_check")
 
 
-def test_sleep_lets_time_pass(tmp_path: Path) -> None:
+async def test_sleep_lets_time_pass(tmp_path: Path) -> None:
     clock = live_world(tmp_path).clock
     started = clock.monotonic_ns()
-    asyncio.run(clock.sleep(0.01))
+    await clock.sleep(0.01)
     assert clock.monotonic_ns() - started >= 9_000_000

@@ -14,7 +14,6 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ripple.client.flight import server as flight_server
-from ripple.control import event_loop
 from ripple.core.access import Caller
 from ripple.world import LiveNetwork, Stream, addresses, live_control_server
 from ripple.world.control import (
@@ -151,7 +150,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 @pytest.mark.parametrize("secured", [False, True])
-def test_crowd_of_silent_connections_keeps_no_client_out(
+async def test_crowd_of_silent_connections_keeps_no_client_out(
     secured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those who may call stay, whatever comes; of the others the oldest give way."""
@@ -162,57 +161,49 @@ def test_crowd_of_silent_connections_keeps_no_client_out(
     def allows(_: str, caller: Caller, __: bytes) -> str | None:
         return "you may not" if caller.token == "no" else None
 
-    async def main() -> None:
-        service = Service({"good": upper}, {"c": echo}, allows=allows)
-        server = await LiveControl().serve("127.0.0.1:0", service, tls=tls)
-        host, port = addresses.parts(server.address)
-        known = LiveControl().channel(server.address, tls=tls)
-        conversation = await known.open("c", deadline_s=PATIENCE_S)
-        refused = LiveControl("no").channel(server.address, tls=tls)
-        with pytest.raises(RefusedError, match="you may not"):
-            await refused.call("good", b"", deadline_s=PATIENCE_S)
-        crowd = [await asyncio.open_connection(host, port) for _ in range(20)]
-        ends = [asyncio.create_task(_end_of(reader)) for reader, _ in crowd]
-        another = LiveControl().channel(server.address, tls=tls)
-        assert await another.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
-        async with asyncio.timeout(PATIENCE_S):
-            while sum(end.done() for end in ends) < 17:
-                await asyncio.sleep(0.01)
-        assert len(server.door.seats) <= 5
-        await conversation.send(b"still here")
-        assert await conversation.receive() == b"still here"
-        for _, writer in crowd:
-            writer.close()
-        for channel in (known, refused, another):
-            await channel.close()
-        await asyncio.gather(*ends)
-        await server.close()
-        async with asyncio.timeout(PATIENCE_S):
-            while len(server.door.seats):
-                await asyncio.sleep(0.01)
-
-    event_loop.run(main())
+    service = Service({"good": upper}, {"c": echo}, allows=allows)
+    server = await LiveControl().serve("127.0.0.1:0", service, tls=tls)
+    host, port = addresses.parts(server.address)
+    known = LiveControl().channel(server.address, tls=tls)
+    conversation = await known.open("c", deadline_s=PATIENCE_S)
+    refused = LiveControl("no").channel(server.address, tls=tls)
+    with pytest.raises(RefusedError, match="you may not"):
+        await refused.call("good", b"", deadline_s=PATIENCE_S)
+    crowd = [await asyncio.open_connection(host, port) for _ in range(20)]
+    ends = [asyncio.create_task(_end_of(reader)) for reader, _ in crowd]
+    another = LiveControl().channel(server.address, tls=tls)
+    assert await another.call("good", b"a", deadline_s=PATIENCE_S) == b"A"
+    while sum(end.done() for end in ends) < 17:
+        await asyncio.sleep(0.01)
+    assert len(server.door.seats) <= 5
+    await conversation.send(b"still here")
+    assert await conversation.receive() == b"still here"
+    for _, writer in crowd:
+        writer.close()
+    for channel in (known, refused, another):
+        await channel.close()
+    await asyncio.gather(*ends)
+    await server.close()
+    while len(server.door.seats):
+        await asyncio.sleep(0.01)
 
 
-def test_proxy_passes_much_both_ways_and_names_its_clients() -> None:
+async def test_proxy_passes_much_both_ways_and_names_its_clients() -> None:
     peers = []
 
     async def told(conversation: Conversation) -> None:
         peers.append(conversation.peer)
         await echo(conversation)
 
-    async def main() -> None:
-        async with offered(LiveControl(), Service(conversations={"c": told})) as channel:
-            conversation = await channel.open("c", deadline_s=PATIENCE_S)
-            for size in (0, 1, 3 << 20):
-                sent = bytes(range(256)) * (size // 256) or bytes(size)
-                await conversation.send(sent)
-                assert await conversation.receive() == sent
-            await conversation.finish()
-            assert await conversation.receive() is None
-        assert {addresses.parts(peer)[0] for peer in peers} <= {"127.0.0.1", "::1"}
-
-    event_loop.run(main())
+    async with offered(LiveControl(), Service(conversations={"c": told})) as channel:
+        conversation = await channel.open("c", deadline_s=PATIENCE_S)
+        for size in (0, 1, 3 << 20):
+            sent = bytes(range(256)) * (size // 256) or bytes(size)
+            await conversation.send(sent)
+            assert await conversation.receive() == sent
+        await conversation.finish()
+        assert await conversation.receive() is None
+    assert {addresses.parts(peer)[0] for peer in peers} <= {"127.0.0.1", "::1"}
 
 
 @pytest.mark.parametrize("options", [live_control_server.OPTIONS, flight_server.OPTIONS])

@@ -21,7 +21,7 @@ from ripple.world import (
 )
 from ripple.world.replacing import replace
 from tests.patience import PATIENCE_S
-from tests.world.disk_contract import DiskContract, grow, within
+from tests.world.disk_contract import DiskContract, grow
 
 
 @pytest.fixture
@@ -39,44 +39,37 @@ class TestLiveDisk(DiskContract):
     pass
 
 
-def test_watch_tells_of_another_process(disk: LiveDisk) -> None:
-    async def story() -> None:
-        disk.make_folder("x")
-        with closing(disk.watch(["x"])) as watch:
-            for _ in range(3):
-                waiting = asyncio.create_task(watch.changed())
-                await asyncio.sleep(0.01)
-                code = "import sys; open(sys.argv[1], 'a').write('more')"
-                path = disk.root / "x" / "a"
-                other = await asyncio.create_subprocess_exec(sys.executable, "-c", code, path)
-                await waiting
-                await other.wait()
-
-    asyncio.run(within(story()))
+async def test_watch_tells_of_another_process(disk: LiveDisk) -> None:
+    disk.make_folder("x")
+    with closing(disk.watch(["x"])) as watch:
+        for _ in range(3):
+            waiting = asyncio.create_task(watch.changed())
+            await asyncio.sleep(0.01)
+            code = "import sys; open(sys.argv[1], 'a').write('more')"
+            path = disk.root / "x" / "a"
+            other = await asyncio.create_subprocess_exec(sys.executable, "-c", code, path)
+            await waiting
+            await other.wait()
 
 
 @pytest.mark.parametrize("why", ["no such system", "no folder"])
-def test_folder_that_cannot_be_watched_is_looked_at(
+async def test_folder_that_cannot_be_watched_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     if why == "no such system":
         monkeypatch.setattr(live_watch, "_system", object)
     disk = LiveDisk(tmp_path, look_s=0.02)
-
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        with closing(disk.watch(["x"])) as watch:
-            began_s = loop.time()
-            for _ in range(3):
-                await watch.changed()
-            assert loop.time() - began_s >= 0.05
-            disk.make_folder("x")
-            grow(disk, "x/a")
+    loop = asyncio.get_running_loop()
+    with closing(disk.watch(["x"])) as watch:
+        began_s = loop.time()
+        for _ in range(3):
             await watch.changed()
-            watch.wake()
-            await watch.changed()
-
-    asyncio.run(within(story()))
+        assert loop.time() - began_s >= 0.05
+        disk.make_folder("x")
+        grow(disk, "x/a")
+        await watch.changed()
+        watch.wake()
+        await watch.changed()
 
 
 def test_lock_of_a_killed_process_is_free(disk: LiveDisk) -> None:
@@ -248,29 +241,26 @@ def test_rights_of_a_group_do_not_pass_to_another_group(
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_watches_of_one_loop_have_one_instance_of_the_system(disk: LiveDisk) -> None:
-    async def story() -> None:
-        for name in ("x", "y"):
-            disk.make_folder(name)
-        before = instances()
-        with closing(disk.watch(["x"])) as one, closing(disk.watch(["x", "y"])) as both:
-            assert instances() == before + 1
-            waiting = [asyncio.create_task(each.changed()) for each in (one, both)]
-            await asyncio.sleep(0)
-            disk.open("x/new", create=True).close()
-            async with asyncio.timeout(PATIENCE_S):
-                await asyncio.gather(*waiting)
-            one.close()
-            disk.open("y/new", create=True).close()
-            async with asyncio.timeout(PATIENCE_S):
-                await both.changed()
-        assert instances() == before
-
+async def test_watches_of_one_loop_have_one_instance_of_the_system(disk: LiveDisk) -> None:
     def instances() -> int:
         links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
         return sum("inotify" in os.readlink(one) for one in links if os.path.islink(one))
 
-    asyncio.run(story())
+    for name in ("x", "y"):
+        disk.make_folder(name)
+    before = instances()
+    with closing(disk.watch(["x"])) as one, closing(disk.watch(["x", "y"])) as both:
+        assert instances() == before + 1
+        waiting = [asyncio.create_task(each.changed()) for each in (one, both)]
+        await asyncio.sleep(0)
+        disk.open("x/new", create=True).close()
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.gather(*waiting)
+        one.close()
+        disk.open("y/new", create=True).close()
+        async with asyncio.timeout(PATIENCE_S):
+            await both.changed()
+    assert instances() == before
 
 
 def test_folders_are_for_their_user_alone_unless_opened_to_others(tmp_path: Path) -> None:

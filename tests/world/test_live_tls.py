@@ -20,7 +20,7 @@ def tls(tmp_path: Path) -> Tls:
     return LiveCertificates(tmp_path).issue("worker")
 
 
-def test_no_error_tells_a_key(tls: Tls, tmp_path: Path) -> None:
+async def test_no_error_tells_a_key(tls: Tls, tmp_path: Path) -> None:
     key = Path(tls.key).read_text()
     secret = tmp_path / "with passphrase.key"
     command = ["openssl", "ec", "-in", tls.key, "-out", str(secret), "-aes256", "-passout"]
@@ -33,14 +33,14 @@ def test_no_error_tells_a_key(tls: Tls, tmp_path: Path) -> None:
     ]
     for each in wrong:
         with pytest.raises(TlsError) as caught:
-            asyncio.run(LiveNetwork().listen("localhost:0", echo, tls=each))
+            await LiveNetwork().listen("localhost:0", echo, tls=each)
         assert key.splitlines()[1] not in str(caught.value)
     with pytest.raises(TlsError, match="needs a passphrase"):
-        asyncio.run(LiveNetwork().listen("localhost:0", echo, tls=wrong[-1]))
+        await LiveNetwork().listen("localhost:0", echo, tls=wrong[-1])
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_versions_before_tls_1_3_are_refused(tls: Tls, version: ssl.TLSVersion) -> None:
+async def test_versions_before_tls_1_3_are_refused(tls: Tls, version: ssl.TLSVersion) -> None:
     async def main() -> None:
         listener = await LiveNetwork().listen("localhost:0", echo, tls=tls)
         port = int(listener.address.rpartition(":")[2])
@@ -57,7 +57,7 @@ def test_versions_before_tls_1_3_are_refused(tls: Tls, version: ssl.TLSVersion) 
             await asyncio.sleep(0.05)  # for the other end to see it
 
     if version == ssl.TLSVersion.TLSv1_3:
-        asyncio.run(main())
+        await main()
     else:
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            asyncio.run(main())
+            await main()

@@ -152,7 +152,7 @@ def _has_ended(one: socket.socket) -> bool:
         return True
 
 
-def test_an_address_of_another_machine_is_refused_with_any_port() -> None:
+async def test_an_address_of_another_machine_is_refused_with_any_port() -> None:
     listening = LiveListening(lambda _: asyncio.Protocol())
     with pytest.raises(OSError, match=r"192\.0\.2\.1|assign requested"):
-        asyncio.run(listening.open("192.0.2.1:0"))
+        await listening.open("192.0.2.1:0")

@@ -28,7 +28,7 @@ from ripple.world.broker import (
 )
 from tests.examples import EXAMPLES
 from tests.world.broker_contract import A, B, BrokerContract, Main, read_all, values
-from tests.world.clusters import idle, on, simulate
+from tests.world.clusters import idle, on, simulate, simulated
 
 
 class SimTopics:
@@ -92,26 +92,24 @@ def test_producer_of_unknown_outcome_is_over_and_the_log_knows() -> None:
     assert known == {0, 1}
 
 
-def test_cancelled_commit_ends_a_producer() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        cluster.broker.create("in", 1)
+@simulated
+async def test_cancelled_commit_ends_a_producer(cluster: SimCluster) -> None:
+    cluster.broker.create("in", 1)
 
-        async def main(world: SimWorld) -> None:
-            producer = await world.broker.producer("p")
+    async def main(world: SimWorld) -> None:
+        producer = await world.broker.producer("p")
+        producer.begin()
+        await producer.send(A, X)
+        committing = asyncio.ensure_future(producer.commit())
+        await asyncio.sleep(0.0001)
+        committing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await committing
+        with pytest.raises(UnknownOutcomeError):
             producer.begin()
-            await producer.send(A, X)
-            committing = asyncio.ensure_future(producer.commit())
-            await asyncio.sleep(0.0001)
-            committing.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await committing
-            with pytest.raises(UnknownOutcomeError):
-                producer.begin()
 
-        cluster.host("a").start(main)
-        await cluster.host("a").ended()
-
-    simulate(scenario)
+    cluster.host("a").start(main)
+    await cluster.host("a").ended()
 
 
 def test_send_that_is_refused_leaves_only_to_abort() -> None:
@@ -139,100 +137,95 @@ def test_send_that_is_refused_leaves_only_to_abort() -> None:
     simulate(scenario, plan="0.3:broker_refused:0")
 
 
-def test_late_end_of_one_transaction_ends_the_next_one() -> None:
+@simulated
+async def test_late_end_of_one_transaction_ends_the_next_one(cluster: SimCluster) -> None:
     """The flaw itself, of a client that asks again and goes on."""
-
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        broker = cluster.broker
-        broker.create("in", 2)
-        epoch = broker.begin_producer("p")
-        broker.send("p", epoch, A, 0, tuple(X))
-        broker.end("p", epoch, commits=True)
-        broker.send("p", epoch, A, 1, tuple(X))
-        broker.later(1, lambda: broker.end("p", epoch, commits=True))
-        await asyncio.sleep(2)
-        broker.send("p", epoch, B, 0, tuple(X))
-        broker.end("p", epoch, commits=False)
-        assert len(broker.committed(A)) == 2
-        assert broker.committed(B) == []
-        # Fenced, it changes nothing any more.
-        broker.send("p", epoch, A, 2, tuple(X))
-        broker.later(1, lambda: broker.end("p", epoch, commits=True))
-        broker.begin_producer("p")
-        await asyncio.sleep(2)
-        assert len(broker.committed(A)) == 2
-
-    simulate(scenario)
+    broker = cluster.broker
+    broker.create("in", 2)
+    epoch = broker.begin_producer("p")
+    broker.send("p", epoch, A, 0, tuple(X))
+    broker.end("p", epoch, commits=True)
+    broker.send("p", epoch, A, 1, tuple(X))
+    broker.later(1, lambda: broker.end("p", epoch, commits=True))
+    await asyncio.sleep(2)
+    broker.send("p", epoch, B, 0, tuple(X))
+    broker.end("p", epoch, commits=False)
+    assert len(broker.committed(A)) == 2
+    assert broker.committed(B) == []
+    # Fenced, it changes nothing any more.
+    broker.send("p", epoch, A, 2, tuple(X))
+    broker.later(1, lambda: broker.end("p", epoch, commits=True))
+    broker.begin_producer("p")
+    await asyncio.sleep(2)
+    assert len(broker.committed(A)) == 2
 
 
-def test_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        cluster.broker.create("in", 1)
-        a = cluster.host("a")
-        broker = a.start(idle).broker
-        producer = await on(a, broker.producer("p"))
-        producer.begin()
-        await on(a, producer.send(A, X))
-        a.pause()
-        await asyncio.sleep(TRANSACTION_SECONDS_MAX + 1)
-        assert cluster.broker.log(A).stable_end == cluster.broker.log(A).end
-        a.resume()
-        with pytest.raises(FencedError):
-            await on(a, producer.commit())
-        assert cluster.broker.committed(A) == []
-
-    simulate(scenario)
-
-
-def test_transaction_of_a_dead_process_holds_readers_back_until_it_is_decided() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        cluster.broker.create("in", 1)
-        a, b = cluster.host("a"), cluster.host("b")
-        producer = await on(a, a.start(idle).broker.producer("p"))
-        producer.begin()
-        await on(a, producer.send(A, X))
-        a.kill()
-        cluster.broker.append(A, [Record(None, b"after")])
-        broker = b.start(idle).broker
-        assert await on(b, broker.ends([A])) == {A: 0}
-        await on(b, broker.producer("p"))
-        assert await on(b, values(broker, A)) == [b"after"]
-
-    simulate(scenario)
+@simulated
+async def test_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(
+    cluster: SimCluster,
+) -> None:
+    cluster.broker.create("in", 1)
+    a = cluster.host("a")
+    broker = a.start(idle).broker
+    producer = await on(a, broker.producer("p"))
+    producer.begin()
+    await on(a, producer.send(A, X))
+    a.pause()
+    await asyncio.sleep(TRANSACTION_SECONDS_MAX + 1)
+    assert cluster.broker.log(A).stable_end == cluster.broker.log(A).end
+    a.resume()
+    with pytest.raises(FencedError):
+        await on(a, producer.commit())
+    assert cluster.broker.committed(A) == []
 
 
-def test_broker_out_of_reach_leaves_a_commit_unknown_and_reads_without_effect() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        cluster.broker.create("in", 1)
-        a = cluster.host("a")
-        broker = a.start(idle).broker
-        producer = await on(a, broker.producer("p"))
-        producer.begin()
-        await on(a, producer.send(A, X))
-        cluster.network.cut_one_way("broker", "a")
-        with pytest.raises(UnknownOutcomeError):
-            await on(a, producer.commit())
-        assert len(cluster.broker.committed(A)) == 1
-        with pytest.raises(BrokerError) as caught:
-            await on(a, broker.ends([A]))
-        assert caught.value.done is False
-        cluster.heal()
-        assert await on(a, values(broker, A)) == [b"x"]
-
-    simulate(scenario)
+@simulated
+async def test_transaction_of_a_dead_process_holds_readers_back_until_it_is_decided(
+    cluster: SimCluster,
+) -> None:
+    cluster.broker.create("in", 1)
+    a, b = cluster.host("a"), cluster.host("b")
+    producer = await on(a, a.start(idle).broker.producer("p"))
+    producer.begin()
+    await on(a, producer.send(A, X))
+    a.kill()
+    cluster.broker.append(A, [Record(None, b"after")])
+    broker = b.start(idle).broker
+    assert await on(b, broker.ends([A])) == {A: 0}
+    await on(b, broker.producer("p"))
+    assert await on(b, values(broker, A)) == [b"after"]
 
 
-def test_compaction_leaves_holes() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        cluster.broker.create("in", 1)
-        cluster.broker.append(A, [Record(b"%d" % (n % 3), b"%d" % n) for n in range(10)])
-        cluster.broker.compact(A)
-        a = cluster.host("a")
-        broker = a.start(idle).broker
-        offsets, _ = await on(a, read_all(broker, A))
-        assert offsets == [7, 8, 9]
+@simulated
+async def test_broker_out_of_reach_leaves_a_commit_unknown_and_reads_without_effect(
+    cluster: SimCluster,
+) -> None:
+    cluster.broker.create("in", 1)
+    a = cluster.host("a")
+    broker = a.start(idle).broker
+    producer = await on(a, broker.producer("p"))
+    producer.begin()
+    await on(a, producer.send(A, X))
+    cluster.network.cut_one_way("broker", "a")
+    with pytest.raises(UnknownOutcomeError):
+        await on(a, producer.commit())
+    assert len(cluster.broker.committed(A)) == 1
+    with pytest.raises(BrokerError) as caught:
+        await on(a, broker.ends([A]))
+    assert caught.value.done is False
+    cluster.heal()
+    assert await on(a, values(broker, A)) == [b"x"]
 
-    simulate(scenario)
+
+@simulated
+async def test_compaction_leaves_holes(cluster: SimCluster) -> None:
+    cluster.broker.create("in", 1)
+    cluster.broker.append(A, [Record(b"%d" % (n % 3), b"%d" % n) for n in range(10)])
+    cluster.broker.compact(A)
+    a = cluster.host("a")
+    broker = a.start(idle).broker
+    offsets, _ = await on(a, read_all(broker, A))
+    assert offsets == [7, 8, 9]
 
 
 LAST = 15

@@ -20,7 +20,7 @@ from ripple.testing import (
     repeat,
 )
 from tests.examples import EXAMPLES
-from tests.world.clusters import echo, idle, on, serving, simulate
+from tests.world.clusters import echo, idle, on, serving, simulate, simulated
 
 LINES = 5
 
@@ -110,96 +110,88 @@ def test_every_effect_of_every_machine_can_be_its_last() -> None:
     assert report.landed["kill_before"] > 50
 
 
-def test_killed_machine_keeps_its_files_and_loses_its_memory() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        host = cluster.host("a")
-        seen: list[int] = []
+@simulated
+async def test_killed_machine_keeps_its_files_and_loses_its_memory(cluster: SimCluster) -> None:
+    host = cluster.host("a")
+    seen: list[int] = []
 
+    async def main(world: SimWorld) -> None:
+        file = world.disk.open("file", create=True)
+        seen.append(file.size())
+        file.append(b"abc")
+        await asyncio.Event().wait()
+
+    host.start(main)
+    await asyncio.sleep(1)
+    host.kill()
+    host.kill()
+    assert not host.is_running
+    host.restart()
+    await asyncio.sleep(1)
+    host.switch_off(salt=0)
+    host.start(main)
+    await asyncio.sleep(1)
+    assert seen == [0, 3, 0]
+
+
+@simulated
+async def test_neighbours_of_a_killed_machine_go_on(cluster: SimCluster) -> None:
+    turns = dict.fromkeys("ab", 0)
+
+    def ticking(name: str) -> object:
         async def main(world: SimWorld) -> None:
-            file = world.disk.open("file", create=True)
-            seen.append(file.size())
-            file.append(b"abc")
+            while True:
+                await world.clock.sleep(1)
+                turns[name] += 1
+
+        return main
+
+    for name in turns:
+        cluster.host(name).start(ticking(name))
+    await asyncio.sleep(10.5)
+    cluster.host("a").kill()
+    await asyncio.sleep(10)
+    assert turns["a"] in (10, 11)
+    assert turns["b"] in (20, 21)
+
+
+@simulated
+async def test_dead_process_has_no_more_effects(cluster: SimCluster) -> None:
+    async def main(world: SimWorld) -> None:
+        try:
             await asyncio.Event().wait()
+        finally:
+            world.disk.open("trace", create=True)
 
-        host.start(main)
-        await asyncio.sleep(1)
-        host.kill()
-        host.kill()
-        assert not host.is_running
-        host.restart()
-        await asyncio.sleep(1)
-        host.switch_off(salt=0)
-        host.start(main)
-        await asyncio.sleep(1)
-        assert seen == [0, 3, 0]
-
-    simulate(scenario)
+    host = cluster.host("a")
+    host.start(main)
+    await asyncio.sleep(1)
+    host.kill()
+    await asyncio.sleep(1)
+    assert host.disk.image() == {}
 
 
-def test_neighbours_of_a_killed_machine_go_on() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        turns = dict.fromkeys("ab", 0)
+@simulated
+async def test_paused_process_misses_its_timers_and_then_has_them_all(cluster: SimCluster) -> None:
+    times: list[float] = []
 
-        def ticking(name: str) -> object:
-            async def main(world: SimWorld) -> None:
-                while True:
-                    await world.clock.sleep(1)
-                    turns[name] += 1
+    async def main(world: SimWorld) -> None:
+        for number in range(1, 4):
+            asyncio.get_running_loop().call_later(10 * number, tick, world)
+        await asyncio.Event().wait()
 
-            return main
+    def tick(world: SimWorld) -> None:
+        times.append(world.clock.monotonic_ns() / 1e9)
 
-        for name in turns:
-            cluster.host(name).start(ticking(name))
-        await asyncio.sleep(10.5)
-        cluster.host("a").kill()
-        await asyncio.sleep(10)
-        assert turns["a"] in (10, 11)
-        assert turns["b"] in (20, 21)
-
-    simulate(scenario)
-
-
-def test_dead_process_has_no_more_effects() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        async def main(world: SimWorld) -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                world.disk.open("trace", create=True)
-
-        host = cluster.host("a")
-        host.start(main)
-        await asyncio.sleep(1)
-        host.kill()
-        await asyncio.sleep(1)
-        assert host.disk.image() == {}
-
-    simulate(scenario)
-
-
-def test_paused_process_misses_its_timers_and_then_has_them_all() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        times: list[float] = []
-
-        async def main(world: SimWorld) -> None:
-            for number in range(1, 4):
-                asyncio.get_running_loop().call_later(10 * number, tick, world)
-            await asyncio.Event().wait()
-
-        def tick(world: SimWorld) -> None:
-            times.append(world.clock.monotonic_ns() / 1e9)
-
-        host = cluster.host("a")
-        host.start(main)
-        await asyncio.sleep(15)
-        host.pause()
-        await asyncio.sleep(60)
-        assert len(times) == 1
-        host.resume()
-        await asyncio.sleep(0.1)
-        assert times == pytest.approx([10, 75, 75], abs=0.1)
-
-    simulate(scenario)
+    host = cluster.host("a")
+    host.start(main)
+    await asyncio.sleep(15)
+    host.pause()
+    await asyncio.sleep(60)
+    assert len(times) == 1
+    host.resume()
+    await asyncio.sleep(0.1)
+    assert times == pytest.approx([10, 75, 75], abs=0.1)
 
 
 def test_clocks_differ_drift_and_jump() -> None:
@@ -218,44 +210,40 @@ def test_clocks_differ_drift_and_jump() -> None:
         simulate(scenario, seed)
 
 
-def test_slow_process_takes_time_for_each_step() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        done: list[float] = []
+@simulated
+async def test_slow_process_takes_time_for_each_step(cluster: SimCluster) -> None:
+    done: list[float] = []
 
-        async def main(world: SimWorld) -> None:
-            for _ in range(100):
-                await asyncio.sleep(0)
-            done.append(cluster.loop.time())
+    async def main(world: SimWorld) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        done.append(cluster.loop.time())
 
-        a, b = cluster.host("a"), cluster.host("b")
-        a.start(main)
-        a.slow_down(0.5)
-        b.start(main)
-        await a.ended()
-        await b.ended()
-        assert done[0] < 1
-        assert done[1] > 49
-
-    simulate(scenario)
+    a, b = cluster.host("a"), cluster.host("b")
+    a.start(main)
+    a.slow_down(0.5)
+    b.start(main)
+    await a.ended()
+    await b.ended()
+    assert done[0] < 1
+    assert done[1] > 49
 
 
-def test_process_that_ends_tells_how() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        async def main(world: SimWorld) -> None:
-            await world.clock.sleep(1)
-            if cluster.is_disturbed:
-                raise RippleError("gave up")
+@simulated
+async def test_process_that_ends_tells_how(cluster: SimCluster) -> None:
+    async def main(world: SimWorld) -> None:
+        await world.clock.sleep(1)
+        if cluster.is_disturbed:
+            raise RippleError("gave up")
 
-        host = cluster.host("a")
-        host.start(main)
-        await host.ended()
-        assert host.error is None
-        cluster.network.cut("a", "b")
-        host.restart()
-        await host.ended()
-        assert isinstance(host.error, RippleError)
-
-    simulate(scenario)
+    host = cluster.host("a")
+    host.start(main)
+    await host.ended()
+    assert host.error is None
+    cluster.network.cut("a", "b")
+    host.restart()
+    await host.ended()
+    assert isinstance(host.error, RippleError)
 
 
 @pytest.mark.parametrize("error", [RippleError("without cause"), ValueError("a bug")])

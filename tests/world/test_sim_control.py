@@ -18,7 +18,7 @@ from ripple.world.control import (
     UnreachableError,
 )
 from tests.examples import EXAMPLES
-from tests.world.clusters import idle, on, simulate
+from tests.world.clusters import idle, on, simulate, simulated
 from tests.world.control_contract import upper
 
 SILENCE_S = 2 * (KEEPALIVE_S + KEEPALIVE_TIMEOUT_S)
@@ -62,95 +62,91 @@ class Talk:
         return await on(self.a, self.channel.open("c", deadline_s=5))
 
 
-def test_call_across_a_cut_meets_its_deadline_and_may_have_been_carried_out() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        talk = Talk(cluster)
-        await talk.begin()
+@simulated
+async def test_call_across_a_cut_meets_its_deadline_and_may_have_been_carried_out(
+    cluster: SimCluster,
+) -> None:
+    talk = Talk(cluster)
+    await talk.begin()
+    await talk.call()
+    cluster.network.cut_one_way("b", "a")
+    started = cluster.loop.time()
+    with pytest.raises(DeadlineError):
         await talk.call()
-        cluster.network.cut_one_way("b", "a")
-        started = cluster.loop.time()
-        with pytest.raises(DeadlineError):
-            await talk.call()
-        assert cluster.loop.time() - started < 5.1
-        assert talk.called == 2
-        cluster.network.heal()
-        await asyncio.sleep(30)
-        assert await talk.call() == b"x"
-
-    simulate(scenario)
+    assert cluster.loop.time() - started < 5.1
+    assert talk.called == 2
+    cluster.network.heal()
+    await asyncio.sleep(30)
+    assert await talk.call() == b"x"
 
 
 @pytest.mark.parametrize("way", ["a>b", "b>a", "both", "vanished"])
-def test_silent_conversation_is_found_out_by_both_sides(way: str) -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        talk = Talk(cluster)
-        await talk.begin()
-        conversation = await talk.open()
-        await asyncio.sleep(60)  # that nobody says anything is no silence
-        await on(talk.a, conversation.send(b"x"))
-        assert await on(talk.a, conversation.receive()) == b"x"
-        started = cluster.loop.time()
-        if way == "vanished":
-            talk.b.switch_off()
-        elif way == "both":
-            cluster.network.cut("a", "b")
-        else:
-            cluster.network.cut_one_way(way[0], way[2])
-        with pytest.raises(UnreachableError):
-            await on(talk.a, conversation.receive(), SILENCE_S)
-        if way != "vanished":
-            await asyncio.sleep(SILENCE_S)
-            assert talk.ended
-            assert talk.ended[0] - started < SILENCE_S
-
-    simulate(scenario)
-
-
-def test_killed_service_is_known_at_once_and_found_again() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        talk = Talk(cluster)
-        await talk.begin()
-        conversation = await talk.open()
-        talk.b.kill()
-        with pytest.raises(UnreachableError):
-            await on(talk.a, conversation.receive(), 1)
-        with pytest.raises(UnreachableError):
-            await talk.call()
-        talk.b.restart()
-        await asyncio.sleep(1)
-        assert await talk.call() == b"x"
-
-    simulate(scenario)
-
-
-def test_handlers_of_a_killed_caller_are_cancelled() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        talk = Talk(cluster)
-        await talk.begin()
-        await talk.open()
-        talk.a.kill()
-        await asyncio.sleep(1)
+@simulated
+async def test_silent_conversation_is_found_out_by_both_sides(
+    cluster: SimCluster, way: str
+) -> None:
+    talk = Talk(cluster)
+    await talk.begin()
+    conversation = await talk.open()
+    await asyncio.sleep(60)  # that nobody says anything is no silence
+    await on(talk.a, conversation.send(b"x"))
+    assert await on(talk.a, conversation.receive()) == b"x"
+    started = cluster.loop.time()
+    if way == "vanished":
+        talk.b.switch_off()
+    elif way == "both":
+        cluster.network.cut("a", "b")
+    else:
+        cluster.network.cut_one_way(way[0], way[2])
+    with pytest.raises(UnreachableError):
+        await on(talk.a, conversation.receive(), SILENCE_S)
+    if way != "vanished":
+        await asyncio.sleep(SILENCE_S)
         assert talk.ended
+        assert talk.ended[0] - started < SILENCE_S
 
-    simulate(scenario)
+
+@simulated
+async def test_killed_service_is_known_at_once_and_found_again(cluster: SimCluster) -> None:
+    talk = Talk(cluster)
+    await talk.begin()
+    conversation = await talk.open()
+    talk.b.kill()
+    with pytest.raises(UnreachableError):
+        await on(talk.a, conversation.receive(), 1)
+    with pytest.raises(UnreachableError):
+        await talk.call()
+    talk.b.restart()
+    await asyncio.sleep(1)
+    assert await talk.call() == b"x"
 
 
-def test_paused_service_is_silent_and_keeps_its_conversations_if_resumed_soon() -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        talk = Talk(cluster)
-        await talk.begin()
-        conversation = await talk.open()
-        talk.b.pause()
-        with pytest.raises(DeadlineError):
-            await talk.call()
-        talk.b.resume()
-        await on(talk.a, conversation.send(b"x"))
-        assert await on(talk.a, conversation.receive()) == b"x"
-        talk.b.pause()
-        with pytest.raises(UnreachableError):
-            await on(talk.a, conversation.receive(), SILENCE_S)
+@simulated
+async def test_handlers_of_a_killed_caller_are_cancelled(cluster: SimCluster) -> None:
+    talk = Talk(cluster)
+    await talk.begin()
+    await talk.open()
+    talk.a.kill()
+    await asyncio.sleep(1)
+    assert talk.ended
 
-    simulate(scenario)
+
+@simulated
+async def test_paused_service_is_silent_and_keeps_its_conversations_if_resumed_soon(
+    cluster: SimCluster,
+) -> None:
+    talk = Talk(cluster)
+    await talk.begin()
+    conversation = await talk.open()
+    talk.b.pause()
+    with pytest.raises(DeadlineError):
+        await talk.call()
+    talk.b.resume()
+    await on(talk.a, conversation.send(b"x"))
+    assert await on(talk.a, conversation.receive()) == b"x"
+    talk.b.pause()
+    with pytest.raises(UnreachableError):
+        await on(talk.a, conversation.receive(), SILENCE_S)
 
 
 def test_bug_of_a_handler_fails_the_run() -> None:

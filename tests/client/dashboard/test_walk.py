@@ -237,19 +237,18 @@ async def test_a_cookie_is_for_our_pages_alone(coordinator: Shown) -> None:
 
 
 async def test_logout_ends_open_pages(coordinator: Shown) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        jar = aiohttp.CookieJar(unsafe=True)
-        async with aiohttp.ClientSession(f"http://{coordinator.web}", cookie_jar=jar) as session:
-            async with session.post("/api/session", json={"token": TOKENS[Role.READER]}):
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(f"http://{coordinator.web}", cookie_jar=jar) as session:
+        async with session.post("/api/session", json={"token": TOKENS[Role.READER]}):
+            pass
+        async with session.ws_connect("/live") as live:
+            assert (await live.receive()).type is aiohttp.WSMsgType.TEXT
+            async with session.delete("/api/session") as response:
+                assert response.status == 200
+            while (said := await live.receive()).type is aiohttp.WSMsgType.TEXT:
                 pass
-            async with session.ws_connect("/live") as live:
-                assert (await live.receive()).type is aiohttp.WSMsgType.TEXT
-                async with session.delete("/api/session") as response:
-                    assert response.status == 200
-                while (said := await live.receive()).type is aiohttp.WSMsgType.TEXT:
-                    pass
-                assert said.type is aiohttp.WSMsgType.CLOSE
-                assert said.extra == "the session has ended"
+            assert said.type is aiohttp.WSMsgType.CLOSE
+            assert said.extra == "the session has ended"
 
 
 def test_session_and_certificate_give_the_greater_role() -> None:

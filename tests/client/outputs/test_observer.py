@@ -23,7 +23,7 @@ from tests.examples import EXAMPLES
 from tests.exchange.hosts import READS, Hosts, Pipeline
 from tests.exchange.test_hosts import RARELY, TIGHT, Trouble, finish
 from tests.patience import PATIENCE_S
-from tests.world.clusters import simulate
+from tests.world.clusters import simulate, simulated
 
 SECONDS_MAX = 600
 
@@ -108,22 +108,22 @@ class Eye:
 
 @pytest.mark.parametrize("uncommitted", [False, True])
 @pytest.mark.parametrize("name", ["by-value", "windows-by-venue", "three"])
-def test_observed_rows_are_right_at_a_cut_that_never_falls(name: str, uncommitted: bool) -> None:
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 2)
-        hosts.start()
-        eye = Eye(hosts, uncommitted=uncommitted)
-        cluster.host("eye").start(eye.main)
-        for _ in range(10):
-            await asyncio.sleep(0.5)
-            hosts.pipeline.write(0, 3)
-            hosts.pipeline.write(1, 2)
-        await _see_it_out(hosts, eye)
-        assert eye.judged > 3 * len(eye.tables)
-        assert (eye.ahead > 3) == uncommitted, eye.ahead
-        assert uncommitted or not eye.ahead
-
-    simulate(scenario)
+@simulated
+async def test_observed_rows_are_right_at_a_cut_that_never_falls(
+    cluster: SimCluster, name: str, uncommitted: bool
+) -> None:
+    hosts = Hosts(cluster, Pipeline(PLANS[name], trades(Random(name), 60), 2), 2)
+    hosts.start()
+    eye = Eye(hosts, uncommitted=uncommitted)
+    cluster.host("eye").start(eye.main)
+    for _ in range(10):
+        await asyncio.sleep(0.5)
+        hosts.pipeline.write(0, 3)
+        hosts.pipeline.write(1, 2)
+    await _see_it_out(hosts, eye)
+    assert eye.judged > 3 * len(eye.tables)
+    assert (eye.ahead > 3) == uncommitted, eye.ahead
+    assert uncommitted or not eye.ahead
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))
@@ -166,36 +166,32 @@ async def _see_it_out(hosts: Hosts, eye: Eye) -> None:
     await finish(hosts)
 
 
-def test_idle_subscriber_delays_no_other() -> None:
-    async def scenario(cluster: SimCluster, _: int) -> None:
-        hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 2), 2)
-        hosts.start()
-        cluster.host("blind").start(_blind(hosts))
-        await asyncio.sleep(5)
-        eye = Eye(hosts)
-        cluster.host("eye").start(eye.main)
-        await _see_it_out(hosts, eye)
-        assert not hosts.failures
-
-    simulate(scenario)
+@simulated
+async def test_idle_subscriber_delays_no_other(cluster: SimCluster) -> None:
+    hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 2), 2)
+    hosts.start()
+    cluster.host("blind").start(_blind(hosts))
+    await asyncio.sleep(5)
+    eye = Eye(hosts)
+    cluster.host("eye").start(eye.main)
+    await _see_it_out(hosts, eye)
+    assert not hosts.failures
 
 
-def test_late_subscriber_sees_the_same_rows() -> None:
-    async def scenario(cluster: SimCluster, _: int) -> None:
-        hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 40), 2), 2)
-        hosts.start()
-        eyes = [Eye(hosts), Eye(hosts)]
-        cluster.host("eye0").start(eyes[0].main)
-        hosts.pipeline.write_all()
-        await asyncio.sleep(30)
-        assert hosts.is_done
-        cluster.host("eye1").start(eyes[1].main)
-        await asyncio.sleep(10)
-        for eye in eyes:
-            eye.check_all()
-        hosts.is_over = True
-
-    simulate(scenario)
+@simulated
+async def test_late_subscriber_sees_the_same_rows(cluster: SimCluster) -> None:
+    hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 40), 2), 2)
+    hosts.start()
+    eyes = [Eye(hosts), Eye(hosts)]
+    cluster.host("eye0").start(eyes[0].main)
+    hosts.pipeline.write_all()
+    await asyncio.sleep(30)
+    assert hosts.is_done
+    cluster.host("eye1").start(eyes[1].main)
+    await asyncio.sleep(10)
+    for eye in eyes:
+        eye.check_all()
+    hosts.is_over = True
 
 
 def _blind(hosts: Hosts) -> Any:
@@ -214,82 +210,78 @@ def _blind(hosts: Hosts) -> Any:
     return main
 
 
-def test_observers_cannot_subscribe_to_edges_between_stages() -> None:
-    async def scenario(cluster: SimCluster, _: int) -> None:
-        hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 1), 1)
-        hosts.start()
-        said: list[str] = []
+@simulated
+async def test_observers_cannot_subscribe_to_edges_between_stages(cluster: SimCluster) -> None:
+    hosts = Hosts(cluster, Pipeline(PLANS["by-value"], trades(Random(3), 80), 1), 1)
+    hosts.start()
+    said: list[str] = []
 
-        async def main(world: SimWorld) -> None:
-            async def find() -> Endpoints:
-                return endpoints_of(hosts)
-
-            async with Observer(world, find, insecure=True, say=said.append) as observer:
-                await observer.known()
-                for session in observer._sessions.values():
-                    session.send(Release("p/1", 0, 0, 10**9))
-                await world.clock.sleep(2)
-            hosts.is_over = True
-
-        cluster.host("eye").start(main)
-        while not hosts.is_over:
-            await asyncio.sleep(1)
-        assert any("may not follow 'p/1'" in line for line in said), said
-
-    simulate(scenario)
-
-
-def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked() -> None:
-    async def scenario(cluster: SimCluster, _: int) -> None:
-        done = asyncio.Event()
-
-        async def main(world: SimWorld) -> None:
-            async def find() -> Endpoints:
-                return Endpoints(((Endpoint("w/0", "w:1", 1),),))
-
-            observer = Observer(world, find, insecure=True)
-            observer.places = await find()
-            observer.opened(SimpleNamespace(edges={}), "w/0")  # type: ignore[arg-type]
-            with pytest.raises(ConnectionError, match="none of w/0 at w:1 answers"):
-                await observer.known(timeout_s=3)
-            done.set()
-
-        cluster.host("eye").start(main)
-        async with asyncio.timeout(PATIENCE_S):
-            await done.wait()
-
-    simulate(scenario)
-
-
-def test_refused_observer_reports_it_and_resumes_once_admitted() -> None:
-    async def scenario(cluster: SimCluster, _seed: int) -> None:
-        answers: list[Exception | None] = [None]
-        done = asyncio.Event()
-
+    async def main(world: SimWorld) -> None:
         async def find() -> Endpoints:
-            if answers[-1] is not None:
-                raise answers[-1]
-            return Endpoints()
+            return endpoints_of(hosts)
 
-        async def look(world: SimWorld) -> None:
-            said: list[str] = []
-            async with Observer(world, find, insecure=True, say=said.append) as observer:
-                answers.append(ConnectionError("nobody answers"))
-                await world.clock.sleep(3 * REFUSED_S)
-                assert not observer.refusal, "who was there may be there still"
-                answers.append(AccessDeniedError("they do not know who asks"))
-                await world.clock.sleep(3)
-                assert not observer.refusal
-                await world.clock.sleep(REFUSED_S)
-                assert observer.refusal == "they do not know who asks"
-                assert said == ["they do not know who asks"]
-                answers.append(None)
-                await world.clock.sleep(3)
-                assert not observer.refusal
-            done.set()
+        async with Observer(world, find, insecure=True, say=said.append) as observer:
+            await observer.known()
+            for session in observer._sessions.values():
+                session.send(Release("p/1", 0, 0, 10**9))
+            await world.clock.sleep(2)
+        hosts.is_over = True
 
-        cluster.host("eye").start(look)
-        async with asyncio.timeout(PATIENCE_S):
-            await done.wait()
+    cluster.host("eye").start(main)
+    while not hosts.is_over:
+        await asyncio.sleep(1)
+    assert any("may not follow 'p/1'" in line for line in said), said
 
-    simulate(scenario)
+
+@simulated
+async def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked(
+    cluster: SimCluster,
+) -> None:
+    done = asyncio.Event()
+
+    async def main(world: SimWorld) -> None:
+        async def find() -> Endpoints:
+            return Endpoints(((Endpoint("w/0", "w:1", 1),),))
+
+        observer = Observer(world, find, insecure=True)
+        observer.places = await find()
+        observer.opened(SimpleNamespace(edges={}), "w/0")  # type: ignore[arg-type]
+        with pytest.raises(ConnectionError, match="none of w/0 at w:1 answers"):
+            await observer.known(timeout_s=3)
+        done.set()
+
+    cluster.host("eye").start(main)
+    async with asyncio.timeout(PATIENCE_S):
+        await done.wait()
+
+
+@simulated
+async def test_refused_observer_reports_it_and_resumes_once_admitted(cluster: SimCluster) -> None:
+    answers: list[Exception | None] = [None]
+    done = asyncio.Event()
+
+    async def find() -> Endpoints:
+        if answers[-1] is not None:
+            raise answers[-1]
+        return Endpoints()
+
+    async def look(world: SimWorld) -> None:
+        said: list[str] = []
+        async with Observer(world, find, insecure=True, say=said.append) as observer:
+            answers.append(ConnectionError("nobody answers"))
+            await world.clock.sleep(3 * REFUSED_S)
+            assert not observer.refusal, "who was there may be there still"
+            answers.append(AccessDeniedError("they do not know who asks"))
+            await world.clock.sleep(3)
+            assert not observer.refusal
+            await world.clock.sleep(REFUSED_S)
+            assert observer.refusal == "they do not know who asks"
+            assert said == ["they do not know who asks"]
+            answers.append(None)
+            await world.clock.sleep(3)
+            assert not observer.refusal
+        done.set()
+
+    cluster.host("eye").start(look)
+    async with asyncio.timeout(PATIENCE_S):
+        await done.wait()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -243,38 +241,34 @@ async def test_append_of_unknown_outcome_is_settled_by_the_next() -> None:
     script=st.lists(st.sampled_from(["", "", "before", "after"]), max_size=60),
     who=st.lists(st.sampled_from(["write", "write", "claim", "delete"]), max_size=14),
 )
-def test_whatever_the_store_does_the_latest_is_whole_and_not_older(script, who) -> None:
+async def test_whatever_the_store_does_the_latest_is_whole_and_not_older(script, who) -> None:
     """Acknowledged checkpoints stay; what was not acknowledged is there or not, but whole."""
-
-    async def story() -> None:
-        store = MemoryStore()
-        trouble = TroubledStore(store, iter(script))
-        reader = Checkpoints(store, "test")
-        engine = fed_engine(3, 3)
-        owners, acknowledged = [], 0
-        for step, act in enumerate(who):
-            feed(engine, 3, 1)
-            try:
-                if act == "claim" or not owners:
-                    owners.append((await claimed(trouble, seed=step))[1])
-                elif act == "write":
-                    # An owner before the last is tried too: it must never succeed.
-                    if len(owners) > 1:
-                        with pytest.raises((FencedError, StoreError)):
-                            await owners[-2].write(engine.snapshot())
-                    await owners[-1].write(engine.snapshot())
-                    acknowledged = engine.cut["trades"]
-                elif len(present := owners[-1]._fence.checkpoints) > 1:
-                    await owners[-1].delete(present[-1].name)
-            except (StoreError, FencedError):
-                pass
-            found = await reader.latest()
-            assert acknowledged <= (found.snapshot.cut["trades"] if found else 0)
-            assert await reader.verify() == ()
-            numbers = (await reader.manifest.numbers())[1]
-            assert numbers == list(range(numbers[0], numbers[-1] + 1)) if numbers else True
-
-    asyncio.run(story())
+    store = MemoryStore()
+    trouble = TroubledStore(store, iter(script))
+    reader = Checkpoints(store, "test")
+    engine = fed_engine(3, 3)
+    owners, acknowledged = [], 0
+    for step, act in enumerate(who):
+        feed(engine, 3, 1)
+        try:
+            if act == "claim" or not owners:
+                owners.append((await claimed(trouble, seed=step))[1])
+            elif act == "write":
+                # An owner before the last is tried too: it must never succeed.
+                if len(owners) > 1:
+                    with pytest.raises((FencedError, StoreError)):
+                        await owners[-2].write(engine.snapshot())
+                await owners[-1].write(engine.snapshot())
+                acknowledged = engine.cut["trades"]
+            elif len(present := owners[-1]._fence.checkpoints) > 1:
+                await owners[-1].delete(present[-1].name)
+        except (StoreError, FencedError):
+            pass
+        found = await reader.latest()
+        assert acknowledged <= (found.snapshot.cut["trades"] if found else 0)
+        assert await reader.verify() == ()
+        numbers = (await reader.manifest.numbers())[1]
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)) if numbers else True
 
 
 async def test_checkpoint_that_is_not_there_cannot_be_deleted() -> None:

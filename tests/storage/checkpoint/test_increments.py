@@ -89,34 +89,28 @@ async def test_a_new_owner_begins_with_everything() -> None:
     keep=st.integers(1, 4),
     increments_max=st.integers(0, 3),
 )
-def test_whatever_fails_to_be_stored_is_in_the_next_increment(
+async def test_whatever_fails_to_be_stored_is_in_the_next_increment(
     quiet: list[int], trouble: str, keep: int, increments_max: int
 ) -> None:
     """Between two calls that fail are some, up to nine, that do not."""
-
-    async def story() -> None:
-        store = MemoryStore()
-        engine = fed_engine(30, 30)
-        twins = {30: sorted_rows(engine.snapshot())}
-        _, owner = await claimed(store, keep=keep, increments_max=increments_max)
-        script = chain.from_iterable([*repeat("", calls), trouble] for calls in quiet)
-        owner.checkpoints.store = owner.checkpoints.manifest.store = TroubledStore(store, script)
-        for _ in range(14):
-            feed(engine, 30, 2)
-            twins[engine.cut["trades"]] = sorted_rows(
-                fed_engine(30, engine.cut["trades"]).snapshot()
-            )
-            try:
-                await owner.write(begun(engine, owner))
-            except StoreError:
-                continue
-        checkpoints = Checkpoints(store, "test")
-        present = await checkpoints.list()
-        assert len(present) >= min(keep, 1)
-        for one in present:
-            assert sorted_rows(await checkpoints.read(one)) == twins[one.cut["trades"]]
-
-    asyncio.run(story())
+    store = MemoryStore()
+    engine = fed_engine(30, 30)
+    twins = {30: sorted_rows(engine.snapshot())}
+    _, owner = await claimed(store, keep=keep, increments_max=increments_max)
+    script = chain.from_iterable([*repeat("", calls), trouble] for calls in quiet)
+    owner.checkpoints.store = owner.checkpoints.manifest.store = TroubledStore(store, script)
+    for _ in range(14):
+        feed(engine, 30, 2)
+        twins[engine.cut["trades"]] = sorted_rows(fed_engine(30, engine.cut["trades"]).snapshot())
+        try:
+            await owner.write(begun(engine, owner))
+        except StoreError:
+            continue
+    checkpoints = Checkpoints(store, "test")
+    present = await checkpoints.list()
+    assert len(present) >= min(keep, 1)
+    for one in present:
+        assert sorted_rows(await checkpoints.read(one)) == twins[one.cut["trades"]]
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])

@@ -15,7 +15,7 @@ from ripple.storage.store.cached import DIGEST_BYTES, CachedStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk, ObjectStore
 from ripple.world.live_disk import LiveFile
-from tests.world.store_contract import StoreContract, run
+from tests.world.store_contract import StoreContract
 
 
 class Counting(MemoryStore):
@@ -46,95 +46,77 @@ class TestCached(StoreContract):
         )
 
 
-def test_cached_object_is_not_fetched_again(tmp_path: Path) -> None:
-    async def story() -> None:
-        inner = Counting()
-        one, other = cached(inner, tmp_path / "one"), cached(inner, tmp_path / "other")
-        await one.put_if_absent("kept/1.bin", b"data")
-        assert await one.get("kept/1.bin", length_max=4) == b"data"
-        assert inner.gets == 0
-        for _ in range(3):
-            assert await other.get("kept/1.bin", length_max=4) == b"data"
-        assert await cached(inner, tmp_path / "other").get("kept/1.bin", length_max=4) == b"data"
-        assert inner.gets == 1
-
-    run(story())
+async def test_cached_object_is_not_fetched_again(tmp_path: Path) -> None:
+    inner = Counting()
+    one, other = cached(inner, tmp_path / "one"), cached(inner, tmp_path / "other")
+    await one.put_if_absent("kept/1.bin", b"data")
+    assert await one.get("kept/1.bin", length_max=4) == b"data"
+    assert inner.gets == 0
+    for _ in range(3):
+        assert await other.get("kept/1.bin", length_max=4) == b"data"
+    assert await cached(inner, tmp_path / "other").get("kept/1.bin", length_max=4) == b"data"
+    assert inner.gets == 1
 
 
-def test_mutable_object_is_always_fetched(tmp_path: Path) -> None:
-    async def story() -> None:
-        inner = Counting()
-        store = cached(inner, tmp_path)
-        await store.put_if_absent("chain/1.json", b"old")
-        await inner.delete("chain/1.json")
-        await inner.put_if_absent("chain/1.json", b"new")
-        assert await store.get("chain/1.json", length_max=3) == b"new"
-
-    run(story())
+async def test_mutable_object_is_always_fetched(tmp_path: Path) -> None:
+    inner = Counting()
+    store = cached(inner, tmp_path)
+    await store.put_if_absent("chain/1.json", b"old")
+    await inner.delete("chain/1.json")
+    await inner.put_if_absent("chain/1.json", b"new")
+    assert await store.get("chain/1.json", length_max=3) == b"new"
 
 
 @pytest.mark.parametrize("position", [0, DIGEST_BYTES, -1])
-def test_damaged_cache_file_is_fetched_again(tmp_path: Path, position: int) -> None:
-    async def story() -> None:
-        inner = Counting()
-        store = cached(inner, tmp_path)
-        await store.put_if_absent("kept/1.bin", b"data")
-        (file,) = tmp_path.iterdir()
-        damaged = bytearray(file.read_bytes())
-        damaged[position] ^= 1
-        file.write_bytes(damaged)
-        assert await store.get("kept/1.bin", length_max=4) == b"data"
-        assert await store.get("kept/1.bin", length_max=4) == b"data"
-        assert inner.gets == 1
-
-    run(story())
+async def test_damaged_cache_file_is_fetched_again(tmp_path: Path, position: int) -> None:
+    inner = Counting()
+    store = cached(inner, tmp_path)
+    await store.put_if_absent("kept/1.bin", b"data")
+    (file,) = tmp_path.iterdir()
+    damaged = bytearray(file.read_bytes())
+    damaged[position] ^= 1
+    file.write_bytes(damaged)
+    assert await store.get("kept/1.bin", length_max=4) == b"data"
+    assert await store.get("kept/1.bin", length_max=4) == b"data"
+    assert inner.gets == 1
 
 
-def test_the_oldest_go_where_there_is_no_room(tmp_path: Path) -> None:
-    async def story() -> None:
-        inner = Counting()
-        store = cached(inner, tmp_path, bytes_max=2 * (DIGEST_BYTES + 100))
-        for number in range(3):
-            await store.put_if_absent(f"kept/{number}.bin", bytes(100))
-        await store.put_if_absent("kept/large.bin", bytes(1000))
-        assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 2 * (DIGEST_BYTES + 100)
-        for number in (2, 1):
-            await store.get(f"kept/{number}.bin", length_max=100)
-        assert inner.gets == 0
-        await store.get("kept/0.bin", length_max=100)
-        assert inner.gets == 1
-
-    run(story())
+async def test_the_oldest_go_where_there_is_no_room(tmp_path: Path) -> None:
+    inner = Counting()
+    store = cached(inner, tmp_path, bytes_max=2 * (DIGEST_BYTES + 100))
+    for number in range(3):
+        await store.put_if_absent(f"kept/{number}.bin", bytes(100))
+    await store.put_if_absent("kept/large.bin", bytes(1000))
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 2 * (DIGEST_BYTES + 100)
+    for number in (2, 1):
+        await store.get(f"kept/{number}.bin", length_max=100)
+    assert inner.gets == 0
+    await store.get("kept/0.bin", length_max=100)
+    assert inner.gets == 1
 
 
-def test_half_a_file_of_a_killed_process_makes_room_first(tmp_path: Path) -> None:
-    async def story() -> None:
-        store = cached(Counting(), tmp_path, bytes_max=2 * (DIGEST_BYTES + 100))
-        await store.put_if_absent("kept/1.bin", bytes(100))
-        (tmp_path / ".tmp-00").write_bytes(bytes(100))
-        await store.put_if_absent("kept/2.bin", bytes(100))
-        assert len(list(tmp_path.iterdir())) == 2
-        assert not (tmp_path / ".tmp-00").exists()
-
-    run(story())
+async def test_half_a_file_of_a_killed_process_makes_room_first(tmp_path: Path) -> None:
+    store = cached(Counting(), tmp_path, bytes_max=2 * (DIGEST_BYTES + 100))
+    await store.put_if_absent("kept/1.bin", bytes(100))
+    (tmp_path / ".tmp-00").write_bytes(bytes(100))
+    await store.put_if_absent("kept/2.bin", bytes(100))
+    assert len(list(tmp_path.iterdir())) == 2
+    assert not (tmp_path / ".tmp-00").exists()
 
 
-def test_files_of_others_are_let_alone_and_cost_nothing(tmp_path: Path) -> None:
-    async def story() -> None:
-        inner = Counting()
-        store = cached(inner, tmp_path, bytes_max=DIGEST_BYTES + 100)
-        (tmp_path / "lost+found").mkdir()
-        (tmp_path / "notes.txt").write_bytes(bytes(500))
-        for number in range(2):
-            assert await store.put_if_absent(f"kept/{number}.bin", bytes(100))
-        assert await store.get("kept/1.bin", length_max=100) == bytes(100)
-        assert inner.gets == 0
-        assert len(list(tmp_path.iterdir())) == 3
-
-    run(story())
+async def test_files_of_others_are_let_alone_and_cost_nothing(tmp_path: Path) -> None:
+    inner = Counting()
+    store = cached(inner, tmp_path, bytes_max=DIGEST_BYTES + 100)
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "notes.txt").write_bytes(bytes(500))
+    for number in range(2):
+        assert await store.put_if_absent(f"kept/{number}.bin", bytes(100))
+    assert await store.get("kept/1.bin", length_max=100) == bytes(100)
+    assert inner.gets == 0
+    assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_disk_that_is_full_is_left_without_halves(tmp_path: Path) -> None:
+async def test_a_disk_that_is_full_is_left_without_halves(tmp_path: Path) -> None:
     class FullFile:
         def append(self, _: bytes) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -149,26 +131,23 @@ def test_a_disk_that_is_full_is_left_without_halves(tmp_path: Path) -> None:
 
     inner = MemoryStore()
     store = CachedStore(inner, FullDisk(tmp_path), Chance(), bytes_max=1000, is_kept=lambda _: True)
-    assert asyncio.run(store.put_if_absent("1.bin", b"data"))
+    assert await store.put_if_absent("1.bin", b"data")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_can_do_nothing_costs_speed_only(tmp_path: Path) -> None:
-    async def story() -> None:
-        inner = Counting()
-        folder = tmp_path / "cache"
-        store = cached(inner, folder)
-        folder.rmdir()
-        folder.write_bytes(b"a file where the folder was")
-        await store.put_if_absent("kept/1.bin", b"data")
-        assert await store.get("kept/1.bin", length_max=4) == b"data"
-        await store.delete("kept/1.bin")
-        assert await store.get("kept/1.bin", length_max=4) is None
-
-    run(story())
+async def test_a_disk_that_can_do_nothing_costs_speed_only(tmp_path: Path) -> None:
+    inner = Counting()
+    folder = tmp_path / "cache"
+    store = cached(inner, folder)
+    folder.rmdir()
+    folder.write_bytes(b"a file where the folder was")
+    await store.put_if_absent("kept/1.bin", b"data")
+    assert await store.get("kept/1.bin", length_max=4) == b"data"
+    await store.delete("kept/1.bin")
+    assert await store.get("kept/1.bin", length_max=4) is None
 
 
-def test_several_that_keep_at_once_make_room_for_all_of_them(tmp_path: Path) -> None:
+async def test_several_that_keep_at_once_make_room_for_all_of_them(tmp_path: Path) -> None:
     size, room = 1000, 3
 
     class SlowDisk(LiveDisk):
@@ -176,16 +155,13 @@ def test_several_that_keep_at_once_make_room_for_all_of_them(tmp_path: Path) -> 
             time.sleep(0.002)  # between counting what is there and adding to it
             return super().open(*args, **given)
 
-    async def story() -> None:
-        store = CachedStore(
-            MemoryStore(),
-            SlowDisk(tmp_path),
-            Chance(),
-            bytes_max=room * (size + DIGEST_BYTES),
-            is_kept=lambda _: True,
-        )
-        names = [f"kept/{number}.bin" for number in range(20)]
-        await asyncio.gather(*(store.put_if_absent(name, b"x" * size) for name in names))
-
-    run(story())
+    store = CachedStore(
+        MemoryStore(),
+        SlowDisk(tmp_path),
+        Chance(),
+        bytes_max=room * (size + DIGEST_BYTES),
+        is_kept=lambda _: True,
+    )
+    names = [f"kept/{number}.bin" for number in range(20)]
+    await asyncio.gather(*(store.put_if_absent(name, b"x" * size) for name in names))
     assert [path.stat().st_size for path in tmp_path.iterdir()] == [size + DIGEST_BYTES] * room

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from ripple.storage.store.s3_settings import S3Settings
 from ripple.testing import Chance
 from ripple.world import LiveClock, LiveRandom, ObjectStore, StoreError
 from ripple.world.errors import UnreadableError
-from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy, a
 from tests.services.s3 import Moto, ObjectServer, S3Proxy
@@ -52,93 +50,66 @@ def bucket(
     return name
 
 
-def within(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(main, PATIENCE_S))
-
-
 class TestS3(StoreContract):
     @pytest.fixture(params=["", "deep/below"])
-    def store(self, server: ObjectServer, bucket: str, request: pytest.FixtureRequest) -> S3Store:
+    async def store(
+        self, server: ObjectServer, bucket: str, request: pytest.FixtureRequest
+    ) -> AsyncIterator[S3Store]:
         # All of them where it takes half a minute.
         self.race_names = 100 if isinstance(server, S3Proxy) and not request.param else 10
         settings = S3Settings(endpoint=server.endpoint)
-        self.opened = S3Store(bucket, request.param, LiveRandom(), settings)
-        return self.opened
+        store = S3Store(bucket, request.param, LiveRandom(), settings)
+        yield store
+        await store.close()
 
-    def run(self, main: Coroutine[Any, Any, None]) -> None:
-        async def closing() -> None:
-            try:
-                await main
-            finally:
-                await self.opened.close()
-
-        within(closing())
-
-    def test_more_than_a_page_is_listed(self, store: ObjectStore) -> None:
-        async def main() -> None:
-            names = [f"many/{number:05d}.bin" for number in range(1005)]
-            async with asyncio.TaskGroup() as tasks:
-                for name in names:
-                    tasks.create_task(store.put_if_absent(name, b""))
-            assert await store.list("many/") == names
-
-        self.run(main())
-
-
-Story = Callable[[S3Store, Proxy], Awaitable[None]]
+    async def test_more_than_a_page_is_listed(self, store: ObjectStore) -> None:
+        names = [f"many/{number:05d}.bin" for number in range(1005)]
+        async with asyncio.TaskGroup() as tasks:
+            for name in names:
+                tasks.create_task(store.put_if_absent(name, b""))
+        assert await store.list("many/") == names
 
 
 @pytest.fixture
-def told(server: ObjectServer, bucket: str) -> Callable[[Story], None]:
-    """Return what runs a story over a store behind a proxy."""
-
-    def tell(story: Story) -> None:
-        async def main() -> None:
-            async with Proxy(f"127.0.0.1:{server.port}") as proxy:
-                settings = S3Settings(endpoint=f"http://{proxy.address}")
-                store = S3Store(bucket, "p", LiveRandom(), settings, part_bytes=PART_BYTES)
-                try:
-                    await story(store, proxy)
-                finally:
-                    await store.close()
-
-        within(main())
-
-    return tell
+async def proxy(server: ObjectServer) -> AsyncIterator[Proxy]:
+    """Yield a proxy in front of the server, which the fixture ``store`` goes through."""
+    async with Proxy(f"127.0.0.1:{server.port}") as proxy:
+        yield proxy
 
 
-def test_put_whose_reply_is_lost_knows_that_it_won(told) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        for count in (1, 2):  # the HTTP client repeats it, or nobody does
-            name = f"lost/{count}.bin"
-            proxy.lose_replies(count, a(b"PUT"))
-            assert await store.put_if_absent(name, b"ours")
-            assert await store.get(name, length_max=9) == b"ours"
-        assert proxy.lost == 3
-
-    told(story)
+@pytest.fixture
+async def store(proxy: Proxy, bucket: str) -> AsyncIterator[S3Store]:
+    settings = S3Settings(endpoint=f"http://{proxy.address}")
+    store = S3Store(bucket, "p", LiveRandom(), settings, part_bytes=PART_BYTES)
+    yield store
+    await store.close()
 
 
-def test_put_that_loses_and_whose_reply_is_lost_knows_that_it_lost(told) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        await store.put_if_absent("a.bin", b"theirs")
-        proxy.lose_replies(2, a(b"PUT"))
-        assert not await store.put_if_absent("a.bin", b"ours")
-        assert proxy.lost == 2
+async def test_put_whose_reply_is_lost_knows_that_it_won(store: S3Store, proxy: Proxy) -> None:
+    for count in (1, 2):  # the HTTP client repeats it, or nobody does
+        name = f"lost/{count}.bin"
+        proxy.lose_replies(count, a(b"PUT"))
+        assert await store.put_if_absent(name, b"ours")
+        assert await store.get(name, length_max=9) == b"ours"
+    assert proxy.lost == 3
 
-    told(story)
+
+async def test_put_that_loses_and_whose_reply_is_lost_knows_that_it_lost(
+    store: S3Store, proxy: Proxy
+) -> None:
+    await store.put_if_absent("a.bin", b"theirs")
+    proxy.lose_replies(2, a(b"PUT"))
+    assert not await store.put_if_absent("a.bin", b"ours")
+    assert proxy.lost == 2
 
 
-def test_put_has_an_unknown_outcome_without_an_answer(told) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        await store.list("")  # the client is open
-        proxy.lose_replies(2, a(b"PUT"))
-        proxy.answer(503, "SlowDown", 1, a(b"HEAD"))
-        with pytest.raises(StoreError, match="put, then get") as caught:
-            await store.put_if_absent("a.bin", b"ours")
-        assert caught.value.done is None
-
-    told(story)
+async def test_put_has_an_unknown_outcome_without_an_answer(store: S3Store, proxy: Proxy) -> None:
+    await store.list("")  # the client is open
+    proxy.lose_replies(2, a(b"PUT"))
+    proxy.answer(503, "SlowDown", 1, a(b"HEAD"))
+    with pytest.raises(StoreError, match="put, then get") as caught:
+        await store.put_if_absent("a.bin", b"ours")
+    assert caught.value.done is None
 
 
 @pytest.mark.parametrize(
@@ -150,133 +121,120 @@ def test_put_has_an_unknown_outcome_without_an_answer(told) -> None:
         (429, "TooManyRequests"),
     ],
 )
-def test_transient_rejection_is_retried(told, status: int, code: str) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        for method in (b"PUT", b"GET", b"DELETE"):
-            proxy.answer(status, code, 2, a(method))
-        with pytest.raises(StoreError, match=f"{status} {code}"):
-            await store.put_if_absent("a.bin", b"ours")
-        repeating = RetryingStore(store, LiveClock(), Chance())
-        assert await repeating.put_if_absent("a.bin", b"ours")
-        assert await repeating.get("a.bin", length_max=4) == b"ours"
-        await repeating.delete("a.bin")
-        assert await repeating.list("") == []
-        assert proxy.forged == 6
-
-    told(story)
-
-
-def test_a_store_that_is_cut_off_is_an_error_and_found_again(told) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        await store.put_if_absent("a.bin", b"one")
-        proxy.cut()
-        for call in (
-            store.put_if_absent("b.bin", b""),
-            store.get("a.bin", length_max=3),
-            store.list(""),
-            store.delete("a.bin"),
-        ):
-            with pytest.raises(StoreError, match="no answer"):
-                await call
-        proxy.heal()
-        assert await store.list("") == ["a.bin"]
-
-    told(story)
+async def test_transient_rejection_is_retried(
+    store: S3Store, proxy: Proxy, status: int, code: str
+) -> None:
+    for method in (b"PUT", b"GET", b"DELETE"):
+        proxy.answer(status, code, 2, a(method))
+    with pytest.raises(StoreError, match=f"{status} {code}"):
+        await store.put_if_absent("a.bin", b"ours")
+    repeating = RetryingStore(store, LiveClock(), Chance())
+    assert await repeating.put_if_absent("a.bin", b"ours")
+    assert await repeating.get("a.bin", length_max=4) == b"ours"
+    await repeating.delete("a.bin")
+    assert await repeating.list("") == []
+    assert proxy.forged == 6
 
 
-def test_forbidden_object_is_distinguished_from_a_forbidden_store(told) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        for name in ("state/1.bin", "state/2.bin"):
-            await store.put_if_absent(name, b"data")
-        proxy.answer(403, "AccessDenied", 2, lambda data: b"/state/1.bin" in data)
-        refusal = r"1\.bin.*allow s3:GetObject.*other objects can be read"
-        with pytest.raises(UnreadableError, match=refusal):
-            await store.get("state/1.bin", length_max=4)
-        assert await store.get("state/2.bin", length_max=4) == b"data"
-        proxy.answer(403, "AccessDenied", 2, a(b"GET"))
-        with pytest.raises(StoreRefusedError, match="allow s3:GetObject"):
-            await store.get("state/1.bin", length_max=4)
+async def test_a_store_that_is_cut_off_is_an_error_and_found_again(
+    store: S3Store, proxy: Proxy
+) -> None:
+    await store.put_if_absent("a.bin", b"one")
+    proxy.cut()
+    for call in (
+        store.put_if_absent("b.bin", b""),
+        store.get("a.bin", length_max=3),
+        store.list(""),
+        store.delete("a.bin"),
+    ):
+        with pytest.raises(StoreError, match="no answer"):
+            await call
+    proxy.heal()
+    assert await store.list("") == ["a.bin"]
 
-    told(story)
+
+async def test_forbidden_object_is_distinguished_from_a_forbidden_store(
+    store: S3Store, proxy: Proxy
+) -> None:
+    for name in ("state/1.bin", "state/2.bin"):
+        await store.put_if_absent(name, b"data")
+    proxy.answer(403, "AccessDenied", 2, lambda data: b"/state/1.bin" in data)
+    with pytest.raises(
+        UnreadableError, match=r"1\.bin.*allow s3:GetObject.*other objects can be read"
+    ):
+        await store.get("state/1.bin", length_max=4)
+    assert await store.get("state/2.bin", length_max=4) == b"data"
+    proxy.answer(403, "AccessDenied", 2, a(b"GET"))
+    with pytest.raises(StoreRefusedError, match="allow s3:GetObject"):
+        await store.get("state/1.bin", length_max=4)
 
 
-def test_bytes_that_were_damaged_come_as_they_are_for_who_knows_better(told) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        await store.put_if_absent("a.bin", b"as they were")
-        proxy.garbled = [(b"as they were", b"as they weRe")] * 2  # not on the way
-        assert await store.get("a.bin", length_max=20) == b"as they weRe"
-        proxy.garbled.clear()
-        assert await store.get("a.bin", length_max=20) == b"as they were"
-
-    told(story)
+async def test_bytes_that_were_damaged_come_as_they_are_for_who_knows_better(
+    store: S3Store, proxy: Proxy
+) -> None:
+    await store.put_if_absent("a.bin", b"as they were")
+    proxy.garbled = [(b"as they were", b"as they weRe")] * 2  # not on the way
+    assert await store.get("a.bin", length_max=20) == b"as they weRe"
+    proxy.garbled.clear()
+    assert await store.get("a.bin", length_max=20) == b"as they were"
 
 
 @pytest.mark.parametrize("length", [0, 10_000], ids=["head", "body"])
 async def test_an_answer_that_drips_is_none_however_much_is_allowed(
     server: ObjectServer, bucket: str, length: int
 ) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        async with Proxy(f"127.0.0.1:{server.port}") as proxy:
-            settings = S3Settings(endpoint=f"http://{proxy.address}")
-            store = S3Store(bucket, "drips", LiveRandom(), settings, answer_s=0.5)
-            await store.put_if_absent(f"{length}.bin", bytes(length))
-            proxy.drip_s = 0.1 if length == 0 else 0.0005
-            with pytest.raises(StoreError, match=r"no answer \(TimeoutError\)"):
-                await store.get(f"{length}.bin", length_max=1 << 40)
-            proxy.drip_s = 0.0
-            proxy.reset()
-            await store.close()
+    async with Proxy(f"127.0.0.1:{server.port}") as proxy:
+        settings = S3Settings(endpoint=f"http://{proxy.address}")
+        store = S3Store(bucket, "drips", LiveRandom(), settings, answer_s=0.5)
+        await store.put_if_absent(f"{length}.bin", bytes(length))
+        proxy.drip_s = 0.1 if length == 0 else 0.0005
+        with pytest.raises(StoreError, match=r"no answer \(TimeoutError\)"):
+            await store.get(f"{length}.bin", length_max=1 << 40)
+        proxy.drip_s = 0.0
+        proxy.reset()
+        await store.close()
 
 
-def test_large_objects_go_in_parts_and_the_first_wins(told, server: ObjectServer) -> None:
-    ours, theirs = b"12345" * 3 * MIB, b"6789" * 3 * MIB
-
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        assert await store.put_if_absent("large.bin", ours)
-        assert sum(b"partNumber" in request for request in proxy.requests) == 3
-        assert await store.get("large.bin", length_max=len(ours)) == ours
-        assert not await store.put_if_absent("large.bin", theirs)
-        assert await store.get("large.bin", length_max=len(ours)) == ours
-        with pytest.raises(LimitError):
-            await store.get("large.bin", length_max=len(ours) - 1)
-
-    told(story)
-
-
-def test_parts_and_the_end_of_an_upload_survive_lost_replies(told) -> None:
-    ours = b"12345" * 3 * MIB
-
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        proxy.answer(503, "SlowDown", 1, lambda data: b"partNumber=2" in data)
-        proxy.lose_replies(1, lambda data: data.startswith(b"POST") and b"uploadId" in data)
-        assert await store.put_if_absent("large.bin", ours)
-        assert (proxy.forged, proxy.lost) == (1, 1)
-        assert await store.get("large.bin", length_max=len(ours)) == ours
-
-    told(story)
-
-
-def test_permanent_rejection_is_not_retried_and_names_the_remedy(
-    told, server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+async def test_large_objects_go_in_parts_and_the_first_wins(
+    store: S3Store, proxy: Proxy, server: ObjectServer
 ) -> None:
-    async def story(store: S3Store, proxy: Proxy) -> None:
-        nowhere = S3Store("nobucket", "p", LiveRandom(), S3Settings(endpoint=server.endpoint))
-        repeating = RetryingStore(nowhere, LiveClock(), Chance())
-        for call in (repeating.put_if_absent("a.bin", b""), repeating.list("")):
-            with pytest.raises(
-                StoreRefusedError, match=r"s3://nobucket/p/.* make the bucket"
-            ) as no:
-                await call
-            assert no.value.done is False
-        await nowhere.close()
-        proxy.answer(403, "AccessDenied", 1, a(b"PUT"))
-        with pytest.raises(StoreRefusedError, match=r"p/a.bin.*AccessDenied.*s3:PutObject"):
-            await store.put_if_absent("a.bin", b"")
-        proxy.answer(403, "AccessDenied", 2, a(b"GET"))
-        with pytest.raises(StoreRefusedError, match=r"p/a.bin.*AccessDenied.*s3:GetObject"):
-            await store.get("a.bin", length_max=1)
+    ours, theirs = b"12345" * 3 * MIB, b"6789" * 3 * MIB
+    assert await store.put_if_absent("large.bin", ours)
+    assert sum(b"partNumber" in request for request in proxy.requests) == 3
+    assert await store.get("large.bin", length_max=len(ours)) == ours
+    assert not await store.put_if_absent("large.bin", theirs)
+    assert await store.get("large.bin", length_max=len(ours)) == ours
+    with pytest.raises(LimitError):
+        await store.get("large.bin", length_max=len(ours) - 1)
 
-    told(story)
+
+async def test_parts_and_the_end_of_an_upload_survive_lost_replies(
+    store: S3Store, proxy: Proxy
+) -> None:
+    ours = b"12345" * 3 * MIB
+    proxy.answer(503, "SlowDown", 1, lambda data: b"partNumber=2" in data)
+    proxy.lose_replies(1, lambda data: data.startswith(b"POST") and b"uploadId" in data)
+    assert await store.put_if_absent("large.bin", ours)
+    assert (proxy.forged, proxy.lost) == (1, 1)
+    assert await store.get("large.bin", length_max=len(ours)) == ours
+
+
+async def test_permanent_rejection_is_not_retried_and_names_the_remedy(
+    store: S3Store, proxy: Proxy, server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = S3Store("nobucket", "p", LiveRandom(), S3Settings(endpoint=server.endpoint))
+    repeating = RetryingStore(nowhere, LiveClock(), Chance())
+    for call in (repeating.put_if_absent("a.bin", b""), repeating.list("")):
+        with pytest.raises(StoreRefusedError, match=r"s3://nobucket/p/.* make the bucket") as no:
+            await call
+        assert no.value.done is False
+    await nowhere.close()
+    proxy.answer(403, "AccessDenied", 1, a(b"PUT"))
+    with pytest.raises(StoreRefusedError, match=r"p/a.bin.*AccessDenied.*s3:PutObject"):
+        await store.put_if_absent("a.bin", b"")
+    proxy.answer(403, "AccessDenied", 2, a(b"GET"))
+    with pytest.raises(StoreRefusedError, match=r"p/a.bin.*AccessDenied.*s3:GetObject"):
+        await store.get("a.bin", length_max=1)
 
 
 async def test_no_credentials_are_named(server: ObjectServer, monkeypatch, tmp_path: Path) -> None:
@@ -286,11 +244,10 @@ async def test_no_credentials_are_named(server: ObjectServer, monkeypatch, tmp_p
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
 
-    async with asyncio.timeout(PATIENCE_S):
-        store = S3Store("b", "", LiveRandom(), S3Settings("http://127.0.0.1:1", "us-east-1"))
-        with pytest.raises(StoreRefusedError, match=r"no credentials.*AWS_ACCESS_KEY_ID"):
-            await store.list("")
-        await store.close()
+    store = S3Store("b", "", LiveRandom(), S3Settings("http://127.0.0.1:1", "us-east-1"))
+    with pytest.raises(StoreRefusedError, match=r"no credentials.*AWS_ACCESS_KEY_ID"):
+        await store.list("")
+    await store.close()
 
 
 async def test_wrong_credentials_are_refused_without_showing_them(
@@ -300,25 +257,23 @@ async def test_wrong_credentials_are_refused_without_showing_them(
         pytest.skip("moto checks no signature")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed-secret")
 
-    async with asyncio.timeout(PATIENCE_S):
-        store = S3Store(bucket, "", LiveRandom(), S3Settings(endpoint=server.endpoint))
-        with pytest.raises(StoreRefusedError, match="check the credentials") as caught:
-            await store.list("")
-        assert "guessed-secret" not in str(caught.value)
-        await store.close()
+    store = S3Store(bucket, "", LiveRandom(), S3Settings(endpoint=server.endpoint))
+    with pytest.raises(StoreRefusedError, match="check the credentials") as caught:
+        await store.list("")
+    assert "guessed-secret" not in str(caught.value)
+    await store.close()
 
 
-async def test_encryption_is_asked_for(told, server: ObjectServer, bucket: str) -> None:
+async def test_encryption_is_asked_for(server: ObjectServer, bucket: str) -> None:
     if isinstance(server, S3Proxy):
         pytest.skip("s3proxy encrypts nothing")
 
-    async with asyncio.timeout(PATIENCE_S):
-        settings = S3Settings(endpoint=server.endpoint, encryption="aws:kms", kms_key="ours")
-        store = S3Store(bucket, "", LiveRandom(), settings, part_bytes=PART_BYTES)
-        for name, data in (("small.bin", b"1"), ("large.bin", b"1" * 6 * MIB)):
-            assert await store.put_if_absent(name, data)
-            client = await store._ready()
-            found = await client.head_object(Bucket=bucket, Key=name)
-            assert found["ServerSideEncryption"] == "aws:kms"
-            assert found["SSEKMSKeyId"].endswith("ours")
-        await store.close()
+    settings = S3Settings(endpoint=server.endpoint, encryption="aws:kms", kms_key="ours")
+    store = S3Store(bucket, "", LiveRandom(), settings, part_bytes=PART_BYTES)
+    for name, data in (("small.bin", b"1"), ("large.bin", b"1" * 6 * MIB)):
+        assert await store.put_if_absent(name, data)
+        client = await store._ready()
+        found = await client.head_object(Bucket=bucket, Key=name)
+        assert found["ServerSideEncryption"] == "aws:kms"
+        assert found["SSEKMSKeyId"].endswith("ours")
+    await store.close()
