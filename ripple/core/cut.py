@@ -32,9 +32,14 @@ def events_between(cut: Cut, to: Cut) -> int:
     """
     found: dict[str, int] = {}
     for name, end in to.items():
-        source = _WAY.sub("", name)
+        source = source_of(name)
         found[source] = max(found.get(source, 0), end - cut.get(name, 0))
     return sum(found.values())
+
+
+def source_of(name: str) -> str:
+    """Return the input of a source that an entry is of, without the path to it."""
+    return _WAY.sub("", name)
 
 
 def in_order(cuts: Iterable[Cut]) -> list[Cut]:

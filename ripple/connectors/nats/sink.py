@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.background import Background
 from ripple.connectors.contract import Commit
+from ripple.connectors.files.text.cut_record import from_json, to_json
 from ripple.connectors.files.text.sink import TextFormat, TextLines
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, left, stream_info, told
 from ripple.core.errors import OutputAwayError, OutputError
@@ -293,12 +294,11 @@ class NatsSink:
 def _text(commit: Commit | None) -> str:
     if commit is None:
         return "{}"
-    return json.dumps({"cut": dict(commit.cut), "digest": commit.digest}, sort_keys=True)
+    return json.dumps(to_json(commit), sort_keys=True)
 
 
 def _commit(text: str) -> Commit | None:
-    found = json.loads(text)
-    return Commit(found["cut"], found["digest"]) if found else None
+    return from_json(json.loads(text) or None)
 
 
 def _is_same(one: Commit | None, other: Commit | None) -> bool:

@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
+from ripple.core.compact_cut import loaded, stored
 from ripple.engine.snapshots.snapshot import Snapshot
 from ripple.storage.checkpoint.errors import CheckpointError
 from ripple.storage.checkpoint.seal import UNSEALED, seal, sealed_digest
@@ -98,7 +99,7 @@ def fold_name(node_key: str) -> str:
 def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return a checkpoint as JSON fields."""
     parts = [_own_fields(part) for part in checkpoint.parts]
-    return _own_fields(checkpoint) | {"parts": parts}
+    return _own_fields(checkpoint) | {"cut": stored(checkpoint.cut), "parts": parts}
 
 
 def checkpoint_of(held: dict[str, Any]) -> Checkpoint:
@@ -106,7 +107,8 @@ def checkpoint_of(held: dict[str, Any]) -> Checkpoint:
     digests = {name: (whole, live) for name, (whole, live) in held["digests"].items()}
     parts = tuple(Part(**part) for part in held["parts"])
     nodes = tuple(held.get("nodes", ()))  # files written by the first release have none
-    return Checkpoint(**held | {"digests": digests, "parts": parts, "nodes": nodes})
+    cut = dict(sorted(loaded(held["cut"]).items()))
+    return Checkpoint(**held | {"cut": cut, "digests": digests, "parts": parts, "nodes": nodes})
 
 
 def _own_fields(value: Checkpoint | Part) -> dict[str, Any]:
@@ -148,11 +150,11 @@ def encode(
     if snapshot.retained is not None:
         tables[RETAINED] = snapshot.retained
     files: dict[str, bytearray] = {}
-    parts = []
+    cut, parts = stored(snapshot.cut), []
     for position, (node_key, table) in enumerate(tables.items()):
         fold = _UNUSUAL.sub("_", fold_name(node_key))
         object_name = f"{prefix}{name}-{position}-{fold}.arrow"
-        data, digest = encode_file(table, about | {"node_key": node_key})
+        data, digest = encode_file(table, about | {"cut": cut, "node_key": node_key})
         files[object_name] = data
         parts.append(Part(node_key, object_name, table.num_rows, len(data), digest))
     return Checkpoint(**about, parts=tuple(parts)), files

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ripple.core.compact_cut import loaded, stored
 from ripple.core.row_ops import OP, OP_NAMES
 from ripple.engine.snapshots.internal import internal
 from ripple.model.schema.types import Field, Int64, Option, Schema, String
@@ -39,14 +40,15 @@ class Mark:
 
     def to_text(self) -> str:
         """Return the cuts as JSON."""
-        since = None if self.since is None else dict(self.since)
-        return json.dumps({"since": since, "cut": dict(self.cut)}, separators=(",", ":"))
+        since = None if self.since is None else stored(self.since)
+        return json.dumps({"since": since, "cut": stored(self.cut)}, separators=(",", ":"))
 
     @classmethod
     def of(cls, text: str, watermark_ns: int) -> Mark:
         """Return what ``to_text`` has written."""
         held = json.loads(text)
-        return cls(held["since"], held["cut"], watermark_ns)
+        since = None if held["since"] is None else loaded(held["since"])
+        return cls(since, loaded(held["cut"]), watermark_ns)
 
 
 def lane_schema(name: str, fields: Iterable[Field]) -> Schema:

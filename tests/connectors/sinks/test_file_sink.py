@@ -161,14 +161,21 @@ def test_file_of_another_output_is_refused(
     assert contents(disk) == before
 
 
+def test_a_cut_of_many_inputs_has_another_format(disk: LiveDisk) -> None:
+    many = Commit({f"x/{number}": number for number in range(17)}, "d")
+    cut_record.write(disk, "out.cut", CutRecord(OWNER, ("a",), many, 7, 9))
+    assert b'"format": 2' in disk.read_bytes("out.cut", length_max=1000)
+    assert cut_record.read(disk, "out.cut") == CutRecord(OWNER, ("a",), many, 7, 9)
+
+
 def test_record_of_a_later_release_is_refused(disk: LiveDisk) -> None:
-    assert cut_record.FORMAT == 1
+    assert cut_record.FORMAT == 2
     cut_record.write(disk, "out.cut", CutRecord(OWNER, ("a",), Commit({"x": 1}, "d"), 7, 9))
     assert cut_record.read(disk, "out.cut") == CutRecord(OWNER, ("a",), Commit({"x": 1}, "d"), 7, 9)
     line = disk.read_bytes("out.cut", length_max=1000).splitlines()[0]
-    later = line.replace(b'"format": 1', b'"format": 2')
+    later = line.replace(b'"format": 1', b'"format": 3')
     rewrite(disk, "out.cut", later + b"\n" + f"crc32c {cut_record.crc32c(later):08x}\n".encode())
-    with pytest.raises(OutputError, match=r"has format 2, .* reads up to 1: upgrade it"):
+    with pytest.raises(OutputError, match=r"has format 3, .* reads up to 2: upgrade it"):
         cut_record.read(disk, "out.cut")
 
 

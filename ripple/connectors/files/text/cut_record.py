@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.contract import Commit
 from ripple.core.codec.crc import crc32c
+from ripple.core.compact_cut import loaded, stored
 from ripple.core.errors import LimitError, OutputError
 from ripple.world.ports import all_guards
 from ripple.world.replacing import replace
@@ -19,7 +20,7 @@ from ripple.world.replacing import replace
 if TYPE_CHECKING:
     from ripple.world.ports import Disk, Guards
 
-FORMAT = 1
+FORMAT = 2  # 1 of cuts with few inputs, which any version reads
 RECORD_BYTES_MAX = 64 << 20
 
 
@@ -92,13 +93,15 @@ def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards)
 
     Raises LimitError for one that ``read`` would refuse, and OSError.
     """
+    reached = to_json(record.reached)
+    is_short = reached is not None and isinstance(reached["cut"], str)
     line = json.dumps(
         {
-            "format": FORMAT,
+            "format": FORMAT if is_short else 1,
             "pipeline": record.owner.pipeline,
             "output": record.owner.output,
             "columns": record.columns,
-            "reached": to_json(record.reached),
+            "reached": reached,
             "end": record.end,
             "crc32c": record.crc,
         },
@@ -121,12 +124,12 @@ def write(disk: Disk, path: str, record: CutRecord, guards: Guards = all_guards)
 
 def to_json(commit: Commit | None) -> dict[str, Any] | None:
     """Return a commit as JSON can hold it."""
-    return None if commit is None else {"cut": dict(commit.cut), "digest": commit.digest}
+    return None if commit is None else {"cut": stored(commit.cut), "digest": commit.digest}
 
 
 def from_json(held: dict[str, Any] | None) -> Commit | None:
     """Return what ``to_json`` was given."""
-    return None if held is None else Commit(**held)
+    return None if held is None else Commit(loaded(held["cut"]), held["digest"])
 
 
 def _checksum(line: bytes) -> bytes:
