@@ -55,7 +55,7 @@ def run_all(names: dict[str, Any], open_to_all: str, named: str, secure: str) ->
     return list(trades)
 
 
-def test_each_snippet_runs(tmp_path: Path) -> None:
+async def test_each_snippet_runs(tmp_path: Path) -> None:
     Topic.create(LiveDisk(tmp_path), "trades", TRADES, partitions=1, key=("symbol",))
     assert main(["cert", "--dir", str(tmp_path)]) == 0
     certificate, key, authority = (
@@ -73,16 +73,14 @@ def test_each_snippet_runs(tmp_path: Path) -> None:
         "key": key.read_bytes(),
     }
 
-    async def serve() -> list[int]:
-        servers = [FlightServer(flights) for _ in range(3)]
-        servers[1] = FlightServer(flights, access_of(ROLES.encode(), "roles"))
-        for server, its_tls in zip(servers, (None, None, tls), strict=True):
-            await server.start("127.0.0.1:0", its_tls)
-        try:
-            return await asyncio.to_thread(run_all, names, *(server.address for server in servers))
-        finally:
-            for server in servers:
-                await server.close(0)
-
-    assert asyncio.run(serve()) == [300, 20]
-    asyncio.run(log.close())
+    servers = [FlightServer(flights) for _ in range(3)]
+    servers[1] = FlightServer(flights, access_of(ROLES.encode(), "roles"))
+    for server, its_tls in zip(servers, (None, None, tls), strict=True):
+        await server.start("127.0.0.1:0", its_tls)
+    try:
+        shown = await asyncio.to_thread(run_all, names, *(server.address for server in servers))
+    finally:
+        for server in servers:
+            await server.close(0)
+    assert shown == [300, 20]
+    await log.close()

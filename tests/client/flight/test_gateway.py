@@ -135,41 +135,38 @@ async def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(
         await asyncio.to_thread(at_last, lambda: in_sql(address, trades))
 
 
-def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:
+async def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:
     job = job_of("totals", tmp_path, PARTITIONS)
     rows = 5_000
 
-    async def run() -> None:
-        write = ("--write", f"trades=log:{job.source}")
-        async with (
-            cluster(job, tmp_path / "state", workers=1) as up,
-            gateway(up.coordinators, tmp_path, *write) as address,
-            client_of(address) as client,
-        ):
-            table = pa.table(
-                {
-                    "symbol": [f"S{n % 10}" for n in range(rows)],
-                    "price": [100 + n / 100 for n in range(rows)],
-                    "size": [1 + n % 5 for n in range(rows)],
-                    "timestamp_ns": [1_709_000_000_000_000_000 + n for n in range(rows)],
-                    "venue": ["X"] * rows,
-                }
-            )
-            path = fl.FlightDescriptor.for_path("trades")
-            writer, answers = client.do_put(path, table.schema)
-            writer.write_table(table, max_chunksize=1000)
-            said = [json.loads(answers.read().to_pybytes()) for _ in range(rows // 1000)]
-            writer.done_writing()
-            writer.close()
-            assert [one["rows"] for one in said] == [1000] * 5
-            assert sum(said[-1]["reached"].values()) == rows
-            await up.caught_up(PATIENCE_S)
-            assert sum(got_at_last(client, "out").column("trades").to_pylist()) == rows
-            writer, _ = client.do_put(path, table.drop(["venue"]).schema)
-            with pytest.raises((fl.FlightError, pa.ArrowInvalid), match="lack"):
-                _put(writer, table.drop(["venue"]))
-
-    asyncio.run(run())
+    write = ("--write", f"trades=log:{job.source}")
+    async with (
+        cluster(job, tmp_path / "state", workers=1) as up,
+        gateway(up.coordinators, tmp_path, *write) as address,
+        client_of(address) as client,
+    ):
+        table = pa.table(
+            {
+                "symbol": [f"S{n % 10}" for n in range(rows)],
+                "price": [100 + n / 100 for n in range(rows)],
+                "size": [1 + n % 5 for n in range(rows)],
+                "timestamp_ns": [1_709_000_000_000_000_000 + n for n in range(rows)],
+                "venue": ["X"] * rows,
+            }
+        )
+        path = fl.FlightDescriptor.for_path("trades")
+        writer, answers = client.do_put(path, table.schema)
+        writer.write_table(table, max_chunksize=1000)
+        said = [json.loads(answers.read().to_pybytes()) for _ in range(rows // 1000)]
+        writer.done_writing()
+        writer.close()
+        assert [one["rows"] for one in said] == [1000] * 5
+        assert sum(said[-1]["reached"].values()) == rows
+        await up.caught_up(PATIENCE_S)
+        assert sum(got_at_last(client, "out").column("trades").to_pylist()) == rows
+        writer, _ = client.do_put(path, table.drop(["venue"]).schema)
+        with pytest.raises((fl.FlightError, pa.ArrowInvalid), match="lack"):
+            _put(writer, table.drop(["venue"]))
     assert Topic.open(LiveDisk(job.source.parent), job.source.name).partitions == PARTITIONS
 
 

@@ -185,9 +185,9 @@ async def test_flight_info_matches_the_table() -> None:
         (b"x" * 20_000, "too long"),
     ],
 )
-def test_tickets_that_are_none_are_told_why(ticket: bytes, problem: str) -> None:
+async def test_tickets_that_are_none_are_told_why(ticket: bytes, problem: str) -> None:
     with pytest.raises(FlightError, match=problem):
-        asyncio.run(got(flights(), ticket))
+        await got(flights(), ticket)
 
 
 def test_a_ticket_says_what_it_was_made_of() -> None:
@@ -207,7 +207,7 @@ def written(folder: Path, executor: Executor = INLINE) -> Written:
     return Written(f"log:{folder}/trades", LiveClock(), "a test", executor)
 
 
-def put(service: Flights, table: pa.Table, name: str = "trades") -> list[dict[str, Any]]:
+async def put(service: Flights, table: pa.Table, name: str = "trades") -> list[dict[str, Any]]:
     async def sent() -> AsyncIterator[bytes]:
         for number, data in enumerate(frames(table)):
             if not number:
@@ -215,11 +215,8 @@ def put(service: Flights, table: pa.Table, name: str = "trades") -> list[dict[st
                 data.flight_descriptor.CopyFrom(path)
             yield data.SerializeToString()
 
-    async def answers() -> list[dict[str, Any]]:
-        found = [PutResult.FromString(one) async for one in service.do_put(sent())]
-        return [json.loads(one.app_metadata) for one in found]
-
-    return asyncio.run(answers())
+    found = [PutResult.FromString(one) async for one in service.do_put(sent())]
+    return [json.loads(one.app_metadata) for one in found]
 
 
 def in_log(folder: Path) -> list[dict[str, Any]]:
@@ -230,17 +227,17 @@ def in_log(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_acknowledged_batches_are_in_the_log(tmp_path: Path) -> None:
+async def test_acknowledged_batches_are_in_the_log(tmp_path: Path) -> None:
     log = written(tmp_path)
     many = 100_000
     names = [f"S{n % 100}" for n in range(many)]
     sizes = pa.array(range(many), pa.int32())  # fits without loss
     table = pa.table({"size": sizes, "symbol": names, "price": [n / 7 for n in range(many)]})
-    answers = put(flights(trades=log), table)
+    answers = await put(flights(trades=log), table)
     assert sum(one["rows"] for one in answers) == many
     assert len(answers) > 1
     assert sum(answers[-1]["reached"].values()) == many
-    asyncio.run(log.close())
+    await log.close()
     found = {row["size"]: row for row in in_log(tmp_path)}
     assert [found[n] for n in range(many)] == table.select(["symbol", "price", "size"]).to_pylist()
 
@@ -265,18 +262,20 @@ def test_acknowledged_batches_are_in_the_log(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_by_field_and_nothing_is_written(
+async def test_what_does_not_fit_is_refused_by_field_and_nothing_is_written(
     tmp_path: Path, table: pa.Table, problem: str
 ) -> None:
     log = written(tmp_path)
     with pytest.raises(FlightError, match=problem) as refused:
-        put(flights(trades=log), table)
+        await put(flights(trades=log), table)
     assert refused.value.why is Why.WRONG
-    asyncio.run(log.close())
+    await log.close()
     assert in_log(tmp_path) == []
 
 
-def test_clients_that_put_at_once_get_offsets_of_their_own_and_all_is_kept(tmp_path: Path) -> None:
+async def test_clients_that_put_at_once_get_offsets_of_their_own_and_all_is_kept(
+    tmp_path: Path,
+) -> None:
     log, clients, rounds = written(tmp_path, LiveExecutor()), 4, 20
 
     async def client(name: int) -> list[int]:
@@ -286,20 +285,15 @@ def test_clients_that_put_at_once_get_offsets_of_their_own_and_all_is_kept(tmp_p
         ]
         return [sum((await log.append(batch)).values()) for batch in batches]
 
-    async def all_at_once() -> list[list[int]]:
-        try:
-            return await asyncio.gather(*map(client, range(clients)))
-        finally:
-            await log.close()
-
-    reached = asyncio.run(all_at_once())
+    reached = await asyncio.gather(*map(client, range(clients)))
+    await log.close()
     offsets = sorted(offset for one in reached for offset in one)
     assert offsets == list(range(1, clients * rounds + 1))
     sizes = [name * 100 + n for name in range(clients) for n in range(rounds)]
     assert sorted(row["size"] for row in in_log(tmp_path)) == sizes
 
 
-def test_a_log_whose_disk_failed_is_written_again(
+async def test_a_log_whose_disk_failed_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = written(tmp_path)
@@ -311,25 +305,25 @@ def test_a_log_whose_disk_failed_is_written_again(
     with monkeypatch.context() as broken:
         broken.setattr(LiveFile, "sync", fail)
         with pytest.raises(FlightError, match="the disk fails") as refused:
-            put(flights(trades=log), table)
+            await put(flights(trades=log), table)
     assert refused.value.why is Why.AWAY
-    assert put(flights(trades=log), table)
-    asyncio.run(log.close())
+    assert await put(flights(trades=log), table)
+    await log.close()
     assert len(in_log(tmp_path)) == 1
 
 
-def test_only_named_logs_are_written(tmp_path: Path) -> None:
+async def test_only_named_logs_are_written(tmp_path: Path) -> None:
     log = written(tmp_path)
     with pytest.raises(FlightError, match="no log 'others' is writable: there are trades"):
-        put(flights(trades=log), VWAPS, "others")
-    asyncio.run(log.close())
+        await put(flights(trades=log), VWAPS, "others")
+    await log.close()
 
 
 TOKENS = {role: f"{role}-token-of-at-least-32-characters" for role in ("reader", "operator")}
 ROLES = "".join(f"[{role}.tokens]\n{role}s = '{token}'\n" for role, token in TOKENS.items())
 
 
-def test_readers_get_and_operators_put_and_nobody_does_either(tmp_path: Path) -> None:
+async def test_readers_get_and_operators_put_and_nobody_does_either(tmp_path: Path) -> None:
     log = written(tmp_path)
     table = pa.table({"symbol": ["A"], "price": [1.0], "size": [1]})
 
@@ -352,14 +346,11 @@ def test_readers_get_and_operators_put_and_nobody_does_either(tmp_path: Path) ->
                     writer.close()  # tells what went wrong, where nothing was said
                     assert json.loads(said.to_pybytes())["rows"] == 1
 
-    async def serve() -> None:
-        server = FlightServer(flights(trades=log), access_of(ROLES.encode(), "roles"))
-        await server.start("127.0.0.1:0", None)
-        try:
-            await asyncio.to_thread(ask, server.address)
-        finally:
-            await server.close(0)
-
-    asyncio.run(serve())
-    asyncio.run(log.close())
+    server = FlightServer(flights(trades=log), access_of(ROLES.encode(), "roles"))
+    await server.start("127.0.0.1:0", None)
+    try:
+        await asyncio.to_thread(ask, server.address)
+    finally:
+        await server.close(0)
+    await log.close()
     assert len(in_log(tmp_path)) == 1

@@ -109,22 +109,20 @@ def test_a_driver_finds_what_there_is() -> None:
     asked(ask)
 
 
-def test_all_that_drivers_ask_about_the_server_is_answered() -> None:
-    async def told(command: Any) -> pa.Table:
-        return await FlightSql(TABLES).table(command)
-
-    table = asyncio.run(told(messages.CommandGetSqlInfo()))
+async def test_all_that_drivers_ask_about_the_server_is_answered() -> None:
+    told = FlightSql(TABLES).table
+    table = await told(messages.CommandGetSqlInfo())
     numbers = table["info_name"].to_pylist()
     assert numbers == [*range(10), 100, 101, *range(500, 577)]
     found = dict(zip(numbers, table["value"].to_pylist(), strict=True))
     assert (found[563], found[557], found[517]) == (False, 1 << 16, [])
-    few = asyncio.run(told(messages.CommandGetSqlInfo(info=[528, 3])))
+    few = await told(messages.CommandGetSqlInfo(info=[528, 3]))
     assert few.to_pylist() == [{"info_name": 3, "value": True}, {"info_name": 528, "value": 2}]
     names = ("ImportedKeys", "ExportedKeys", "CrossReference")
     for name in names:
-        keys = asyncio.run(told(getattr(messages, f"CommandGet{name}")()))
+        keys = await told(getattr(messages, f"CommandGet{name}")())
         assert (keys.num_rows, keys.num_columns) == (0, 13)
-    types = asyncio.run(told(messages.CommandGetXdbcTypeInfo(data_type=12)))
+    types = await told(messages.CommandGetXdbcTypeInfo(data_type=12))
     assert types["type_name"].to_pylist() == ["VARCHAR"]
 
 
@@ -212,32 +210,25 @@ def test_readers_ask_and_nobody_else() -> None:
         ),
     ],
 )
-def test_a_hostile_command_gets_a_clear_status(text: bytes, why: Why) -> None:
+async def test_a_hostile_command_gets_a_clear_status(text: bytes, why: Why) -> None:
     flights = Flights(TABLES, {})
     wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=text).SerializeToString()
     with pytest.raises(FlightError) as refused:
-        asyncio.run(flights.get_flight_info(wanted))
+        await flights.get_flight_info(wanted)
     assert refused.value.why is why
 
 
-def test_tickets_are_the_question_so_that_another_gateway_answers() -> None:
-    async def ask() -> pa.Table:
-        command = packed(messages.CommandStatementQuery(query="SELECT max(trades) AS n FROM vwap"))
-        wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
-        info = FlightInfo.FromString(await Flights(TABLES, {}).get_flight_info(wanted))
-        ticket = message_of(Ticket.FromString(info.endpoint[0].ticket.SerializeToString()).ticket)
-        assert ticket is not None
-        return await FlightSql(TABLES).table(ticket)
-
-    assert asyncio.run(ask()).to_pylist() == [{"n": 2**62}]
+async def test_tickets_are_the_question_so_that_another_gateway_answers() -> None:
+    command = packed(messages.CommandStatementQuery(query="SELECT max(trades) AS n FROM vwap"))
+    wanted = FlightDescriptor(type=FlightDescriptor.CMD, cmd=command).SerializeToString()
+    info = FlightInfo.FromString(await Flights(TABLES, {}).get_flight_info(wanted))
+    ticket = message_of(Ticket.FromString(info.endpoint[0].ticket.SerializeToString()).ticket)
+    assert ticket is not None
+    assert (await FlightSql(TABLES).table(ticket)).to_pylist() == [{"n": 2**62}]
 
 
-def test_actions_that_are_none_are_refused() -> None:
-    async def act() -> None:
-        action = Action(type="BeginTransaction").SerializeToString()
-        async for _ in Flights(TABLES, {}).do_action(action):
-            raise AssertionError
-
+async def test_actions_that_are_none_are_refused() -> None:
+    action = Action(type="BeginTransaction").SerializeToString()
     with pytest.raises(FlightError, match="read-only") as refused:
-        asyncio.run(act())
+        await anext(Flights(TABLES, {}).do_action(action))
     assert refused.value.why is Why.NOT_OFFERED

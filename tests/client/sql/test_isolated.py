@@ -48,7 +48,7 @@ TOO_MUCH: dict[str, Any] = {
 }
 
 
-def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "START_S", PATIENCE_S)
     turns = 0
 
@@ -65,16 +65,12 @@ def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         asking = (ask_of(tables, sql, rows_max=rows_max, limits=limits) for sql in questions)
         return list(await asyncio.gather(*asking, return_exceptions=True))
 
-    async def ask() -> list[object]:
-        turning = asyncio.ensure_future(turn())
-        found = [
-            *await asked(ANSWERED, 5, Limits(PATIENCE_S)),
-            *await asked(TOO_MUCH, None, Limits(1, 128, answer_bytes_max=1_000_000)),
-        ]
-        turning.cancel()
-        return found
-
-    found = asyncio.run(ask())
+    turning = asyncio.ensure_future(turn())
+    found = [
+        *await asked(ANSWERED, 5, Limits(PATIENCE_S)),
+        *await asked(TOO_MUCH, None, Limits(1, 128, answer_bytes_max=1_000_000)),
+    ]
+    turning.cancel()
     for (sql, wanted), answer in zip((ANSWERED | TOO_MUCH).items(), found, strict=True):
         if wanted is None:
             assert isinstance(answer, pa.Table), (sql, answer)
@@ -91,10 +87,10 @@ def test_each_question_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert turns > 10
 
 
-def test_tables_have_a_limit() -> None:
+async def test_tables_have_a_limit() -> None:
     limits = Limits(tables_bytes_max=10)
     with pytest.raises(LimitError, match="more than 10"):
-        asyncio.run(ask_of({"t": TABLE}, "FROM t", limits=limits))
+        await ask_of({"t": TABLE}, "FROM t", limits=limits)
 
 
 @pytest.mark.parametrize("run", [asyncio.run, event_loop.run])
@@ -115,10 +111,10 @@ def test_a_process_that_dies_before_it_is_asked_is_told_of(
         run(ask_of({"t": TABLE}, "SELECT 1"))
 
 
-def test_failure_to_start_a_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failure_to_start_a_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(*_: Any, **__: Any) -> Any:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocesses, "start", none)
     with pytest.raises(LimitError, match="cannot start a process"):
-        asyncio.run(ask_of({"t": TABLE}, "SELECT 1"))
+        await ask_of({"t": TABLE}, "SELECT 1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -23,7 +23,6 @@ from ripple.world.live import LiveRandom
 from tests.client.flight.barrage.asking import PUBLICATION, SNAPSHOT, request
 from tests.client.flight.barrage.serving import Line, Served, begin, serving
 from tests.client.flight.barrage.workload import Workload
-from tests.patience import PATIENCE_S
 
 # As pydeephaven-ticking 42.7 sends it, for the ticket e 1.
 ASKED_BY_CPP = bytes.fromhex(
@@ -31,12 +30,10 @@ ASKED_BY_CPP = bytes.fromhex(
 )
 
 
-def with_server(main: Callable[[Served], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with serving(**settings) as served:
-            await asyncio.wait_for(main(served), PATIENCE_S)
-
-    asyncio.run(run())
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
 
 
 def streamed(served: Served, line: Line) -> asyncio.Task[None]:
@@ -91,18 +88,15 @@ def test_bytes_that_are_no_request_are_refused_whatever_they_are() -> None:
         (request(message_bytes=64), Why.TOO_MUCH, "a row takes .* bytes of a message"),
     ],
 )
-def test_a_client_that_asks_wrongly_is_told_what_is_wrong(
-    message: bytes, why: Why, problem: str
+async def test_a_client_that_asks_wrongly_is_told_what_is_wrong(
+    served: Served, message: bytes, why: Why, problem: str
 ) -> None:
-    async def main(served: Served) -> None:
-        begin(Workload(1), served.seen)
-        line = Line()
-        line.says.put_nowait(message)
-        with pytest.raises(FlightError, match=problem) as refused:
-            await streamed(served, line)
-        assert refused.value.why is why
-
-    with_server(main)
+    begin(Workload(1), served.seen)
+    line = Line()
+    line.says.put_nowait(message)
+    with pytest.raises(FlightError, match=problem) as refused:
+        await streamed(served, line)
+    assert refused.value.why is why
 
 
 def test_columns_that_clients_cannot_know_are_text_or_refused_as_is_asked() -> None:
@@ -121,29 +115,26 @@ def test_columns_that_clients_cannot_know_are_text_or_refused_as_is_asked() -> N
         check_known(pa.schema({"r": pa.list_(pa.struct({"x": pa.int64()}))}), None)
 
 
-def test_a_viewport_of_all_rows_there_could_ever_be_is_the_table() -> None:
-    async def main(served: Served) -> None:
-        workload, line = Workload(1), Line()
-        begin(workload, served.seen)
-        everything = bytes.fromhex("0c000b020000000000008020")
-        line.says.put_nowait(request(kind=SNAPSHOT, viewport=everything, reverse=True))
-        await streamed(served, line)
-        rows = sum(len(table) for table in workload.tables)
-        headers = [FlightData.FromString(each).data_header for each in line.heard]
-        messages = [pa.ipc.read_message(_whole(header)) for header in headers[:1]]
-        assert messages[0].type == "schema"
-        assert rows > 0
-        assert len(line.heard) == 2
-
-    with_server(main)
+async def test_a_viewport_of_all_rows_there_could_ever_be_is_the_table(served: Served) -> None:
+    workload, line = Workload(1), Line()
+    begin(workload, served.seen)
+    everything = bytes.fromhex("0c000b020000000000008020")
+    line.says.put_nowait(request(kind=SNAPSHOT, viewport=everything, reverse=True))
+    await streamed(served, line)
+    rows = sum(len(table) for table in workload.tables)
+    headers = [FlightData.FromString(each).data_header for each in line.heard]
+    messages = [pa.ipc.read_message(_whole(header)) for header in headers[:1]]
+    assert messages[0].type == "schema"
+    assert rows > 0
+    assert len(line.heard) == 2
 
 
 def _whole(header: bytes) -> bytes:
     return b"\xff\xff\xff\xff" + len(header).to_bytes(4, "little") + header
 
 
-def test_a_slow_client_is_told_once_of_all_that_has_changed() -> None:
-    async def main(served: Served) -> None:
+async def test_a_slow_client_is_told_once_of_all_that_has_changed() -> None:
+    async with serving(interval_s=0.02) as served:
         workload, line = Workload(2), Line(stops_after=2)
         begin(workload, served.seen)
         line.says.put_nowait(request())
@@ -165,11 +156,9 @@ def test_a_slow_client_is_told_once_of_all_that_has_changed() -> None:
         line.says.put_nowait(None)
         await task
 
-    with_server(main, interval_s=0.02)
 
-
-def test_stalled_client_is_dropped_without_delaying_others() -> None:
-    async def main(served: Served) -> None:
+async def test_stalled_client_is_dropped_without_delaying_others() -> None:
+    async with serving(send_s=0.2) as served:
         workload, stuck, well = Workload(2), Line(stops_after=1), Line()
         begin(workload, served.seen)
         for line in (stuck, well):
@@ -185,11 +174,9 @@ def test_stalled_client_is_dropped_without_delaying_others() -> None:
         well.says.put_nowait(None)
         await other
 
-    with_server(main, send_s=0.2)
 
-
-def test_memory_held_for_slow_clients_is_bounded() -> None:
-    async def main(served: Served) -> None:
+async def test_memory_held_for_slow_clients_is_bounded() -> None:
+    async with serving(held_bytes=1) as served:
         begin(Workload(2), served.seen)
         lines = [Line(stops_after=1) for _ in range(20)]
         tasks = []
@@ -207,11 +194,9 @@ def test_memory_held_for_slow_clients_is_bounded() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    with_server(main, held_bytes=1)
 
-
-def test_a_stream_that_asks_for_nothing_is_closed() -> None:
-    async def main(served: Served) -> None:
+async def test_a_stream_that_asks_for_nothing_is_closed() -> None:
+    async with serving(asked_s=0.1) as served:
         line = Line()
         line.says.put_nowait(FlightData().SerializeToString())
         with pytest.raises(FlightError, match="no request within"):
@@ -219,59 +204,48 @@ def test_a_stream_that_asks_for_nothing_is_closed() -> None:
         line.says.put_nowait(None)
         await streamed(served, line)
 
-    with_server(main, asked_s=0.1)
+
+async def test_a_partition_that_was_never_heard_is_named(served: Served) -> None:
+    served.feeds._heard_s = 0.1
+    line = Line()
+    line.says.put_nowait(request())
+    with pytest.raises(FlightError, match=r"3 of 3 partitions did not answer .* 0 first"):
+        await streamed(served, line)
 
 
-def test_a_partition_that_was_never_heard_is_named() -> None:
-    async def main(served: Served) -> None:
-        served.feeds._heard_s = 0.1
-        line = Line()
-        line.says.put_nowait(request())
-        with pytest.raises(FlightError, match=r"3 of 3 partitions did not answer .* 0 first"):
-            await streamed(served, line)
-
-    with_server(main)
-
-
-def test_a_stream_is_for_one_table() -> None:
-    async def main(served: Served) -> None:
-        begin(Workload(1), served.seen)
-        line = Line()
-        line.says.put_nowait(request())
-        task = streamed(served, line)
-        await until(lambda: len(line.heard) == 2)
-        line.says.put_nowait(request(columns=b"\1", viewport=None))
-        await until(lambda: len(line.heard) == 3)
-        line.says.put_nowait(request(b"s/other"))
-        with pytest.raises(FlightError, match="this stream is for 'live' alone"):
-            await task
-
-    with_server(main)
-
-
-def test_what_ends_a_table_is_told_and_the_next_begins_anew() -> None:
-    async def main(served: Served) -> None:
-        workload, line = Workload(1), Line()
-        begin(workload, served.seen)
-        line.says.put_nowait(request())
-        task = streamed(served, line)
-        await until(lambda: len(line.heard) == 2)
-        served.seen.tell(0, pa.RecordBatch.from_pydict({"key": [1]}))
-        with pytest.raises(Exception, match="lack"):
-            await task
-        line = Line()
-        line.says.put_nowait(request())
-        task = streamed(served, line)
-        begin(workload, served.seen)
-        await until(lambda: len(line.heard) == 2)
-        line.says.put_nowait(None)
+async def test_a_stream_is_for_one_table(served: Served) -> None:
+    begin(Workload(1), served.seen)
+    line = Line()
+    line.says.put_nowait(request())
+    task = streamed(served, line)
+    await until(lambda: len(line.heard) == 2)
+    line.says.put_nowait(request(columns=b"\1", viewport=None))
+    await until(lambda: len(line.heard) == 3)
+    line.says.put_nowait(request(b"s/other"))
+    with pytest.raises(FlightError, match="this stream is for 'live' alone"):
         await task
 
-    with_server(main)
+
+async def test_what_ends_a_table_is_told_and_the_next_begins_anew(served: Served) -> None:
+    workload, line = Workload(1), Line()
+    begin(workload, served.seen)
+    line.says.put_nowait(request())
+    task = streamed(served, line)
+    await until(lambda: len(line.heard) == 2)
+    served.seen.tell(0, pa.RecordBatch.from_pydict({"key": [1]}))
+    with pytest.raises(Exception, match="lack"):
+        await task
+    line = Line()
+    line.says.put_nowait(request())
+    task = streamed(served, line)
+    begin(workload, served.seen)
+    await until(lambda: len(line.heard) == 2)
+    line.says.put_nowait(None)
+    await task
 
 
-def test_a_session_ends_where_nobody_says_anything() -> None:
-    async def main(served: Served) -> None:
+async def test_a_session_ends_where_nobody_says_anything() -> None:
+    async with serving(session_s=0.2) as served:
         workload, line = Workload(2), Line()
         begin(workload, served.seen)
         line.says.put_nowait(request())
@@ -282,8 +256,6 @@ def test_a_session_ends_where_nobody_says_anything() -> None:
         with pytest.raises(FlightError, match="the session has expired") as refused:
             await task
         assert refused.value.why is Why.STRANGER
-
-    with_server(main, session_s=0.2)
 
 
 TOKEN = "reader-token-of-at-least-32-characters"

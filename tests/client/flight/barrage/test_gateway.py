@@ -93,21 +93,18 @@ async def watched(client: Judge, watch: Watch, up: Cluster, job: Job) -> None:
                     watch.see(line)
 
 
-def test_the_client_in_cpp_sees_a_stall_and_then_the_truth(tmp_path: Path) -> None:
+async def test_the_client_in_cpp_sees_a_stall_and_then_the_truth(tmp_path: Path) -> None:
     environment = ticking()
     job = job_of("totals", tmp_path, PARTITIONS)
     watch = Watch()
 
-    async def run() -> None:
-        async with (
-            cluster(job, tmp_path / "state", workers=2) as up,
-            gateway(up.coordinators, tmp_path) as address,
-        ):
-            given = session_of(address), job.outputs[0], "rows"
-            async with judge("ticking_judge.py", environment, *given) as client:
-                assert (await client.says()).split() == ["tables", *sorted(job.outputs)]
-                assert (await client.says()).split()[0] == "now"
-                await watched(client, watch, up, job)
-
-    asyncio.run(run())
+    async with (
+        cluster(job, tmp_path / "state", workers=2) as up,
+        gateway(up.coordinators, tmp_path) as address,
+    ):
+        given = session_of(address), job.outputs[0], "rows"
+        async with judge("ticking_judge.py", environment, *given) as client:
+            assert (await client.says()).split() == ["tables", *sorted(job.outputs)]
+            assert (await client.says()).split()[0] == "now"
+            await watched(client, watch, up, job)
     assert watch.tables >= ROUNDS

@@ -90,10 +90,10 @@ async def followed(
 
 
 @pytest.mark.parametrize(("seed", "updates", "at_once"), [(1, UPDATES, 1), (2, UPDATES // 2, 3)])
-def test_the_client_in_cpp_shows_the_table_after_every_update(
+async def test_the_client_in_cpp_shows_the_table_after_every_update(
     seed: int, updates: int, at_once: int
 ) -> None:
-    truth = asyncio.run(followed(seed, updates, at_once=at_once))
+    truth = await followed(seed, updates, at_once=at_once)
     assert truth.seen > updates / AT_MOST
 
 
@@ -120,16 +120,18 @@ UPDATE = Subscription._update
 @pytest.mark.parametrize(
     ("part", "name", "mutant"), [(Rows, "older", _as_old), (Subscription, "_update", _rotated)]
 )
-def test_the_client_in_cpp_finds_mutants(
+async def test_the_client_in_cpp_finds_mutants(
     part: Any, name: str, mutant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(part, name, mutant)
     with pytest.raises(AssertionError, match="was none of"):
-        asyncio.run(followed(3, UPDATES, at_once=3))
+        await followed(3, UPDATES, at_once=3)
 
 
 @pytest.mark.parametrize("auth", [("Basic", f"alice:{TOKEN}"), ("Bearer", TOKEN)])
-def test_token_admits_a_client_over_tls_with_roles(tmp_path: Path, auth: tuple[str, str]) -> None:
+async def test_token_admits_a_client_over_tls_with_roles(
+    tmp_path: Path, auth: tuple[str, str]
+) -> None:
     key, certificate = certified(tmp_path)
     tls = Tls(certificate=str(certificate), key=str(key), authority=str(certificate))
     served = {"access": access_of(ROLES.encode(), "roles"), "tls": tls}
@@ -141,17 +143,14 @@ def test_token_admits_a_client_over_tls_with_roles(tmp_path: Path, auth: tuple[s
         "client_cert_chain": str(certificate),
         "client_private_key": str(key),
     }
-    assert asyncio.run(followed(5, 20, served=served, session=session)).seen
+    assert (await followed(5, 20, served=served, session=session)).seen
 
 
-def test_missing_token_is_an_error() -> None:
-    async def ask() -> str:
-        async with serving(access=access_of(ROLES.encode(), "roles")) as server:
-            given = session_of(server.address), OUTPUT
-            async with judge("ticking_judge.py", ticking(), *given) as client:
-                return await client.says()
-
-    assert "UNAUTHENTICATED" in asyncio.run(ask())
+async def test_missing_token_is_an_error() -> None:
+    async with serving(access=access_of(ROLES.encode(), "roles")) as server:
+        given = session_of(server.address), OUTPUT
+        async with judge("ticking_judge.py", ticking(), *given) as client:
+            assert "UNAUTHENTICATED" in await client.says()
 
 
 VIEWS = [
@@ -228,8 +227,8 @@ async def watched(seed: int, updates: int) -> Watched:
     return table
 
 
-def test_the_client_in_java_shows_every_view_of_the_table() -> None:
-    table = asyncio.run(watched(1, 300))
+async def test_the_client_in_java_shows_every_view_of_the_table() -> None:
+    table = await watched(1, 300)
     assert table.snapshots == 6
     assert table.truths["all"].seen > 100
     for name, truth in table.truths.items():

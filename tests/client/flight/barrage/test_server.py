@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
@@ -31,20 +31,25 @@ from tests.client.flight.barrage.asking import request
 from tests.client.flight.barrage.serving import Served, begin, serving
 from tests.client.flight.barrage.test_exchange import ROLES, TOKEN
 from tests.client.flight.barrage.workload import Workload
-from tests.patience import PATIENCE_S
 
 EXCHANGE = f"/{FLIGHT}/DoExchange"
 LARGE = bytes(32 << 20)
 EACH = 60  # streams of a connection, of which the server takes 64
 
 
-def with_server(main: Callable[[Served], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with serving(**settings) as served:
-            begin(Workload(1), served.seen)
-            await asyncio.wait_for(main(served), PATIENCE_S)
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        begin(Workload(1), served.seen)
+        yield served
 
-    asyncio.run(run())
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[Served]:
+    """Yield a server that admits a token."""
+    async with serving(access=access_of(ROLES.encode(), "roles")) as served:
+        begin(Workload(1), served.seen)
+        yield served
 
 
 async def call(channel: Any, method: str, message: Any = b"", token: str = "") -> tuple[bytes, str]:
@@ -69,42 +74,39 @@ def numbered(number: int) -> TableTicket:
     return TableTicket(ticket=b"e" + number.to_bytes(4, "little"))
 
 
-def test_a_table_is_opened_by_name_and_then_goes_by_the_clients_number() -> None:
-    async def main(served: Served) -> None:
-        async with grpc.aio.insecure_channel(served.address) as channel:
-            answer, token = await call(channel, "ConfigService/GetConfigurationConstants")
-            constants = ConfigurationConstantsResponse.FromString(answer).config_values
-            assert constants["http.session.durationMs"].string_value == "300000"
-            answer, again = await call(
-                channel, "TableService/FetchTable", fetch(b"s/live", 1), token
-            )
-            assert again == token
-            made = ExportedTableCreationResponse.FromString(answer)
-            assert (made.success, made.is_static) == (True, False)
-            assert made.result_id.ticket == numbered(1)
-            both = ExportRequest(source_id=numbered(1), result_id=numbered(2))
-            await call(channel, "SessionService/ExportFromTicket", both, token)
-            batch = BatchTableRequest()
-            batch.ops.add().fetch_table.CopyFrom(fetch(numbered(2).ticket, 3))
-            batch.ops.add().fetch_table.source_id.batch_offset = 0
-            several = channel.unary_stream(f"/{DEEPHAVEN}.TableService/Batch")
-            found = [
-                ExportedTableCreationResponse.FromString(one)
-                async for one in several(batch.SerializeToString(), metadata=shown(token))
-            ]
-            assert [one.schema_header for one in found] == [made.schema_header] * 2
-            listing = channel.unary_stream(f"/{DEEPHAVEN}.ApplicationService/ListFields")(
-                b"", metadata=shown(token)
-            )
-            fields = FieldsChangeUpdate.FromString(await listing.read())
-            assert [field.field_name for field in fields.created] == ["live"]
-            listing.cancel()
-            await call(channel, "SessionService/CloseSession", b"", token)
-            with pytest.raises(grpc.aio.AioRpcError, match="stands for no table") as refused:
-                await call(channel, "TableService/FetchTable", fetch(numbered(1).ticket, 4), token)
-            assert refused.value.code() == grpc.StatusCode.NOT_FOUND
-
-    with_server(main)
+async def test_a_table_is_opened_by_name_and_then_goes_by_the_clients_number(
+    served: Served,
+) -> None:
+    async with grpc.aio.insecure_channel(served.address) as channel:
+        answer, token = await call(channel, "ConfigService/GetConfigurationConstants")
+        constants = ConfigurationConstantsResponse.FromString(answer).config_values
+        assert constants["http.session.durationMs"].string_value == "300000"
+        answer, again = await call(channel, "TableService/FetchTable", fetch(b"s/live", 1), token)
+        assert again == token
+        made = ExportedTableCreationResponse.FromString(answer)
+        assert (made.success, made.is_static) == (True, False)
+        assert made.result_id.ticket == numbered(1)
+        both = ExportRequest(source_id=numbered(1), result_id=numbered(2))
+        await call(channel, "SessionService/ExportFromTicket", both, token)
+        batch = BatchTableRequest()
+        batch.ops.add().fetch_table.CopyFrom(fetch(numbered(2).ticket, 3))
+        batch.ops.add().fetch_table.source_id.batch_offset = 0
+        several = channel.unary_stream(f"/{DEEPHAVEN}.TableService/Batch")
+        found = [
+            ExportedTableCreationResponse.FromString(one)
+            async for one in several(batch.SerializeToString(), metadata=shown(token))
+        ]
+        assert [one.schema_header for one in found] == [made.schema_header] * 2
+        listing = channel.unary_stream(f"/{DEEPHAVEN}.ApplicationService/ListFields")(
+            b"", metadata=shown(token)
+        )
+        fields = FieldsChangeUpdate.FromString(await listing.read())
+        assert [field.field_name for field in fields.created] == ["live"]
+        listing.cancel()
+        await call(channel, "SessionService/CloseSession", b"", token)
+        with pytest.raises(grpc.aio.AioRpcError, match="stands for no table") as refused:
+            await call(channel, "TableService/FetchTable", fetch(numbered(1).ticket, 4), token)
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -115,109 +117,93 @@ def test_a_table_is_opened_by_name_and_then_goes_by_the_clients_number() -> None
         ("SessionService/ExportFromTicket", ExportRequest(), "stands for no table"),
     ],
 )
-def test_calls_that_cannot_be_answered_are_told_why(
-    method: str, message: Any, problem: str
+async def test_calls_that_cannot_be_answered_are_told_why(
+    served: Served, method: str, message: Any, problem: str
 ) -> None:
-    async def main(served: Served) -> None:
-        async with grpc.aio.insecure_channel(served.address) as channel:
-            with pytest.raises(grpc.aio.AioRpcError, match=problem):
-                await call(channel, method, message)
-
-    with_server(main)
+    async with grpc.aio.insecure_channel(served.address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError, match=problem):
+            await call(channel, method, message)
 
 
-def test_a_name_and_a_token_are_as_good_as_a_token() -> None:
-    async def main(served: Served) -> None:
-        def come_in() -> None:
-            with fl.connect(f"grpc://{served.address}") as client:
-                header = client.authenticate_basic_token("alice", TOKEN)
-                assert header[0] == b"authorization"
-                assert served.sessions.of(header[1].decode().removeprefix("Bearer ")) is not None
-                with pytest.raises(
-                    fl.FlightUnauthenticatedError, match="no token or certificate identifies"
-                ):
-                    client.authenticate_basic_token("bob", TOKEN)
+async def test_a_name_and_a_token_are_as_good_as_a_token(guarded: Served) -> None:
+    def come_in() -> None:
+        with fl.connect(f"grpc://{guarded.address}") as client:
+            header = client.authenticate_basic_token("alice", TOKEN)
+            assert header[0] == b"authorization"
+            assert guarded.sessions.of(header[1].decode().removeprefix("Bearer ")) is not None
+            with pytest.raises(
+                fl.FlightUnauthenticatedError, match="no token or certificate identifies"
+            ):
+                client.authenticate_basic_token("bob", TOKEN)
 
-        await asyncio.to_thread(come_in)
-
-    with_server(main, access=access_of(ROLES.encode(), "roles"))
+    await asyncio.to_thread(come_in)
 
 
 @pytest.mark.parametrize(
     "method", [f"{FLIGHT}/GetFlightInfo", f"{FLIGHT}/DoGet", f"{DEEPHAVEN}.TableService/Batch"]
 )
-def test_what_a_stranger_sends_is_not_read(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_stranger_sends_is_not_read(
+    guarded: Served, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def read(_: object) -> bytes:
         raise AssertionError("it was read")
 
     for module in (flight_server, barrage_server):
         monkeypatch.setattr(module, "the_one", read)
-
-    async def main(served: Served) -> None:
-        unbounded = (("grpc.max_send_message_length", -1),)
-        async with grpc.aio.insecure_channel(served.address, unbounded) as channel:
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                async for _ in channel.unary_stream(f"/{method}")(LARGE):
-                    pass
-            assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
-
-    with_server(main, access=access_of(ROLES.encode(), "roles"))
+    unbounded = (("grpc.max_send_message_length", -1),)
+    async with grpc.aio.insecure_channel(guarded.address, unbounded) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            async for _ in channel.unary_stream(f"/{method}")(LARGE):
+                pass
+        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_garbage_on_a_stream_ends_that_stream_alone() -> None:
-    async def main(served: Served) -> None:
-        random = Random(3)
-        async with grpc.aio.insecure_channel(served.address) as channel:
-            for _ in range(100):
-                stream = channel.stream_stream(EXCHANGE)(metadata=shown(""))
-                await stream.write(random.randbytes(random.randrange(1, 200)))
-                await stream.done_writing()
-                assert await stream.code() in (
-                    grpc.StatusCode.INVALID_ARGUMENT,
-                    grpc.StatusCode.OK,  # bytes that are a message which asks for nothing
-                )
+async def test_garbage_on_a_stream_ends_that_stream_alone(served: Served) -> None:
+    random = Random(3)
+    async with grpc.aio.insecure_channel(served.address) as channel:
+        for _ in range(100):
             stream = channel.stream_stream(EXCHANGE)(metadata=shown(""))
-            await stream.write(request())
-            assert await stream.read()
-            stream.cancel()
-
-    with_server(main)
+            await stream.write(random.randbytes(random.randrange(1, 200)))
+            await stream.done_writing()
+            assert await stream.code() in (
+                grpc.StatusCode.INVALID_ARGUMENT,
+                grpc.StatusCode.OK,  # bytes that are a message which asks for nothing
+            )
+        stream = channel.stream_stream(EXCHANGE)(metadata=shown(""))
+        await stream.write(request())
+        assert await stream.read()
+        stream.cancel()
 
 
 @pytest.mark.services
-def test_as_many_follow_as_there_is_room_for_and_the_next_is_told_so() -> None:
-    async def main(served: Served) -> None:
-        channels = [
-            grpc.aio.insecure_channel(
-                served.address, options=(("grpc.use_local_subchannel_pool", 1),)
-            )
-            for _ in range(STREAMS_MAX // EACH + 1)
-        ]
-        _, token = await call(channels[0], "ConfigService/GetConfigurationConstants")
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        streams = []
-        for number in range(STREAMS_MAX):
-            stream = channels[number // EACH].stream_stream(EXCHANGE)(metadata=shown(token))
-            await stream.write(request())
-            streams.append(stream)
-        for stream in streams:  # the columns, and the table
-            assert await stream.read()
-            assert await stream.read()
-        late = channels[-1].stream_stream(EXCHANGE)(metadata=shown(token))
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await late.read()
-        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-        workload = Workload(2)
-        served.seen.tell(*workload.step())
-        for stream in streams:
-            assert await stream.read()
-        grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        assert grown_kb < 300_000, "of both sides, which are one process here"
-        for stream in streams:
-            stream.cancel()
-        for channel in channels:
-            await channel.close()
-        while served.feeds._feeds["live"].users:
-            await asyncio.sleep(0.01)
-
-    with_server(main)
+async def test_as_many_follow_as_there_is_room_for_and_the_next_is_told_so(served: Served) -> None:
+    channels = [
+        grpc.aio.insecure_channel(served.address, options=(("grpc.use_local_subchannel_pool", 1),))
+        for _ in range(STREAMS_MAX // EACH + 1)
+    ]
+    _, token = await call(channels[0], "ConfigService/GetConfigurationConstants")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    streams = []
+    for number in range(STREAMS_MAX):
+        stream = channels[number // EACH].stream_stream(EXCHANGE)(metadata=shown(token))
+        await stream.write(request())
+        streams.append(stream)
+    for stream in streams:  # the columns, and the table
+        assert await stream.read()
+        assert await stream.read()
+    late = channels[-1].stream_stream(EXCHANGE)(metadata=shown(token))
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await late.read()
+    assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    workload = Workload(2)
+    served.seen.tell(*workload.step())
+    for stream in streams:
+        assert await stream.read()
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kb < 300_000, "of both sides, which are one process here"
+    for stream in streams:
+        stream.cancel()
+    for channel in channels:
+        await channel.close()
+    while served.feeds._feeds["live"].users:
+        await asyncio.sleep(0.01)
