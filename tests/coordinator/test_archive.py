@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -14,91 +13,81 @@ from ripple.control.assignment import Stage
 from ripple.control.assignment.chain import VERSIONS_KEPT
 from ripple.control.assignment.version import empty
 from ripple.control.rpc.reading import RpcError
-from ripple.testing import SimWorld, sim_world
+from ripple.testing import SimWorld
 from ripple.world.errors import StoreError
+from tests.world.clusters import in_sim_world
 
 
 def view(replica: str, number: int) -> View:
     return View(replica, number, ((("w1", 1), Observation(number, was_heard=True)),))
 
 
-def told(story: Callable[[SimWorld], Awaitable[None]]) -> None:
-    world = sim_world()
-    world.loop.run_until_complete(story(world))
-
-
 def archive(world: SimWorld, replica: str) -> Archive:
     return Archive(world.store, world.clock, replica)
 
 
-def test_newest_view_of_each_other_replica_is_read_once() -> None:
-    async def story(world: SimWorld) -> None:
-        one, two = archive(world, "c1"), archive(world, "c2")
-        for number in (1, 2):
-            await one.write_view(view("c1", number))
-        await two.write_view(view("c2", 7))
-        assert await world.store.list("views/") == [
-            f"views/c1-{2:016d}.view",
-            f"views/c2-{7:016d}.view",
-        ]
-        assert await one.read_views() == (view("c2", 7),)
-        assert await one.read_views() == ()
-        await two.write_view(view("c2", 8))
-        assert await one.read_views() == (view("c2", 8),)
-        assert await archive(world, "c3").read_views() == (view("c1", 2), view("c2", 8))
-
-    told(story)
+@in_sim_world
+async def test_newest_view_of_each_other_replica_is_read_once(world: SimWorld) -> None:
+    one, two = archive(world, "c1"), archive(world, "c2")
+    for number in (1, 2):
+        await one.write_view(view("c1", number))
+    await two.write_view(view("c2", 7))
+    assert await world.store.list("views/") == [
+        f"views/c1-{2:016d}.view",
+        f"views/c2-{7:016d}.view",
+    ]
+    assert await one.read_views() == (view("c2", 7),)
+    assert await one.read_views() == ()
+    await two.write_view(view("c2", 8))
+    assert await one.read_views() == (view("c2", 8),)
+    assert await archive(world, "c3").read_views() == (view("c1", 2), view("c2", 8))
 
 
-def test_view_of_who_is_gone_is_removed_but_not_of_who_goes_on() -> None:
-    async def story(world: SimWorld) -> None:
-        one, two = archive(world, "c1"), archive(world, "c2")
-        await two.write_view(view("c2", 1))
-        await archive(world, "c3").write_view(view("c3", 1))
-        await one.read_views()
-        await asyncio.sleep(GONE_AFTER_S / 2)
-        await two.write_view(view("c2", 2))
-        await one.read_views()
-        await asyncio.sleep(GONE_AFTER_S / 2 + 1)
-        await one.read_views()
-        assert await world.store.list("views/") == [f"views/c2-{2:016d}.view"]
-        await two.remove_views()
-        assert await world.store.list("views/") == []
-
-    told(story)
+@in_sim_world
+async def test_view_of_who_is_gone_is_removed_but_not_of_who_goes_on(world: SimWorld) -> None:
+    one, two = archive(world, "c1"), archive(world, "c2")
+    await two.write_view(view("c2", 1))
+    await archive(world, "c3").write_view(view("c3", 1))
+    await one.read_views()
+    await asyncio.sleep(GONE_AFTER_S / 2)
+    await two.write_view(view("c2", 2))
+    await one.read_views()
+    await asyncio.sleep(GONE_AFTER_S / 2 + 1)
+    await one.read_views()
+    assert await world.store.list("views/") == [f"views/c2-{2:016d}.view"]
+    await two.remove_views()
+    assert await world.store.list("views/") == []
 
 
-def test_view_that_cannot_be_read_is_an_error_as_it_may_say_that_somebody_is_well() -> None:
-    async def story(world: SimWorld) -> None:
-        await world.store.put_if_absent(f"views/c9-{1:016d}.view", b"\xff")
-        await world.store.put_if_absent("views/something.else", b"")
-        one = archive(world, "c1")
-        for _ in range(2):
-            with pytest.raises(RpcError, match=r"ripple\.rpc\.View"):
-                await one.read_views()
-        await asyncio.sleep(GONE_AFTER_S + 1)
-        assert await one.read_views() == (), "until it is old"
-        assert await world.store.list("views/") == ["views/something.else"]
-
-    told(story)
-
-
-def test_a_store_that_deletes_nothing_keeps_nobody_from_reading_and_proposing(
-    monkeypatch: pytest.MonkeyPatch,
+@in_sim_world
+async def test_view_that_cannot_be_read_is_an_error_as_it_may_say_that_somebody_is_well(
+    world: SimWorld,
 ) -> None:
-    async def story(world: SimWorld) -> None:
-        async def refuse(name: str) -> None:
-            raise StoreError(f"delete {name}: refused", done=False)
+    await world.store.put_if_absent(f"views/c9-{1:016d}.view", b"\xff")
+    await world.store.put_if_absent("views/something.else", b"")
+    one = archive(world, "c1")
+    for _ in range(2):
+        with pytest.raises(RpcError, match=r"ripple\.rpc\.View"):
+            await one.read_views()
+    await asyncio.sleep(GONE_AFTER_S + 1)
+    assert await one.read_views() == (), "until it is old"
+    assert await world.store.list("views/") == ["views/something.else"]
 
-        one, two = archive(world, "c1"), archive(world, "c2")
-        await archive(world, "c0").write_view(view("c0", 1))
-        await one.read_views()
-        monkeypatch.setattr(world.store, "delete", refuse)
-        await asyncio.sleep(GONE_AFTER_S + 1)
-        await two.write_view(view("c2", 1))
-        assert await one.read_views() == (view("c2", 1),)
-        now = empty([Stage("main", 1)])
-        for version in range(1, 2 * VERSIONS_KEPT + 3):
-            assert await one.propose(replace(now, version=version, cause="a test"))
 
-    told(story)
+@in_sim_world
+async def test_a_store_that_deletes_nothing_keeps_nobody_from_reading_and_proposing(
+    world: SimWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(name: str) -> None:
+        raise StoreError(f"delete {name}: refused", done=False)
+
+    one, two = archive(world, "c1"), archive(world, "c2")
+    await archive(world, "c0").write_view(view("c0", 1))
+    await one.read_views()
+    monkeypatch.setattr(world.store, "delete", refuse)
+    await asyncio.sleep(GONE_AFTER_S + 1)
+    await two.write_view(view("c2", 1))
+    assert await one.read_views() == (view("c2", 1),)
+    now = empty([Stage("main", 1)])
+    for version in range(1, 2 * VERSIONS_KEPT + 3):
+        assert await one.propose(replace(now, version=version, cause="a test"))

@@ -33,6 +33,7 @@ from ripple.testing import SimWorld, sim_world
 from ripple.testing.sim.faults import Fault
 from ripple.testing.sim.run import run
 from ripple.testing.sim.time import SimulationStuckError
+from tests.world.clusters import in_sim_world
 
 SECOND_NS = 10**9
 SETTINGS = Settings(batch_rows=4, replay_rows=7, commit_batches=2, checkpoint_batches=3)
@@ -126,23 +127,21 @@ def expected() -> tuple[bytes, list[dict[str, object]]]:
     return sim_world().loop.run_until_complete(_undisturbed())
 
 
-def test_output_that_was_removed_is_written_again_cut_by_cut(expected) -> None:
+@in_sim_world
+async def test_output_that_was_removed_is_written_again_cut_by_cut(
+    world: SimWorld, expected
+) -> None:
     """It is behind the other output, which must not get a second time what it has."""
-
-    async def story() -> None:
-        world = sim_world()
-        append(world)
-        await life(world).run()
-        world.disk.remove("out.csv")
-        world.disk.remove("out.csv.cut")
-        await life(world).run()
-        assert written(world) == expected
-        record = cut_record.read(world.disk, "out.csv.cut")
-        assert record is not None
-        assert record.reached is not None
-        assert record.reached.cut == {"trades": len(ROWS)}
-
-    sim_world().loop.run_until_complete(story())
+    append(world)
+    await life(world).run()
+    world.disk.remove("out.csv")
+    world.disk.remove("out.csv.cut")
+    await life(world).run()
+    assert written(world) == expected
+    record = cut_record.read(world.disk, "out.csv.cut")
+    assert record is not None
+    assert record.reached is not None
+    assert record.reached.cut == {"trades": len(ROWS)}
 
 
 def test_checkpoint_that_is_ahead_of_an_output_is_found_out() -> None:
@@ -244,25 +243,24 @@ def test_replay_that_is_killed_over_and_over_comes_to_its_end(long_log) -> None:
 # --- replays ---
 
 
-def test_replay_frees_windows_as_the_life_did_that_it_repeats(long_log) -> None:
-    async def story() -> None:
-        held = {"live": 0, "replay": 0}
+@in_sim_world
+async def test_replay_frees_windows_as_the_life_did_that_it_repeats(
+    world: SimWorld, long_log
+) -> None:
+    held = {"live": 0, "replay": 0}
 
-        def watch(engine: Any, report: Any) -> None:
-            kind = "live" if report.stabilizations else "replay"
-            held[kind] = max(held[kind], engine.nbytes)
+    def watch(engine: Any, report: Any) -> None:
+        kind = "live" if report.stabilizations else "replay"
+        held[kind] = max(held[kind], engine.nbytes)
 
-        world = sim_world()
-        world.disk.install(long_log)
-        await life(world, RARELY, watch=watch).run()
-        assert held["replay"] == 0
-        image = without_checkpoints(world.disk.image())
-        world = sim_world()
-        world.disk.install(image)
-        await life(world, RARELY, watch=watch).run()
-        assert 0 < held["replay"] <= held["live"]
-
-    sim_world().loop.run_until_complete(story())
+    world.disk.install(long_log)
+    await life(world, RARELY, watch=watch).run()
+    assert held["replay"] == 0
+    image = without_checkpoints(world.disk.image())
+    world = sim_world()
+    world.disk.install(image)
+    await life(world, RARELY, watch=watch).run()
+    assert 0 < held["replay"] <= held["live"]
 
 
 @pytest.mark.parametrize(
@@ -289,63 +287,57 @@ def test_replay_takes_no_more_at_once_than_the_life_did(assigner, batch_rows, ro
 # --- many lives in one process ---
 
 
-def test_lives_of_two_partitions_share_a_process_and_a_disk() -> None:
-    async def story() -> None:
-        world = sim_world()
-        append(world)
-        told: dict[int, list[Event]] = {0: [], 1: []}
+@in_sim_world
+async def test_lives_of_two_partitions_share_a_process_and_a_disk(world: SimWorld) -> None:
+    append(world)
+    told: dict[int, list[Event]] = {0: [], 1: []}
 
-        def of(partition: int, epoch: int | None) -> ActiveTask:
-            topic = Topic.open(world.disk, "trades")
-            # As workers do: partitions may put what is of the whole pipeline at once.
-            store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
-            return ActiveTask(
-                PLAN,
-                LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
-                SinkGroup({"out": MemorySink}),
-                DurableState(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
-                settings=SETTINGS,
-                tell=told[partition].append,
-            )
+    def of(partition: int, epoch: int | None) -> ActiveTask:
+        topic = Topic.open(world.disk, "trades")
+        # As workers do: partitions may put what is of the whole pipeline at once.
+        store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
+        return ActiveTask(
+            PLAN,
+            LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
+            SinkGroup({"out": MemorySink}),
+            DurableState(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
+            settings=SETTINGS,
+            tell=told[partition].append,
+        )
 
-        for _ in range(2):
-            lives = of(0, None), of(1, None)
-            await asyncio.gather(*(life.run() for life in lives))
-            assert [life.engine.partition for life in lives] == [0, 1]
-            assert lives[0].engine.digest == lives[1].engine.digest
-        restored = [event for event in told[1] if isinstance(event, Restored)]
-        assert [event.start for event in restored] == [{"trades": 0}, {"trades": len(ROWS)}]
-        kept, *_ = await Checkpoints(DiskStore(world.disk, world.random), PLAN.name, 1).list()
-        assert [event.written_ns for event in restored] == [None, kept.written_ns]
+    for _ in range(2):
+        lives = of(0, None), of(1, None)
+        await asyncio.gather(*(life.run() for life in lives))
+        assert [life.engine.partition for life in lives] == [0, 1]
+        assert lives[0].engine.digest == lives[1].engine.digest
+    restored = [event for event in told[1] if isinstance(event, Restored)]
+    assert [event.start for event in restored] == [{"trades": 0}, {"trades": len(ROWS)}]
+    kept, *_ = await Checkpoints(DiskStore(world.disk, world.random), PLAN.name, 1).list()
+    assert [event.written_ns for event in restored] == [None, kept.written_ns]
+    await of(1, 7).run()
+    began = [event for event in told[1] if isinstance(event, Started)]
+    epochs = [event.epoch for event in began]
+    assert [event.partition for event in began] == [1, 1, 1]
+    assert epochs[-1] == 7
+    assert epochs == sorted(set(epochs))
+    with pytest.raises(FencedError):
         await of(1, 7).run()
-        began = [event for event in told[1] if isinstance(event, Started)]
-        epochs = [event.epoch for event in began]
-        assert [event.partition for event in began] == [1, 1, 1]
-        assert epochs[-1] == 7
-        assert epochs == sorted(set(epochs))
-        with pytest.raises(FencedError):
-            await of(1, 7).run()
-
-    sim_world().loop.run_until_complete(story())
 
 
-def test_life_tells_what_it_does_in_order() -> None:
-    async def story() -> None:
-        world = sim_world()
-        append(world)
-        told: list[Event] = []
-        one = life(world, tell=told.append)
-        await one.run()
-        kinds = [type(event) for event in told if not isinstance(event, Stabilized)]
-        assert kinds[:2] == [Started, Restored]
-        assert kinds[-1] is Ended
-        assert Stored in kinds
-        committed = [event for event in told if isinstance(event, Committed)]
-        assert committed[-1].cut == {"trades": len(ROWS)}
-        assert committed[-1].digests == one.engine.digests
-        assert sum(event.rows for event in committed) == one.report.rows_out
-
-    sim_world().loop.run_until_complete(story())
+@in_sim_world
+async def test_life_tells_what_it_does_in_order(world: SimWorld) -> None:
+    append(world)
+    told: list[Event] = []
+    one = life(world, tell=told.append)
+    await one.run()
+    kinds = [type(event) for event in told if not isinstance(event, Stabilized)]
+    assert kinds[:2] == [Started, Restored]
+    assert kinds[-1] is Ended
+    assert Stored in kinds
+    committed = [event for event in told if isinstance(event, Committed)]
+    assert committed[-1].cut == {"trades": len(ROWS)}
+    assert committed[-1].digests == one.engine.digests
+    assert sum(event.rows for event in committed) == one.report.rows_out
 
 
 async def _followed(world: SimWorld, **more: Any) -> tuple[list[float], ActiveTask]:

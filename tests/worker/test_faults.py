@@ -21,6 +21,7 @@ from ripple.testing.cluster.trouble import Trouble
 from ripple.testing.sim import paths as sim_paths
 from ripple.testing.sim import remote_store as sim_remote_store
 from tests.engine.machine.test_stages import trades
+from tests.run_by import run_by
 from tests.worker import trials
 from worker.engine.identity import code_of
 
@@ -108,125 +109,112 @@ def tell(
         raise done.error
 
 
-def test_pause_60s_then_resume_self_fences() -> None:
-    async def story(seen: Seen) -> None:
-        partition = 0
-        old, (_, before) = seen.owner(partition), seen.restored(partition)[-1]
-        seen.cluster.host(old).pause()
-        await asyncio.sleep(60)
-        assert seen.owner(partition) != old
-        woken_at = seen.cluster.loop.time()
-        seen.cluster.host(old).resume()
-        await asyncio.sleep(15)
-        late = [
-            event
-            for at, process, number, epoch, event in seen.said
-            if at > woken_at and number == partition and epoch == before
-            and worker_of(process) == old and isinstance(event, Committed)
-        ]  # fmt: skip
-        assert not late, "what it commits after its pause is another's"
-
-    tell(story, trials.windows, workers=3, alongside=True)
+def told(trial: ClusterTrial, **shape: Any) -> Callable[..., Any]:
+    return run_by(lambda story: tell(story, trial, **shape), "seen")
 
 
-def test_partition_moves_with_deltas_in_flight() -> None:
+@told(trials.windows, workers=3, alongside=True)
+async def test_pause_60s_then_resume_self_fences(seen: Seen) -> None:
+    partition = 0
+    old, (_, before) = seen.owner(partition), seen.restored(partition)[-1]
+    seen.cluster.host(old).pause()
+    await asyncio.sleep(60)
+    assert seen.owner(partition) != old
+    woken_at = seen.cluster.loop.time()
+    seen.cluster.host(old).resume()
+    await asyncio.sleep(15)
+    late = [
+        event
+        for at, process, number, epoch, event in seen.said
+        if at > woken_at and number == partition and epoch == before
+        and worker_of(process) == old and isinstance(event, Committed)
+    ]  # fmt: skip
+    assert not late, "what it commits after its pause is another's"
+
+
+@told(trials.totals, partitions=2, alongside=True, limits=None)
+async def test_partition_moves_with_deltas_in_flight(seen: Seen) -> None:
     """Both sides of an edge move while changes are on their way along it."""
-
-    async def story(seen: Seen) -> None:
-        first, last = 0, len(seen.shares) - 1
-        seen.cluster.network.latency_ms_max = 200.0
-        for partition in (first, last, first):
-            other = next(w for w in seen.scene.workers if w != seen.owner(partition))
-            seen.scene.command(cmd.Move(partition, other, "by hand"))
-            await seen.until(
-                lambda p=partition, w=other: seen.owner(p) == w and not seen.shares[p].former,  # type: ignore[misc]
-                "it does not move",
-            )
-        assert len(seen.restored(first)) > 2
-        assert len(seen.restored(last)) > 1
-
-    tell(story, trials.totals, partitions=2, alongside=True, limits=None)
-
-
-def test_join_handoff_without_dual_owner() -> None:
-    """One that joins follows first; the owner goes on until it has it, and not after."""
-
-    async def story(seen: Seen) -> None:
-        scene = seen.scene
-        scene.add_worker("w3")
-        scene.workers["w3"].on_event = scene.watch.on_event
-        scene.start("w3")
+    first, last = 0, len(seen.shares) - 1
+    seen.cluster.network.latency_ms_max = 200.0
+    for partition in (first, last, first):
+        other = next(w for w in seen.scene.workers if w != seen.owner(partition))
+        seen.scene.command(cmd.Move(partition, other, "by hand"))
         await seen.until(
-            lambda: (
-                sum(seen.owner(p) == "w3" for p in range(6)) == 2
-                and not any(share.next or share.former for share in seen.shares)
-            ),
-            "it gets nothing",
+            lambda p=partition, w=other: seen.owner(p) == w and not seen.shares[p].former,  # type: ignore[misc]
+            "it does not move",
         )
-        moved = [p for p in range(6) if seen.owner(p) == "w3"]
-        for partition in moved:
-            taken_at, epoch = seen.restored(partition)[-1]
-            commits = [
-                (at, of)
-                for at, _, number, of, event in seen.said
-                if number == partition and isinstance(event, Committed)
-            ]
-            assert all(of == epoch for at, of in commits if at > taken_at)
-        history = scene.watch.chain.history.values()
-        assert all(any(version.shares[p].next == "w3/0" for version in history) for p in moved), (
-            "they follow before they own"
-        )
-
-    tell(story, trials.windows, partitions=6, alongside=True)
+    assert len(seen.restored(first)) > 2
+    assert len(seen.restored(last)) > 1
 
 
-def test_chain_of_three_no_domino() -> None:
+@told(trials.windows, partitions=6, alongside=True)
+async def test_join_handoff_without_dual_owner(seen: Seen) -> None:
+    """One that joins follows first; the owner goes on until it has it, and not after."""
+    scene = seen.scene
+    scene.add_worker("w3")
+    scene.workers["w3"].on_event = scene.watch.on_event
+    scene.start("w3")
+    await seen.until(
+        lambda: (
+            sum(seen.owner(p) == "w3" for p in range(6)) == 2
+            and not any(share.next or share.former for share in seen.shares)
+        ),
+        "it gets nothing",
+    )
+    moved = [p for p in range(6) if seen.owner(p) == "w3"]
+    for partition in moved:
+        taken_at, epoch = seen.restored(partition)[-1]
+        commits = [
+            (at, of)
+            for at, _, number, of, event in seen.said
+            if number == partition and isinstance(event, Committed)
+        ]
+        assert all(of == epoch for at, of in commits if at > taken_at)
+    history = scene.watch.chain.history.values()
+    assert all(any(version.shares[p].next == "w3/0" for version in history) for p in moved), (
+        "they follow before they own"
+    )
+
+
+@told(trials.chain, partitions=2, workers=3, alongside=True)
+async def test_chain_of_three_no_domino(seen: Seen) -> None:
     """Who stands in the middle dies; only what it had begins anew."""
-
-    async def story(seen: Seen) -> None:
-        middle = 2  # the first partition of the second stage
-        dead = seen.owner(middle)
-        its = {p for p in range(len(seen.shares)) if seen.owner(p) == dead}
-        at = seen.cluster.loop.time()
-        seen.cluster.host(dead).kill()
-        await seen.until(lambda: seen.owner(middle) != dead, "nobody has it")
-        await seen.owned()
-        await asyncio.sleep(5)
-        again = {p for when, _, p, _, e in seen.said if when > at and isinstance(e, Restored)}
-        assert again == its
-
-    tell(story, trials.chain, partitions=2, workers=3, alongside=True)
+    middle = 2  # the first partition of the second stage
+    dead = seen.owner(middle)
+    its = {p for p in range(len(seen.shares)) if seen.owner(p) == dead}
+    at = seen.cluster.loop.time()
+    seen.cluster.host(dead).kill()
+    await seen.until(lambda: seen.owner(middle) != dead, "nobody has it")
+    await seen.owned()
+    await asyncio.sleep(5)
+    again = {p for when, _, p, _, e in seen.said if when > at and isinstance(e, Restored)}
+    assert again == its
 
 
-def test_aggregator_jumps_forward_never_back() -> None:
+@told(trials.totals, partitions=2, alongside=True, rarely=True)
+async def test_aggregator_jumps_forward_never_back(seen: Seen) -> None:
     """A total that is restored from before what its senders have shows nothing older again."""
-
-    async def story(seen: Seen) -> None:
-        last = len(seen.shares) - 1
-        one = seen.scene.watch.partitions[last]
-        await seen.until(lambda: sum(one.committed.values()) > 20, "it gets nothing")
-        shown = dict(one.committed)
-        child = seen.scene.workers[seen.owner(last)].children[-1]
-        child.kill()
-        count = len(seen.restored(last))
-        await seen.until(lambda: len(seen.restored(last)) > count, "nobody goes on")
-        assert all(one.committed[name] >= at for name, at in shown.items())
-
-    tell(story, trials.totals, partitions=2, alongside=True, rarely=True)
+    last = len(seen.shares) - 1
+    one = seen.scene.watch.partitions[last]
+    await seen.until(lambda: sum(one.committed.values()) > 20, "it gets nothing")
+    shown = dict(one.committed)
+    child = seen.scene.workers[seen.owner(last)].children[-1]
+    child.kill()
+    count = len(seen.restored(last))
+    await seen.until(lambda: len(seen.restored(last)) > count, "nobody goes on")
+    assert all(one.committed[name] >= at for name, at in shown.items())
 
 
-def test_half_open_peer_detected() -> None:
+@told(trials.totals, partitions=2, alongside=True)
+async def test_half_open_peer_detected(seen: Seen) -> None:
     """Connections on which nothing arrives any more, and nobody is told, are given up."""
-
-    async def story(seen: Seen) -> None:
-        await seen.until(lambda: any(map(_exchanged, seen.scene.workers.values())), "no exchange")
-        before = [stream for name in seen.scene.workers for stream in _streams(seen, name)]
-        for stream in before:
-            stream._track.dead = True
-        await asyncio.sleep(40)
-        assert all(stream.is_over for stream in before)
-
-    tell(story, trials.totals, partitions=2, alongside=True)
+    await seen.until(lambda: any(map(_exchanged, seen.scene.workers.values())), "no exchange")
+    before = [stream for name in seen.scene.workers for stream in _streams(seen, name)]
+    for stream in before:
+        stream._track.dead = True
+    await asyncio.sleep(40)
+    assert all(stream.is_over for stream in before)
 
 
 def _exchanged(worker: Any) -> bool:
@@ -297,27 +285,24 @@ def test_rolling_upgrade_field_reorder_refused() -> None:
 
 
 @pytest.mark.parametrize("planned", [True, False])
-def test_a_partition_pauses_no_longer_than_promised(
-    planned: bool, monkeypatch: pytest.MonkeyPatch
+@told(trials.windows, workers=3, coordinators=2, alongside=True)
+async def test_a_partition_pauses_no_longer_than_promised(
+    seen: Seen, planned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J6: half a second where it moves by plan, and detection and four seconds after a crash."""
     monkeypatch.setattr(sim_remote_store, "DELAY_MS_MAX", 10)  # a disk, not S3
     monkeypatch.setattr(sim_paths, "RESEND_NS", 0)  # no packet is lost
-
-    async def story(seen: Seen) -> None:
-        partition, old = 0, seen.owner(0)
-        count, other = len(seen.restored(0)), next(w for w in seen.scene.workers if w != old)
-        if planned:
-            seen.scene.command(cmd.Move(partition, other, "by hand"))
-            await seen.until(lambda: seen.owner(0) == other, "it does not move")
-        else:
-            seen.cluster.host(old).pause()  # whose connections stay
-        began = seen.cluster.loop.time()
-        await seen.until(lambda: len(seen.restored(0)) > count, "nobody goes on")
-        pause = seen.cluster.loop.time() - began
-        assert pause < (0.5 if planned else 12.0)
-
-    tell(story, trials.windows, workers=3, coordinators=2, alongside=True)
+    partition, old = 0, seen.owner(0)
+    count, other = len(seen.restored(0)), next(w for w in seen.scene.workers if w != old)
+    if planned:
+        seen.scene.command(cmd.Move(partition, other, "by hand"))
+        await seen.until(lambda: seen.owner(0) == other, "it does not move")
+    else:
+        seen.cluster.host(old).pause()  # whose connections stay
+    began = seen.cluster.loop.time()
+    await seen.until(lambda: len(seen.restored(0)) > count, "nobody goes on")
+    pause = seen.cluster.loop.time() - began
+    assert pause < (0.5 if planned else 12.0)
 
 
 def test_trouble_is_named_by_what_it_does() -> None:

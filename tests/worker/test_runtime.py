@@ -18,6 +18,7 @@ from ripple.testing.sim.disk import CAPACITY_BYTES
 from ripple.testing.sim.faults import Drawn
 from ripple.testing.sim.run import run
 from tests.examples import EXAMPLES
+from tests.run_by import run_by
 from tests.worker.processes import (
     PARTITIONS,
     SOURCE,
@@ -152,46 +153,45 @@ def tell_story(
             raise done.error
 
 
-def test_partitions_come_and_go_while_others_work() -> None:
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        one.start("b")
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 0, 1)
-        one.assign(("a/0", 1, "b/0"), ("a/0", 1))
-        follower = one.runtimes["b"]
-        await one.until(lambda: bool(follower.report.followers), "b does not follow")
-        assert (0, 1) in one.runtimes["a"].report.live, "its owner is not disturbed"
-        one.assign(("b/0", 3, None, "a/0"), ("a/0", 1))
-        await one.live("b", 0, 3)
-        assert (0, 1) not in one.runtimes["a"].report.live
-        one.assign(("b/0", 3), ("a/0", 1))
-        await one.until(lambda: 0 not in one.runtimes["a"].standings, "a keeps it")
-        assert not one.runtimes["b"].report.followers
-        assert (1, 1) in one.runtimes["a"].report.live
-
-    tell_story(story)
+told = run_by(tell_story, "one")
 
 
-def test_follower_takes_over_what_it_has_followed_without_restoring() -> None:
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        one.start("b")
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 0, 1)
-        one.assign(("a/0", 1, "b/0"), ("a/0", 1, "b/0"))
-        follower = one.runtimes["b"]
-        await one.until(
-            lambda: [each.behind for each in follower.report.followers] == [0, 0], "b is behind"
-        )
-        one.assign(("b/0", 3, None, "a/0"), ("b/0", 3, None, "a/0"))
-        await one.live("b", 0, 3)
-        await one.live("b", 1, 3)
-        restored = [event for name, event in one.told if name == "b" and is_restored(event)]
-        assert [event.checkpoint for event in restored] == [None, None]
-        assert all(any(event.start.values()) for event in restored), "it began anew"
+@told
+async def test_partitions_come_and_go_while_others_work(one: Cluster) -> None:
+    one.start("a")
+    one.start("b")
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 0, 1)
+    one.assign(("a/0", 1, "b/0"), ("a/0", 1))
+    follower = one.runtimes["b"]
+    await one.until(lambda: bool(follower.report.followers), "b does not follow")
+    assert (0, 1) in one.runtimes["a"].report.live, "its owner is not disturbed"
+    one.assign(("b/0", 3, None, "a/0"), ("a/0", 1))
+    await one.live("b", 0, 3)
+    assert (0, 1) not in one.runtimes["a"].report.live
+    one.assign(("b/0", 3), ("a/0", 1))
+    await one.until(lambda: 0 not in one.runtimes["a"].standings, "a keeps it")
+    assert not one.runtimes["b"].report.followers
+    assert (1, 1) in one.runtimes["a"].report.live
 
-    tell_story(story)
+
+@told
+async def test_follower_takes_over_what_it_has_followed_without_restoring(one: Cluster) -> None:
+    one.start("a")
+    one.start("b")
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 0, 1)
+    one.assign(("a/0", 1, "b/0"), ("a/0", 1, "b/0"))
+    follower = one.runtimes["b"]
+    await one.until(
+        lambda: [each.behind for each in follower.report.followers] == [0, 0], "b is behind"
+    )
+    one.assign(("b/0", 3, None, "a/0"), ("b/0", 3, None, "a/0"))
+    await one.live("b", 0, 3)
+    await one.live("b", 1, 3)
+    restored = [event for name, event in one.told if name == "b" and is_restored(event)]
+    assert [event.checkpoint for event in restored] == [None, None]
+    assert all(any(event.start.values()) for event in restored), "it began anew"
 
 
 def test_partitions_move_warm_while_their_input_grows() -> None:
@@ -288,53 +288,51 @@ def test_follower_that_computes_something_else_says_so_and_its_owner_goes_on() -
         tell_story(story, range(1), without=("warm_digest",))
 
 
-def test_partition_that_an_owner_lost_ends_and_is_taken_up_elsewhere() -> None:
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        one.start("b")
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 1, 1)
-        one.assign(("b/0", 2), ("a/0", 2))  # also given anew where it is
-        await one.live("b", 0, 2)
-        await one.live("a", 1, 2)
-        one.assign(("a/0", 3), ("b/0", 3))
-        await one.live("a", 0, 3)
-        await one.live("b", 1, 3)
-
-    tell_story(story)
+@told
+async def test_partition_that_an_owner_lost_ends_and_is_taken_up_elsewhere(one: Cluster) -> None:
+    one.start("a")
+    one.start("b")
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 1, 1)
+    one.assign(("b/0", 2), ("a/0", 2))  # also given anew where it is
+    await one.live("b", 0, 2)
+    await one.live("a", 1, 2)
+    one.assign(("a/0", 3), ("b/0", 3))
+    await one.live("a", 0, 3)
+    await one.live("b", 1, 3)
 
 
-def test_partitions_take_in_nothing_while_a_queue_is_full_and_commit_what_they_have() -> None:
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        await one.until(lambda: "a" in one.runtimes, "it does not start")
-        runtime, held = one.runtimes["a"], {"outboxes": 100}
-        intake = Intake(one.cluster.host("a").world.clock, limits=Limits(outboxes=100))
-        intake.watch(lambda: held)
-        site_of = runtime._site_of
-        runtime._site_of = lambda count: replace(site_of(count), intake=intake)
+@told
+async def test_partitions_take_in_nothing_while_a_queue_is_full_and_commit_what_they_have(
+    one: Cluster,
+) -> None:
+    one.start("a")
+    await one.until(lambda: "a" in one.runtimes, "it does not start")
+    runtime, held = one.runtimes["a"], {"outboxes": 100}
+    intake = Intake(one.cluster.host("a").world.clock, limits=Limits(outboxes=100))
+    intake.watch(lambda: held)
+    site_of = runtime._site_of
+    runtime._site_of = lambda count: replace(site_of(count), intake=intake)
 
-        def applied() -> int:
-            return sum(health.events for health in runtime.standings.values())
+    def applied() -> int:
+        return sum(health.events for health in runtime.standings.values())
 
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 0, 1)
-        await one.live("a", 1, 1)
-        await asyncio.sleep(5)
-        assert applied() == 0
-        assert intake.pressure.level is Level.PAUSE
-        held["outboxes"] = 10
-        await one.until(lambda: applied() > 8, "it does not go on")
-        held["outboxes"] = 100
-        await asyncio.sleep(0.2)
-        before = applied()
-        await asyncio.sleep(5)
-        assert applied() == before
-        commits = [event for _, event in one.told if isinstance(event, Committed)]
-        assert sum(sum(cut.values()) for cut in last_cuts(commits)) == before
-        held["outboxes"] = 0
-
-    tell_story(story)
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 0, 1)
+    await one.live("a", 1, 1)
+    await asyncio.sleep(5)
+    assert applied() == 0
+    assert intake.pressure.level is Level.PAUSE
+    held["outboxes"] = 10
+    await one.until(lambda: applied() > 8, "it does not go on")
+    held["outboxes"] = 100
+    await asyncio.sleep(0.2)
+    before = applied()
+    await asyncio.sleep(5)
+    assert applied() == before
+    commits = [event for _, event in one.told if isinstance(event, Committed)]
+    assert sum(sum(cut.values()) for cut in last_cuts(commits)) == before
+    held["outboxes"] = 0
 
 
 def last_cuts(commits: list[Any]) -> list[dict[str, int]]:
@@ -342,55 +340,48 @@ def last_cuts(commits: list[Any]) -> list[dict[str, int]]:
     return list({tuple(sorted(one.cut)): dict(one.cut) for one in commits}.values())
 
 
-def test_owner_that_wakes_up_beside_its_successor_changes_nothing() -> None:
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        one.start("b")
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 0, 1)
-        one.cluster.host("a").pause()
-        one.assign(("b/0", 2), ("b/0", 2))
-        await one.live("b", 0, 2)
-        one.cluster.host("a").resume()
-        await one.live("b", 1, 2)
-        await one.until(lambda: not one.runtimes["a"].standings, "a does not hear of it")
-
-    tell_story(story)
+@told
+async def test_owner_that_wakes_up_beside_its_successor_changes_nothing(one: Cluster) -> None:
+    one.start("a")
+    one.start("b")
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 0, 1)
+    one.cluster.host("a").pause()
+    one.assign(("b/0", 2), ("b/0", 2))
+    await one.live("b", 0, 2)
+    one.cluster.host("a").resume()
+    await one.live("b", 1, 2)
+    await one.until(lambda: not one.runtimes["a"].standings, "a does not hear of it")
 
 
-def test_two_owners_who_hear_of_different_versions_write_once() -> None:
+@told
+async def test_two_owners_who_hear_of_different_versions_write_once(one: Cluster) -> None:
     """One is cut off from the chain for good, and works on what it had."""
-
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 0, 1)
-        deaf = one.runtimes["a"]
-        deaf.version = 1 << 40  # it takes in no newer one
-        one.start("b")
-        one.assign(("b/0", 2), ("b/0", 2))
-        await one.live("b", 0, 2)
-        await one.live("b", 1, 2)
-        await one.all_written()
-        failures = [why.reason for why in deaf.report.failed]
-        assert all("epoch" in why for why in failures), failures
-
-    tell_story(story)
+    one.start("a")
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 0, 1)
+    deaf = one.runtimes["a"]
+    deaf.version = 1 << 40  # it takes in no newer one
+    one.start("b")
+    one.assign(("b/0", 2), ("b/0", 2))
+    await one.live("b", 0, 2)
+    await one.live("b", 1, 2)
+    await one.all_written()
+    failures = [why.reason for why in deaf.report.failed]
+    assert all("epoch" in why for why in failures), failures
 
 
-def test_process_that_was_killed_gets_its_partitions_as_another_start() -> None:
-    async def story(one: Cluster) -> None:
-        one.start("a")
-        one.assign(("a/0", 1), ("a/0", 1))
-        await one.live("a", 0, 1)
-        one.cluster.host("a").kill()
-        one.start("a", start=1)
-        await asyncio.sleep(1)
-        assert not one.runtimes["a"].standings, "the assignment speaks of the start before"
-        one.assign(("a/0", 2), ("a/0", 2), starts=1)
-        await one.live("a", 0, 2)
-
-    tell_story(story)
+@told
+async def test_process_that_was_killed_gets_its_partitions_as_another_start(one: Cluster) -> None:
+    one.start("a")
+    one.assign(("a/0", 1), ("a/0", 1))
+    await one.live("a", 0, 1)
+    one.cluster.host("a").kill()
+    one.start("a", start=1)
+    await asyncio.sleep(1)
+    assert not one.runtimes["a"].standings, "the assignment speaks of the start before"
+    one.assign(("a/0", 2), ("a/0", 2), starts=1)
+    await one.live("a", 0, 2)
 
 
 def test_partition_that_fails_is_tried_again_and_leaves_its_neighbours_alone() -> None:

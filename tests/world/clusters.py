@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ripple.testing import Run, SimCluster, SimWorld, on_cluster, repeat
+from ripple.testing import Run, SimCluster, SimWorld, on_cluster, repeat, sim_world
 from ripple.world import Stream
 from tests.run_by import run_by
 
@@ -22,7 +22,13 @@ def simulate(scenario: Any, seed: int = 0, plan: str = "") -> Run:
     return done
 
 
+def run_in_world(test: Callable[[SimWorld], Awaitable[None]]) -> None:
+    world = sim_world()
+    world.loop.run_until_complete(test(world))
+
+
 simulated = run_by(simulate, "cluster", "seed")
+in_sim_world = run_by(run_in_world, "world")
 
 
 def serving(address: str, serve: Callable[[Stream], Awaitable[None]]) -> Main:

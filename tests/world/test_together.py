@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from ripple.testing import sim_world
 from ripple.world import LiveExecutor
 from ripple.world.together import together
 from tests.patience import PATIENCE_S
+from tests.world.clusters import in_sim_world
 
 
 class Asked:
@@ -28,44 +28,36 @@ class Asked:
         raise OSError(await self.answer(after_s, name))
 
 
-def test_answers_are_in_the_order_in_which_they_were_asked_for() -> None:
+@in_sim_world
+async def test_answers_are_in_the_order_in_which_they_were_asked_for() -> None:
     asked = Asked()
-
-    async def story() -> list[str]:
-        return await together(asked.answer(2, "late"), asked.answer(1, "early"))
-
-    assert sim_world().loop.run_until_complete(story()) == ["late", "early"]
+    answers = await together(asked.answer(2, "late"), asked.answer(1, "early"))
+    assert answers == ["late", "early"]
 
 
-def test_first_error_is_raised_once_all_others_are_answered() -> None:
+@in_sim_world
+async def test_first_error_is_raised_once_all_others_are_answered() -> None:
     asked = Asked()
-
-    async def story() -> None:
-        with pytest.raises(OSError, match="first"):
-            await together(
-                asked.answer(3, "latest"),
-                asked.fail(1, "first"),
-                asked.fail(2, "second"),
-                asked.answer(0, "earliest"),
-            )
-        assert asked.answered == ["earliest", "first", "second", "latest"]
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    sim_world().loop.run_until_complete(story())
+    with pytest.raises(OSError, match="first"):
+        await together(
+            asked.answer(3, "latest"),
+            asked.fail(1, "first"),
+            asked.fail(2, "second"),
+            asked.answer(0, "earliest"),
+        )
+    assert asked.answered == ["earliest", "first", "second", "latest"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_cancelled_wait_leaves_nothing_under_way() -> None:
+@in_sim_world
+async def test_cancelled_wait_leaves_nothing_under_way() -> None:
     asked = Asked()
-
-    async def story() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1):
-                await together(asked.answer(2, "never"), asked.answer(3, "never"))
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        await asyncio.sleep(5)
-        assert asked.answered == []
-
-    sim_world().loop.run_until_complete(story())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await together(asked.answer(2, "never"), asked.answer(3, "never"))
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    await asyncio.sleep(5)
+    assert asked.answered == []
 
 
 async def test_repeatedly_cancelled_caller_waits_for_work_that_was_begun() -> None:

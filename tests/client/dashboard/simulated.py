@@ -6,14 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ripple.testing import SimCluster, SimWorld
+from tests.run_by import run_by
 from tests.world.clusters import idle, on, simulate
 
 
-def in_a_world(story: Callable[[SimWorld], Awaitable[None]]) -> None:
+def run(test: Callable[[SimWorld], Awaitable[None]]) -> None:
     async def scenario(cluster: SimCluster, seed: int) -> None:
         host = cluster.host("a")
         host.start(idle)
         await asyncio.sleep(1)
-        await on(host, story(host.world))
+        await on(host, test(host.world))
 
     simulate(scenario)
+
+
+in_a_world = run_by(run, "world")

@@ -29,23 +29,21 @@ class _Change:
     since = None
 
 
-def test_an_answer_waits_for_the_next_version_and_no_longer_than_it_may() -> None:
-    async def story(world: Any) -> None:
-        seen = _Seen()
-        one = _Followed(seen, world.clock)  # type: ignore[arg-type]
-        now_s = asyncio.get_running_loop().time
+@in_a_world
+async def test_an_answer_waits_for_the_next_version_and_no_longer_than_it_may(world: Any) -> None:
+    seen = _Seen()
+    one = _Followed(seen, world.clock)  # type: ignore[arg-type]
+    now_s = asyncio.get_running_loop().time
 
-        async def waited_s(version: str) -> float:
-            began_s = now_s()
-            await one.newer(version)
-            return now_s() - began_s
+    async def waited_s(version: str) -> float:
+        began_s = now_s()
+        await one.newer(version)
+        return now_s() - began_s
 
-        assert await waited_s("") == await waited_s("7") == 0
-        assert await waited_s("0") == WAITS_S
-        asyncio.get_running_loop().call_later(1.5, seen.there.set)
-        assert 1.5 <= await waited_s("0") < WAITS_S
-        assert await waited_s("0") == 0
-        asyncio.get_running_loop().call_later(1.5, one.close)
-        assert 1.5 <= await waited_s("1") < WAITS_S
-
-    in_a_world(story)
+    assert await waited_s("") == await waited_s("7") == 0
+    assert await waited_s("0") == WAITS_S
+    asyncio.get_running_loop().call_later(1.5, seen.there.set)
+    assert 1.5 <= await waited_s("0") < WAITS_S
+    assert await waited_s("0") == 0
+    asyncio.get_running_loop().call_later(1.5, one.close)
+    assert 1.5 <= await waited_s("1") < WAITS_S

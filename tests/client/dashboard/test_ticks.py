@@ -52,65 +52,55 @@ async def look(ticks: Ticks, times: int, pause_s: float = 0.0) -> list[dict[str,
     return found
 
 
-def test_all_who_look_share_each_snapshot() -> None:
-    async def story(world: SimWorld) -> None:
-        shown = Counted()
-        ticks = Ticks(shown, world.clock)
-        seen = await asyncio.gather(*(look(ticks, 10) for _ in range(20)))
-        assert shown.snapshots == 10
-        assert all(one == seen[0] for one in seen)
-        assert [one["number"] for one in seen[0]] == list(range(1, 11))
-
-    in_a_world(story)
+@in_a_world
+async def test_all_who_look_share_each_snapshot(world: SimWorld) -> None:
+    shown = Counted()
+    ticks = Ticks(shown, world.clock)
+    seen = await asyncio.gather(*(look(ticks, 10) for _ in range(20)))
+    assert shown.snapshots == 10
+    assert all(one == seen[0] for one in seen)
+    assert [one["number"] for one in seen[0]] == list(range(1, 11))
 
 
-def test_no_snapshots_without_viewers() -> None:
-    async def story(world: SimWorld) -> None:
-        shown = Counted()
-        ticks = Ticks(shown, world.clock)
-        await asyncio.sleep(60)
-        assert shown.snapshots == 0
-        await look(ticks, 3)
-        await asyncio.sleep(60)
-        assert (shown.snapshots, ticks.viewers) == (3, 0)
-        first = (await look(ticks, 1))[0]  # not the one of a minute ago
-        assert first["number"] == 4
-
-    in_a_world(story)
+@in_a_world
+async def test_no_snapshots_without_viewers(world: SimWorld) -> None:
+    shown = Counted()
+    ticks = Ticks(shown, world.clock)
+    await asyncio.sleep(60)
+    assert shown.snapshots == 0
+    await look(ticks, 3)
+    await asyncio.sleep(60)
+    assert (shown.snapshots, ticks.viewers) == (3, 0)
+    first = (await look(ticks, 1))[0]  # not the one of a minute ago
+    assert first["number"] == 4
 
 
-def test_slow_viewer_skips_snapshots_and_delays_no_other() -> None:
-    async def story(world: SimWorld) -> None:
-        ticks = Ticks(Counted(), world.clock)
-        slow, fast = await asyncio.gather(look(ticks, 3, pause_s=4.5), look(ticks, 10))
-        assert [one["number"] for one in fast] == list(range(1, 11))
-        assert len(slow) == 3
-        assert slow[2]["number"] - slow[0]["number"] >= 8
-
-    in_a_world(story)
+@in_a_world
+async def test_slow_viewer_skips_snapshots_and_delays_no_other(world: SimWorld) -> None:
+    ticks = Ticks(Counted(), world.clock)
+    slow, fast = await asyncio.gather(look(ticks, 3, pause_s=4.5), look(ticks, 10))
+    assert [one["number"] for one in fast] == list(range(1, 11))
+    assert len(slow) == 3
+    assert slow[2]["number"] - slow[0]["number"] >= 8
 
 
-def test_a_failure_is_shown_and_the_next_tick_tries_again() -> None:
-    async def story(world: SimWorld) -> None:
-        shown = Counted(fails=True)
-        ticks = Ticks(shown, world.clock)
-        assert (await look(ticks, 2))[1]["error"] == "no numbers today"
-        shown.fails = False
-        assert "totals" in (await look(ticks, 1))[0]
-
-    in_a_world(story)
+@in_a_world
+async def test_a_failure_is_shown_and_the_next_tick_tries_again(world: SimWorld) -> None:
+    shown = Counted(fails=True)
+    ticks = Ticks(shown, world.clock)
+    assert (await look(ticks, 2))[1]["error"] == "no numbers today"
+    shown.fails = False
+    assert "totals" in (await look(ticks, 1))[0]
 
 
-def test_later_viewer_gets_the_bounded_history() -> None:
-    async def story(world: SimWorld) -> None:
-        ticks = Ticks(Counted(), world.clock)
-        await look(ticks, HISTORY + 20)
-        history: Any = ticks.history
-        assert len(history["rows"]) == HISTORY
-        at = history["names"].index("rate_in")
-        assert [row[at] for row in history["rows"]] == list(range(21, HISTORY + 21))
-
-    in_a_world(story)
+@in_a_world
+async def test_later_viewer_gets_the_bounded_history(world: SimWorld) -> None:
+    ticks = Ticks(Counted(), world.clock)
+    await look(ticks, HISTORY + 20)
+    history: Any = ticks.history
+    assert len(history["rows"]) == HISTORY
+    at = history["names"].index("rate_in")
+    assert [row[at] for row in history["rows"]] == list(range(21, HISTORY + 21))
 
 
 def test_rates_are_unknown_until_there_are_two_and_begin_anew_with_the_counter() -> None:

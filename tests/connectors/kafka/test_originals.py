@@ -17,7 +17,7 @@ from ripple.testing import SimWorld
 from ripple.testing.sim.broker import SimBroker
 from ripple.world import LiveDisk
 from ripple.world.broker import Record, Records, TopicPartition
-from tests.connectors.kafka.test_inputs import A, B, all_of, in_this_thread, inputs_of, played
+from tests.connectors.kafka.test_inputs import A, B, all_of, in_this_thread, inputs_of, play, played
 from tests.task.letter_places import kept, owned
 
 __all__ = ["in_this_thread"]
@@ -89,30 +89,29 @@ def test_dead_letters_hold_originals(tmp_path) -> None:
     assert letter.original() == original
 
 
-def test_inputs_know_what_the_records_of_their_last_batch_were(monkeypatch) -> None:
+@played
+async def test_inputs_know_what_the_records_of_their_last_batch_were(
+    broker: SimBroker, world: SimWorld, monkeypatch
+) -> None:
     monkeypatch.setattr("ripple.connectors.kafka.inputs.READ_ROWS", 3)
+    for place in (A, B):
+        for number in range(25):
+            broker.append(place, [Record(b"k%d" % number, b"%d" % number, 9, (("h", b"1"),))])
+    inputs = inputs_of(world)
+    assert isinstance(inputs, OriginalInputs)
+    seen = []
 
-    async def scene(broker: SimBroker, world: SimWorld) -> None:
-        for place in (A, B):
-            for number in range(25):
-                broker.append(place, [Record(b"k%d" % number, b"%d" % number, 9, (("h", b"1"),))])
-        inputs = inputs_of(world)
-        assert isinstance(inputs, OriginalInputs)
-        seen = []
+    def looked(name: str, offsets: list[int]) -> None:
+        found = inputs.originals(name, offsets)
+        assert sorted(found) == offsets
+        for offset, original in found.items():
+            place, (record,) = kept_of(original)
+            assert (str(place), record.key) == (name, b"k%d" % offset)
+            seen.append((name, offset))
 
-        def looked(name: str, offsets: list[int]) -> None:
-            found = inputs.originals(name, offsets)
-            assert sorted(found) == offsets
-            for offset, original in found.items():
-                place, (record,) = kept_of(original)
-                assert (str(place), record.key) == (name, b"k%d" % offset)
-                seen.append((name, offset))
-
-        await all_of(inputs, dict.fromkeys(inputs.names, 0), looked=looked)
-        assert sorted(seen) == [(str(place), n) for place in (A, B) for n in range(25)]
-        await inputs.close()
-
-    played(scene)
+    await all_of(inputs, dict.fromkeys(inputs.names, 0), looked=looked)
+    assert sorted(seen) == [(str(place), n) for place in (A, B) for n in range(25)]
+    await inputs.close()
 
 
 def test_a_micro_batch_keeps_records_as_they_were() -> None:
@@ -130,4 +129,4 @@ def test_a_micro_batch_keeps_records_as_they_were() -> None:
         assert [*found] == [0, 2]
         await sliced.close()
 
-    played(scene, partitions=1)
+    play(scene, partitions=1)
