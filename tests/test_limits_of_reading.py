@@ -107,7 +107,7 @@ def test_a_writer_refuses_exactly_what_its_reader_would(
     assert 0 < refused < 501
 
 
-def test_a_cut_of_8192_paths_is_read_back() -> None:
+async def test_a_cut_of_8192_paths_is_read_back() -> None:
     assert len(CUT) == 8192
     disk = sim_world().disk
     record = CutRecord(Owner("p", "o"), ("k",), Commit(CUT, "0" * 16))
@@ -115,5 +115,5 @@ def test_a_cut_of_8192_paths_is_read_back() -> None:
     assert read(disk, "o.cut") == record
     chain = Chain(MemoryStore(), "c/", Text())
     entry = Entry(1, "me", "", "x" * 2_000_000, chain.codec)  # four checkpoints of such cuts
-    assert asyncio.run(chain.create(entry)) == entry
-    assert asyncio.run(chain.get(1)) == entry
+    assert await chain.create(entry) == entry
+    assert await chain.get(1) == entry

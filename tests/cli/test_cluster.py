@@ -198,7 +198,7 @@ def test_cluster_that_has_begun_keeps_its_number_of_partitions(tmp_path: Path) -
         check_begun(store, 4)
 
 
-def test_partitions_at_work_are_those_that_a_coordinator_tells(
+async def test_partitions_at_work_are_those_that_a_coordinator_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pages = {
@@ -212,7 +212,7 @@ def test_partitions_at_work_are_those_that_a_coordinator_tells(
         return pages[address]
 
     monkeypatch.setattr("ripple.cli.cluster.starting.at_work.page_at", page)
-    assert asyncio.run(at_work(["b", "a", "c"])) == AtWork(1, 2)
+    assert await at_work(["b", "a", "c"]) == AtWork(1, 2)
     assert not AtWork(1, 2).is_all
     assert not AtWork(0, 0).is_all
     assert AtWork(2, 2).is_all

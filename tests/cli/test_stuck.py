@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -42,27 +41,22 @@ def test_what_may_pass_by_itself_is_waited_for(kind: str) -> None:
     assert of_problems([problem(3, LOST)]) == {"partition 3": LOST.partition(": ")[2]}
 
 
-def test_coordinators_say_what_fails_and_who_does_not_fit() -> None:
+async def test_coordinators_say_what_fails_and_who_does_not_fit() -> None:
     alert = {"worker": "w1", "name": "SchemaMismatch", "cause": "its plan hash is a, not b"}
     pages = {
         "/health": lambda: Page(json.dumps({"problems": [problem(0, LOST)]})),
         "/alerts": lambda: Page(json.dumps([alert, alert | {"name": "WorkerSilent"}])),
     }
 
-    async def main() -> dict[str, str]:
-        network = LiveNetwork()
-        serving = await serve_pages(network, "127.0.0.1:0", pages)
-        found = await failing(["127.0.0.1:1", serving.address])
-        serving.close()
-        return found
-
-    assert asyncio.run(main()) == {
-        "partition 0": LOST.partition(": ")[2],
-        "w1": "its plan hash is a, not b",
-    }
+    serving = await serve_pages(LiveNetwork(), "127.0.0.1:0", pages)
+    found = await failing(["127.0.0.1:1", serving.address])
+    serving.close()
+    assert found == {"partition 0": LOST.partition(": ")[2], "w1": "its plan hash is a, not b"}
 
 
-def test_until_end_fails_on_a_failure_that_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_until_end_fails_on_a_failure_that_does_not_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(stuck_module, "STUCK_S", 0.0)
     monkeypatch.setattr(cluster_up, "LOOK_INTERVAL_MAX_S", 0.0)
 
@@ -71,4 +65,4 @@ def test_until_end_fails_on_a_failure_that_does_not_pass(monkeypatch: pytest.Mon
 
     status = cluster_up._Status(None, None, now)  # type: ignore[arg-type]  # asked before others
     with pytest.raises(cluster_up.UnreachableEndError, match="partition 0 fails repeatedly"):
-        asyncio.run(status.watch())
+        await status.watch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -56,7 +55,7 @@ def silent(*let_in: int) -> Iterator[tuple[str, list[socket.socket]]]:
         one.close()
 
 
-def test_a_server_that_takes_statements_and_never_answers_is_left(
+async def test_a_server_that_takes_statements_and_never_answers_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(answers, "ANSWER_S", 0.1)
@@ -74,4 +73,4 @@ def test_a_server_that_takes_statements_and_never_answers_is_left(
             assert connection.closed
         assert len(there) == 3, "it was waited for while it let others in"
         with pytest.raises(psycopg.OperationalError, match="has said nothing for"):
-            asyncio.run(ask(settings))
+            await ask(settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +51,7 @@ def test_invalid_certificate_is_named(text: str, tmp_path: Path) -> None:
         Validity(Tls(certificate=str(tmp_path / "c"), key="", authority=""), lambda: 0)
 
 
-def test_expiry_is_logged_daily_and_shown_always() -> None:
+async def test_expiry_is_logged_daily_and_shown_always() -> None:
     concerns = ["", "13 days", "13 days", "12 days"]
     said, shown, validity = list[str](), list[str](), SimpleNamespace(concern="")
 
@@ -63,6 +62,6 @@ def test_expiry_is_logged_daily_and_shown_always() -> None:
 
     clock: Any = SimpleNamespace(sleep=sleep)
     with pytest.raises(EOFError):
-        asyncio.run(watch(cast("Validity", validity), said.append, clock, shown.append))
+        await watch(cast("Validity", validity), said.append, clock, shown.append)
     assert said == ["13 days", "12 days"]
     assert shown == ["", "", "13 days", "13 days", "12 days"]

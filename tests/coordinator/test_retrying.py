@@ -61,31 +61,28 @@ def test_a_letter_is_retried_once(tmp_path: Path) -> None:
         asyncio.run(retry(Retry.of(ONE, "me"), store=place["store"], source=""))
 
 
-def test_retries_are_done_one_after_the_other_and_only_a_few_wait(
+async def test_retries_are_done_one_after_the_other_and_only_a_few_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done: list[int] = []
 
-    async def run() -> None:
-        at_work, go_on = 0, asyncio.Event()
+    at_work, go_on = 0, asyncio.Event()
 
-        async def counted(asked: Retry, *, store: str, source: str) -> dict[str, Any]:
-            nonlocal at_work
-            at_work += 1
-            await go_on.wait()
-            done.append(at_work)
-            at_work -= 1
-            return {"done": f"{asked.offset} {store} {source}"}
+    async def counted(asked: Retry, *, store: str, source: str) -> dict[str, Any]:
+        nonlocal at_work
+        at_work += 1
+        await go_on.wait()
+        done.append(at_work)
+        at_work -= 1
+        return {"done": f"{asked.offset} {store} {source}"}
 
-        monkeypatch.setattr("coordinator.dashboard.letter_retry.retry", counted)
-        retrying = Retrying("st", "log:d/t")
-        asked = [asyncio.create_task(retrying.do(Retry.of(ONE, "me"))) for _ in range(ASKED_MAX)]
-        await asyncio.sleep(0)
-        with pytest.raises(AskedError, match="4 retries are not done yet: retry once they are"):
-            await retrying.do(Retry.of(ONE, "me"))
-        go_on.set()
-        assert await asyncio.gather(*asked) == [{"done": "12 st log:d/t"}] * ASKED_MAX
+    monkeypatch.setattr("coordinator.dashboard.letter_retry.retry", counted)
+    retrying = Retrying("st", "log:d/t")
+    asked = [asyncio.create_task(retrying.do(Retry.of(ONE, "me"))) for _ in range(ASKED_MAX)]
+    await asyncio.sleep(0)
+    with pytest.raises(AskedError, match="4 retries are not done yet: retry once they are"):
         await retrying.do(Retry.of(ONE, "me"))
-
-    asyncio.run(run())
+    go_on.set()
+    assert await asyncio.gather(*asked) == [{"done": "12 st log:d/t"}] * ASKED_MAX
+    await retrying.do(Retry.of(ONE, "me"))
     assert done == [1] * (ASKED_MAX + 1)

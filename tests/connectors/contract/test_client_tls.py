@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -164,15 +163,15 @@ def test_tables_elsewhere_are_reached_by_tls(monkeypatch: pytest.MonkeyPatch) ->
     assert "sslmode" not in there.settings({})
 
 
-def test_server_named_in_clear_text_must_show_the_configured_certificate() -> None:
+async def test_server_named_in_clear_text_must_show_the_configured_certificate() -> None:
     client = session._Client()
     client.place = NatsPlace.parse("//nats.example:4222/s")
     known = Srv(urlparse("nats://nats.example:4222"))
     client.options = {"dont_randomize": True}
     client._current_server, client._server_pool = known, [known]
     info = {"tls_available": True, "connect_urls": ["elsewhere.example:4222"]}
-    asyncio.run(client._process_info(dict(info), initial_connection=True))
+    await client._process_info(dict(info), initial_connection=True)
     assert [one.tls_name for one in client._server_pool] == [None, "nats.example"]
     later = {"connect_urls": ["another.example:4222"]}  # over TLS
-    asyncio.run(client._process_info(later))
+    await client._process_info(later)
     assert [one.tls_name for one in client._server_pool] == [None, "nats.example", None]

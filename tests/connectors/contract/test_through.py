@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import closing
 from pathlib import Path
@@ -179,7 +178,7 @@ def test_check_reads_the_file_and_checks_the_source(tmp_path: Path) -> None:
         check("nope.toml")
 
 
-def test_keys_of_partitions_have_our_names(tmp_path: Path) -> None:
+async def test_keys_of_partitions_have_our_names(tmp_path: Path) -> None:
     put(tmp_path, [])
     schema = schema_of(Raw)
     Topic.create(LiveDisk(tmp_path), "keyed", schema, partitions=2, key=["n"])
@@ -192,9 +191,9 @@ def test_keys_of_partitions_have_our_names(tmp_path: Path) -> None:
         await inputs.close()
         return found
 
-    assert asyncio.run(keys(path)) == ("number",)
+    assert await keys(path) == ("number",)
     (tmp_path / "file.toml").write_text(FILE + '[[transform]]\nmask = "name"\n')
-    assert asyncio.run(keys(path)) == ("number",)
+    assert await keys(path) == ("number",)
 
 
 def test_routes_by_content(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

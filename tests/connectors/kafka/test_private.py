@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import tomllib
 from importlib import metadata
@@ -92,7 +91,7 @@ def test_requests_of_batches_are_the_bytes_that_aiokafka_makes(name) -> None:
         assert ours.encode() == ProduceRequest(*asked).build(kind).encode()
 
 
-def test_answers_of_every_version_say_the_same() -> None:
+async def test_answers_of_every_version_say_the_same() -> None:
 
     for version in (4, 5, 7, 11):
         parts = [
@@ -114,16 +113,14 @@ def test_answers_of_every_version_say_the_same() -> None:
                 head = [0] * (len(response_type.SCHEMA.fields) - 1)
                 return response_type(*head, [("t", parts)])
 
-        found = asyncio.run(
-            private.fetch(
-                Client(),
-                7,
-                {TopicPartition("t", 0): 5},
-                {},
-                wait_ms=1,
-                bytes_max=1,
-                partition_bytes_max=100,
-            )
+        found = await private.fetch(
+            Client(),
+            7,
+            {TopicPartition("t", 0): 5},
+            {},
+            wait_ms=1,
+            bytes_max=1,
+            partition_bytes_max=100,
         )
         assert found == [
             private.Fetched("t", 0, 0, 8, [(1, 2)], b"data"),
@@ -131,7 +128,7 @@ def test_answers_of_every_version_say_the_same() -> None:
         ]
 
 
-def test_topics_are_fetched_by_id_where_brokers_know_ids() -> None:
+async def test_topics_are_fetched_by_id_where_brokers_know_ids() -> None:
     mine = bytes(range(16))
 
     class Client:
@@ -149,16 +146,14 @@ def test_topics_are_fetched_by_id_where_brokers_know_ids() -> None:
             answer = sent.RESPONSE_TYPE(0, 0, 0, [(mine, parts, {})], {})
             return sent.RESPONSE_TYPE.decode(answer.encode())
 
-    found = asyncio.run(
-        private.fetch(
-            Client(),
-            7,
-            {TopicPartition("t", 0): 5},
-            {"t": mine},
-            wait_ms=1,
-            bytes_max=1,
-            partition_bytes_max=100,
-        )
+    found = await private.fetch(
+        Client(),
+        7,
+        {TopicPartition("t", 0): 5},
+        {"t": mine},
+        wait_ms=1,
+        bytes_max=1,
+        partition_bytes_max=100,
     )
     assert found == [
         private.Fetched("t", 0, 0, 8, [(1, 2)], b"data"),

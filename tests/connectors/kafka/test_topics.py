@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -43,36 +42,36 @@ class Asked(KafkaClient):
         monkeypatch.setattr(client_module, "FIRST_PAUSE_S", 0.001)
 
 
-def test_a_topic_that_was_made_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_topic_that_was_made_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Asked(monkeypatch, ignorant=2)
     client.await_topic(MADE)
-    assert asyncio.run(client.partitions(MADE)) == 2
+    assert await client.partitions(MADE) == 2
     assert client.asked == 3
 
 
-def test_any_other_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_other_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Asked(monkeypatch, ignorant=1)
     client.await_topic(MADE)
     with pytest.raises(NoTopicError, match="has no topic 'other'"):
-        asyncio.run(client.partitions("other"))
+        await client.partitions("other")
     assert client.asked == 1
 
 
-def test_deleted_topic_is_reported_as_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deleted_topic_is_reported_as_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "PATIENCE_S", 0.02)
     client = Asked(monkeypatch, ignorant=10**6)
     client.await_topic(MADE)
     with pytest.raises(NoTopicError, match="has no topic 'made'"):
-        asyncio.run(client.partitions(MADE))
+        await client.partitions(MADE)
     assert client.asked > 1
 
 
-def test_recreated_topic_is_detected(
+async def test_recreated_topic_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = Asked(monkeypatch, ignorant=0)
-    asyncio.run(client.partitions(MADE))
+    await client.partitions(MADE)
     assert client.topic_id(MADE) == client.id.hex()
     client.id = bytes(15) + b"2"
     with pytest.raises(AnotherTopicError, match="recreated"):
-        asyncio.run(client.partitions(MADE))
+        await client.partitions(MADE)

@@ -71,21 +71,18 @@ def test_a_place_of_another_kind_is_refused_before_a_folder_is_made(place: str) 
 
 
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
-def test_a_file_where_the_folder_would_be_is_named(tmp_path: Path, place: str) -> None:
+async def test_a_file_where_the_folder_would_be_is_named(tmp_path: Path, place: str) -> None:
     (tmp_path / "taken").write_text("somebody's")
-
-    async def main() -> None:
-        async with open_store(str(tmp_path / place), S3Settings()):
-            pass
 
     with pytest.raises(
         StoreRefusedError, match=f"{place} cannot be a store, for a file stands there"
     ):
-        asyncio.run(main())
+        async with open_store(str(tmp_path / place), S3Settings()):
+            pass
     assert (tmp_path / "taken").read_text() == "somebody's"
 
 
-def test_failed_probe_reports_its_own_error_and_not_that_of_the_cleanup() -> None:
+async def test_failed_probe_reports_its_own_error_and_not_that_of_the_cleanup() -> None:
     class Denying(MemoryStore):
         async def put_if_absent(self, name: str, data: bytes) -> bool:
             raise StoreRefusedError(f"put {name}: denied")
@@ -94,13 +91,13 @@ def test_failed_probe_reports_its_own_error_and_not_that_of_the_cleanup() -> Non
             raise StoreRefusedError(f"delete {name}: denied")
 
     with pytest.raises(StoreRefusedError, match="put probe/"):
-        asyncio.run(probe(Denying(), Chance(), "here"))
+        await probe(Denying(), Chance(), "here")
 
 
-def test_a_store_that_keeps_its_promise_passes_and_is_left_clean() -> None:
+async def test_a_store_that_keeps_its_promise_passes_and_is_left_clean() -> None:
     store = MemoryStore()
-    asyncio.run(probe(store, Chance(), "here"))
-    assert asyncio.run(store.list("")) == []
+    await probe(store, Chance(), "here")
+    assert await store.list("") == []
 
 
 class Replacing(MemoryStore):
@@ -143,6 +140,6 @@ class Late(MemoryStore):
         (Late(), "does not list an object right after its put"),
     ],
 )
-def test_a_store_that_does_not_is_refused_by_name(store: MemoryStore, said: str) -> None:
+async def test_a_store_that_does_not_is_refused_by_name(store: MemoryStore, said: str) -> None:
     with pytest.raises(UnsafeStoreError, match=f"here {said}"):
-        asyncio.run(probe(store, Chance(), "here"))
+        await probe(store, Chance(), "here")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 import threading
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from ripple.storage.store.s3_settings import S3Settings, is_s3, split_url
 from ripple.testing import Chance
 from ripple.world import LiveClock, LiveRandom
 from ripple.world.errors import UnreadableError
-from tests.patience import PATIENCE_S
 
 UNBELIEVED = ssl.SSLCertVerificationError("certificate verify failed")
 HERE = [
@@ -122,40 +120,32 @@ def answering(status: int, code: str) -> Iterator[_Server]:
         (307, "TemporaryRedirect", "check s3_region and s3_endpoint"),
     ],
 )
-def test_refused_request_is_sent_once_and_reported(
+async def test_refused_request_is_sent_once_and_reported(
     status: int, code: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name, value in (("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "hush")):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
 
-    async def ask(server: _Server) -> None:
+    with answering(status, code) as server:
         settings = S3Settings(f"http://127.0.0.1:{server.server_port}", "us-east-1")
         store = S3Store("bucket", "p", LiveRandom(), settings)
-        try:
-            with pytest.raises(StoreRefusedError, match=says):
-                await RetryingStore(store, LiveClock(), Chance()).put_if_absent("a.bin", b"x")
-        finally:
-            await store.close()
-
-    with answering(status, code) as server:
-        asyncio.run(asyncio.wait_for(ask(server), PATIENCE_S))
+        with pytest.raises(StoreRefusedError, match=says):
+            await RetryingStore(store, LiveClock(), Chance()).put_if_absent("a.bin", b"x")
+        await store.close()
         assert server.asked <= 2  # a put, and perhaps a look whose object is there
 
 
 @pytest.mark.parametrize("place", ["s3:/bucket/p", "s3:bucket", "S3://bucket/p", "s3:///p"])
-def test_a_place_that_is_meant_to_be_in_s3_makes_no_folder(
+async def test_a_place_that_is_meant_to_be_in_s3_makes_no_folder(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    async def opened() -> None:
-        async with open_store(place):
-            pass
-
     assert is_s3(place)
     with pytest.raises(SettingsError, match="is not s3://bucket"):
-        asyncio.run(opened())
+        async with open_store(place):
+            pass
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,6 +167,6 @@ class _Late(MemoryStore):
         return None
 
 
-def test_store_with_late_reads_is_distinguished_from_one_that_replaces() -> None:
+async def test_store_with_late_reads_is_distinguished_from_one_that_replaces() -> None:
     with pytest.raises(UnsafeStoreError, match="does not list an object right after its put"):
-        asyncio.run(probe(_Late(), Chance(), "s3://b/p"))
+        await probe(_Late(), Chance(), "s3://b/p")
