@@ -21,9 +21,9 @@ import pytest
 from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
+from ripple.connectors import buffered_input
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Reading, Writing
-from ripple.connectors.nats import inputs
 from ripple.connectors.nats.envelope import ACK, Message, dumps, dumps_message
 from ripple.connectors.nats.opening import check, continue_sink, open_inputs, open_source
 from ripple.connectors.nats.uri import NatsPlace
@@ -331,7 +331,7 @@ def test_a_commit_waits_for_a_server_that_is_away(
 def test_a_batch_may_be_larger_than_what_is_read_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "AHEAD_BYTES_MAX", 1000)
+    monkeypatch.setattr(buffered_input, "AHEAD_BYTES_MAX", 1000)
     stream = put(tmp_path, ticks(0, 400))
     source = open_source(stream, Reading("ticks", READING.shape, 300))
     assert [batch.next_offset for batch in source.batches()] == [300, 400]

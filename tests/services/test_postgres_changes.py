@@ -524,7 +524,7 @@ def test_an_invalidated_slot_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_one_slot_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ripple.connectors.postgres.inputs.DELAYS_S", (0.1, 0.1))
+    monkeypatch.setattr("ripple.connectors.buffered_input.DELAYS_S", (0.1, 0.1))
     table = put(tmp_path, ticks(0, 10))
 
     async def begun(inputs: PostgresInputs) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.formats.contract import read_batch
-from ripple.connectors.inputs import Signal
+from ripple.connectors.buffered_input import MOMENTS, BufferedInput
 from ripple.connectors.nats.envelope import EnvelopeError, value_of
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, left, stream_info, told
-from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Rejected
@@ -30,34 +26,26 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
 
+    from ripple.connectors.connector import Reading
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.nats.uri import NatsPlace
     from ripple.core.cut import Cut
-    from ripple.model.batch import Batch
 
 FETCH = 256
 # A server cannot be told a limit of bytes in flight, so the limit is of messages.
 FETCH_BYTES_MAX = 64 << 20
 FETCH_S = 1.0
-AHEAD_BYTES_MAX = 4 << 20
-# For a moment; half a minute in all if no task retries, as a server restarts.
-MOMENT_S = (0.1, 0.3, 1.0)
-DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
-
 
 _LAST = " behind "
 # Servers tell times to the nanosecond, and clients round them.
 SAME_US = 1000
-# Of so many cuts it is known which message is before them.
-KNOWN_MAX = 1000
 ANEW = "Name another --checkpoint-dir and other outputs to start over with the present data"
 
 
-class _Message(NamedTuple):
-    """A message, and when the server got it, in microseconds of 1970."""
+class _Mark(NamedTuple):
+    """A message that was read: its offset, and when the server got it, in us of 1970."""
 
     offset: int
-    data: bytes
     got_us: int
 
 
@@ -85,71 +73,48 @@ class _Identity(NamedTuple):
         return cls(created, int(offset), int(got_us))
 
 
-class NatsInputs:
+class NatsInputs(BufferedInput[_Mark]):
     """All messages of one stream, in its order; removed messages are holes.
 
-    Reads ahead by a consumer of its own without acknowledgements: if the connection is lost, or the
+    Reads by a consumer of its own without acknowledgements: if the connection is lost, or the
     consumer's own count has a gap, another one begins after the last message. Repetitions are
-    recognized by their sequence.
-
-    Invariants: ``_messages`` are those before ``_through`` that were not handed out yet, in order;
-    there are no others before ``_through``. ``_end`` is the latest known end. The number of held
-    messages is bounded, but for the requested batch, which ends at ``_wanted``.
+    recognized by their sequence. ``end`` is the latest known end.
     """
 
     def __init__(
-        self,
-        place: NatsPlace,
-        values: Values,
-        *,
-        name: str,
-        batch_rows: int,
-        follow: bool = False,
-        is_alone: bool = False,
+        self, place: NatsPlace, values: Values, reading: Reading, *, retries: int = MOMENTS
     ) -> None:
-        """Take the stream; nothing is asked yet. is_alone: it waits for the server by itself."""
-        self._delays_s = DELAYS_S if is_alone else MOMENT_S
+        """Take the stream; nothing is asked yet."""
+        super().__init__(values, reading, retries=retries)
+        self._place = place
         self._created = ""
-        self._known: dict[int, _Message] = {}  # the last messages before cuts
-        self._last_read: _Message | None = None
-        self._place, self._values = place, values
-        self._name, self._batch_rows, self._follow = name, batch_rows, follow
+        self._last_read: _Mark | None = None
         self._client: Client | None = None
-        self._messages: deque[_Message] = deque()
-        self._held_bytes = 0
-        self._through = self._end = self._wanted = 0
-        self._stop: int | None = None
-        self._reading = ReadingAhead()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The only input."""
-        return (self._name,)
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end. Raises InputError."""
         first, end = _range(await self._info())
-        return {self._name: first}, {self._name: end}
+        return {self.name: first}, {self.name: end}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the stream is the same, and still has the next messages."""
-        known = _Identity.parse(identities.get(self._name, ""))
-        offset = cut[self._name]
+        known = _Identity.parse(identities.get(self.name, ""))
+        offset = cut[self.name]
         self._created = known.created
         self._check(await self._info(), offset, known.created)
         if known.offset >= 0:
-            last = _Message(known.offset, b"", known.got_us)
+            last = _Mark(known.offset, known.got_us)
             await self._check_last(last)
-            self._known[offset] = last
+            self.marks[offset] = last
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return when the stream that was read was made, and the last message before the cut."""
         found = _Identity(self._created)
-        if (last := self._known.get(cut[self._name])) is not None:
+        if (last := self.marks.get(cut[self.name])) is not None:
             found = found._replace(offset=last.offset, got_us=last.got_us)
-        return {self._name: str(found)}
+        return {self.name: str(found)}
 
-    async def _check_last(self, last: _Message) -> None:
+    async def _check_last(self, last: _Mark) -> None:
         """Raise InputError where another message is in the place of one that was read."""
         try:
             js = await self._stream()
@@ -184,75 +149,16 @@ class NatsInputs:
             )
         return end
 
-    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; see Inputs."""
-        await self._reading.stop()
-        self._batch_rows = rows
-        self._stop = None if stop is None else stop[self._name]
-        self._messages.clear()
-        self._held_bytes = 0
-        self._last_read = self._known.get(cut[self._name])
-        self._through = self._wanted = cut[self._name]
+    async def begin(self, offset: int) -> None:
+        """See that the stream still has the next messages."""
+        self._last_read = self.marks.get(offset)
         info = await self._info()
-        self._end = self._check(info, self._through, self._created)
+        self.end = self._check(info, offset, self._created)
         self._created = str(info.created)
-        self._reading.start(self._read_on, lambda error: told(self._place, error, InputAwayError))
-
-    def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
-        """Return the next batch; see Inputs."""
-        at, last = cut[self._name], self._last()
-        if last is not None and at >= last:
-            return Signal.ENDED
-        end = (at // self._batch_rows + 1) * self._batch_rows
-        if last is not None:
-            end = min(end, last)
-        has_more = self._through < self._end and not self._reading.has_failed
-        if self._through < end and (has_more or self._through <= at):
-            self._reading.check()
-            self._wanted = end
-            self._reading.took()
-            return Signal.WAITING
-        return self._name, self._batch(min(end, self._through))
-
-    def _last(self) -> int | None:
-        """Return where reading ends, None if it does not."""
-        if self._stop is not None:
-            return self._stop
-        return None if self._follow else self._end
-
-    def _batch(self, end: int) -> Batch:
-        offsets, values, refused = [], [], []
-        while self._messages and self._messages[0].offset < end:
-            message = self._messages.popleft()
-            offset, data = message.offset, message.data
-            self._held_bytes -= len(data)
-            self._known[end] = message._replace(data=b"")
-            try:
-                value = value_of(data)
-            except EnvelopeError as error:
-                refused.append(Rejected(offset, None, str(error), data[:RAW_BYTES_MAX]))
-                continue
-            offsets.append(offset)
-            values.append(value)
-        while len(self._known) > KNOWN_MAX:
-            del self._known[next(iter(self._known))]
-        self._reading.took()
-        return read_batch(offsets, values, refused, end, self._values)
-
-    async def more(self) -> None:
-        """Wait until more was read."""
-        await self._reading.more()
-
-    def wake(self) -> None:
-        """Let ``more`` return."""
-        self._reading.wake()
-
-    async def sync(self) -> None:
-        """Do nothing: the server keeps what it has acknowledged."""
 
     async def close(self) -> None:
         """Stop reading, and leave the server."""
-        await self._reading.stop()
+        await super().close()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -273,30 +179,24 @@ class NatsInputs:
             self._client = await connected(self._place, InputAwayError)
         return self._client.jetstream(timeout=ASK_S)
 
-    async def _read_on(self) -> None:
-        """Read ahead, for ever; a server that is away is asked again, not for long."""
-        delays = iter(self._delays_s)
-        while True:
-            before = self._through
-            try:
-                await self._read()
-            except (*FAILURES, InputAwayError) as error:
-                why = await left(self._client, error)
-                if self._through > before:
-                    delays = iter(self._delays_s)
-                delay_s = next(delays, None)
-                if delay_s is None and why is error:
-                    raise
-                if delay_s is None:
-                    raise told(self._place, why, InputAwayError) from error
-                await asyncio.sleep(delay_s)
+    async def told(self, error: Exception) -> Exception:
+        """Return an error, with the server's reason; leave a server that does not answer."""
+        return told(self._place, await left(self._client, error), InputAwayError)
 
-    async def _read(self) -> None:
-        """Read by one consumer until it has a gap. Raises what went wrong."""
+    def is_away(self, error: Exception) -> bool:
+        """Tell whether the server may answer soon."""
+        return isinstance(error, (*FAILURES, InputAwayError))
+
+    async def read(self) -> None:
+        """Read by one consumer after another: each until it has a gap."""
+        while True:
+            await self._consume()
+
+    async def _consume(self) -> None:
         js = await self._stream()
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self._through + 1,
+            opt_start_seq=self.through + 1,
             ack_policy=AckPolicy.NONE,
             inactive_threshold=60.0,
             mem_storage=True,
@@ -307,15 +207,13 @@ class NatsInputs:
         fetch = min(FETCH, max(1, FETCH_BYTES_MAX // self._client.max_payload))
         try:
             # A stream that was made anew takes its consumers with it: this one is of that stream.
-            self._check(await self._info(), self._through, self._created)
+            self._check(await self._info(), self.through, self._created)
             if self._last_read is not None:
                 await self._check_last(self._last_read)
             while True:
-                if self._held_bytes > AHEAD_BYTES_MAX and self._through >= self._wanted:
-                    await self._reading.room()
-                    continue
+                await self.room()
                 # Of what is not there yet the server would wait for all.
-                count_there = min(fetch, max(1, self._end - self._through))
+                count_there = min(fetch, max(1, (self.end or 0) - self.through))
                 try:
                     found = await consumer.fetch(count_there, timeout=FETCH_S)
                 except NatsTimeoutError:
@@ -326,37 +224,39 @@ class NatsInputs:
                     count += 1
                     if message.metadata.sequence.consumer != count:
                         return  # one was lost on its way: begin after the held ones
-                    if message.metadata.sequence.stream - 1 > self._through and not is_checked:
+                    if message.metadata.sequence.stream - 1 > self.through and not is_checked:
                         # Removed one by one, or has the stream overtaken its reader?
-                        self._check(await self._info(), self._through, self._created)
+                        self._check(await self._info(), self.through, self._created)
                         is_checked = True
                     self._take(message)
-                if self._through >= self._end:
+                if self.through >= (self.end or 0):
                     await self._look(consumer, count)
-                self._reading.wake()
+                self.reading.wake()
         finally:
             with suppress(Exception):
                 await consumer.unsubscribe()
 
     def _take(self, message: Msg) -> None:
-        offset = message.metadata.sequence.stream - 1
-        if offset >= self._through:
-            taken = _Message(offset, message.data, _us(message.metadata.timestamp))
-            self._messages.append(taken)
-            self._last_read = taken._replace(data=b"")
-            self._held_bytes += len(message.data)
-            self._through = offset + 1
+        offset, value = message.metadata.sequence.stream - 1, message.data
+        if offset < self.through:
+            return
+        self._last_read = _Mark(offset, _us(message.metadata.timestamp))
+        try:
+            self.hold(offset, value_of(value), self._last_read)
+        except EnvelopeError as error:
+            rejected = Rejected(offset, None, str(error), value[:RAW_BYTES_MAX])
+            self.hold(offset, rejected, self._last_read)
 
     async def _look(self, consumer: JetStreamContext.PullSubscription, count: int) -> None:
         """See how far the stream is, and whether there is a hole at its end."""
-        end = self._check(await self._info(), self._through, self._created)
+        end = self._check(await self._info(), self.through, self._created)
         state = await consumer.consumer_info()
         delivered = state.delivered.consumer_seq if state.delivered is not None else 0
         if not state.num_pending and delivered == count:
-            self._through = max(self._through, end)
-        if self._follow or self._stop is not None:
-            self._end = max(self._end, end)
-        self._reading.wake()
+            self.through = max(self.through, end)
+        if self.follow or self.stop is not None:
+            self.end = max(self.end or 0, end)
+        self.reading.wake()
 
 
 def _us(time: datetime) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.background import Background
+from ripple.connectors.buffered_input import DELAYS_S
 from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.nats.inputs import NatsInputs, check_kept
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
-    inputs = _inputs(path, reading, is_alone=True)
+    inputs = NatsInputs(
+        NatsPlace.parse(path), JsonValues(reading.shape), reading, retries=len(DELAYS_S)
+    )
     return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> NatsInputs:
     """Return the stream; raises InputError."""
-    return _inputs(path, reading, is_alone=False)
+    return NatsInputs(NatsPlace.parse(path), JsonValues(reading.shape), reading)
 
 
 def open_subject(path: str, reading: Reading) -> SubjectSource:
@@ -102,17 +105,6 @@ def discover(path: str) -> list[Stream]:
         Stream(f"{PREFIX}//{place.server}/{info.config.name}", replayable=True)
         for info in _streams(place)
     ]
-
-
-def _inputs(path: str, reading: Reading, *, is_alone: bool) -> NatsInputs:
-    return NatsInputs(
-        NatsPlace.parse(path),
-        JsonValues(reading.shape),
-        name=reading.name,
-        batch_rows=reading.batch_rows,
-        follow=reading.follow,
-        is_alone=is_alone,
-    )
 
 
 def _answered(place: NatsPlace) -> NatsPlace:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.formats.contract import read_batch
-from ripple.connectors.inputs import Signal
+from ripple.connectors.buffered_input import DELAYS_S, BufferedInput
 from ripple.connectors.postgres.changes import Changes, Refused
 from ripple.connectors.postgres.position import Mark, Position, lsn_text
 from ripple.connectors.postgres.slot import Slot, Slots, is_denied, told
 from ripple.connectors.postgres.stream import Alive, Stream
-from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
-from ripple.model.batch import Batch, Rejected
+from ripple.model.batch import Rejected
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg
@@ -24,11 +21,11 @@ with needed("postgres", "a table of PostgreSQL"):
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ripple.connectors.connector import Reading
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.postgres.uri import PostgresUri
     from ripple.core.cut import Cut
 
-AHEAD_BYTES_MAX = 4 << 20
 # So many messages are taken before others have their turn.
 AT_ONCE = 500
 ASK_S = 0.02
@@ -36,25 +33,13 @@ REST_S = 5.0
 # Nothing is told of a table that is gone, or is not published any more: that is looked for.
 LOOK_S = 30.0
 LAST_WORDS_S = 2.0
-KNOWN_MAX = 1000
 # What the log may keep so that the oldest checkpoint can be gone on from, and not the newest alone.
 SPARE_BYTES = 256 << 20
 SEGMENT_BYTES = 16 << 20
-# For a moment; half a minute in all if no task retries, as a server restarts.
-MOMENT_S = (0.1, 0.3, 1.0, 2.0)
-DELAYS_S = (*MOMENT_S, 4.0, 8.0, 15.0)
+MOMENTS = 4  # the slot's other reader may take one more
 # A server that shuts down asks again and again until all that it has sent is not needed any more.
 ASKED_MAX = 10
 ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to start over"
-
-
-class _Held(NamedTuple):
-    """A change that was not handed out yet, as a document or rejected; ``mark`` is after it."""
-
-    offset: int
-    mark: Mark
-    value: bytes | Rejected
-    length_bytes: int
 
 
 class _Identity(NamedTuple):
@@ -82,66 +67,47 @@ class _Identity(NamedTuple):
         return cls(server, slot, mark, told.strip("-"))
 
 
-class PostgresInputs:
+class PostgresInputs(BufferedInput[Mark]):
     """All changes of one table since its slot was made, in the order of their commits.
 
-    Reads ahead on a connection of its own; a lost one is replaced at the same position. The server
+    Reads on a connection of its own; a lost one is replaced at the same position. The server
     retains the log until a stored checkpoint includes it.
 
-    Invariants: ``_held`` are the changes from ``_from`` to before ``_through`` that were not handed
-    out yet, in order; ``_at`` is the position in the log after them. The number of held changes is
-    bounded, but for the requested batch, which ends at ``_wanted``. The slot advances only to
-    positions that are in ``ripple_slots`` before, and of a checkpoint.
+    Invariants: changes before ``_from`` are counted, not held; ``_at`` is the position in the log
+    after those that were read. ``end`` is known while no change is waiting. The slot advances only
+    to positions that are in ``ripple_slots`` before, and of a checkpoint.
     """
 
     def __init__(
-        self,
-        place: PostgresUri,
-        values: Values,
-        *,
-        name: str,
-        batch_rows: int,
-        follow: bool = False,
-        keeps: bool = True,
+        self, place: PostgresUri, values: Values, reading: Reading, *, keeps: bool = True
     ) -> None:
         """Take the table; nothing is asked yet.
 
         keeps: whether checkpoints let the slot advance; a reader without is alone, and waits for
         an unavailable server by itself.
         """
-        self._delays_s = MOMENT_S if keeps else DELAYS_S
-        self._place, self._values = place, values
+        super().__init__(values, reading, retries=MOMENTS if keeps else len(DELAYS_S))
+        self._place = place
         self._slots = Slots(place, values.shape)
-        self._name, self._batch_rows = name, batch_rows
-        self._follow, self._keeps = follow, keeps
-        self._held: deque[_Held] = deque()
-        self._held_bytes = 0
-        self._from = self._through = self._wanted = 0
+        self._keeps = keeps
+        self._from = 0
         self._at = Position(0)
         self._server = self._told = ""
         self._mark = Mark(self._at)  # after the last change
-        self._known: dict[int, Mark] = {}  # the last changes before cuts
-        self._end: int | None = None
+        self._slot: Slot | None = None  # as it was found, until it is read
         self._end_lsn = 0
-        self._is_caught_up = self._is_dry = False
-        self._stop: int | None = None
-        self._reading = ReadingAhead()
+        self._is_caught_up = False
         self._stream: Stream | None = None
         self._stored: list[tuple[int, Position]] = []  # the newest first
         self._let_go = (0, Position(0))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The only input."""
-        return (self._name,)
-
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from; the end is not counted."""
-        return {self._name: (await self._look()).first}, {}
+        return {self.name: (await self._look()).first}, {}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the slot is the same, and still has the next changes."""
-        offset = cut[self._name]
+        offset = cut[self.name]
         slot = await self._look(was_read=offset > 0)
         self._check_first(slot, offset)
         known = self._identity(identities)
@@ -153,7 +119,7 @@ class PostgresInputs:
             await self._check_last(slot, known.mark)
         except (psycopg.Error, OSError) as error:
             raise told(self._place, error) from error
-        self._known[offset], self._server, self._told = known.mark, known.server, known.told
+        self.marks[offset], self._server, self._told = known.mark, known.server, known.told
 
     def _check_same(self, slot: Slot, offset: int, known: _Identity) -> None:
         """Raise InputError for differences that need no reading."""
@@ -206,32 +172,26 @@ class PostgresInputs:
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return the server, the slot, what it tells, and the last change before the cut."""
-        mark = self._known.get(cut[self._name])
+        mark = self.marks.get(cut[self.name])
         known = _Identity(self._server, self._slots.name, mark, self._told) if mark else ""
-        return {self._name: str(known)}
+        return {self.name: str(known)}
 
     def _identity(self, identities: Mapping[str, str]) -> _Identity | None:
-        text = identities.get(self._name, "")
+        text = identities.get(self.name, "")
         return _Identity.parse(text) if text else None
 
-    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; see Inputs."""
-        await self._reading.stop()
-        self._batch_rows = rows
-        self._stop = None if stop is None else stop[self._name]
-        self._held.clear()
-        self._held_bytes = 0
-        self._is_caught_up = self._is_dry = False
-        self._end = None
-        slot = await self._look(was_read=cut[self._name] > 0)
-        self._from = self._wanted = cut[self._name]
+    async def begin(self, offset: int) -> None:
+        """Find the slot, and in it the last position that is known before ``offset``."""
+        self._is_caught_up = False
+        slot = await self._look(was_read=offset > 0)
+        self._slot, self._from = slot, offset
         self._check_first(slot, self._from)
-        self._through, self._mark = slot.first, Mark(slot.at)
-        known = self._known.get(self._from)
+        self.through, self._mark = slot.first, Mark(slot.at)
+        known = self.marks.get(self._from)
         if known is not None and (self._from > slot.first or known.at >= slot.at):
-            self._through, self._mark = self._from, known
-        if self._through == self._from:
-            self._known[self._from] = known or self._mark
+            self.through, self._mark = self._from, known
+        if self.through == self._from:
+            self.marks[self._from] = known or self._mark
         self._at = self._mark.at
         if self._told and (self._server, self._told) != (slot.server, slot.told):
             raise self._changed()
@@ -242,56 +202,6 @@ class PostgresInputs:
                 await self._slots.prepare()
             except psycopg.Error as error:
                 raise told(self._place, error) from error
-        self._reading.start(lambda: self._read_on(slot), lambda error: told(self._place, error))
-
-    def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
-        """Return the next batch; see Inputs."""
-        at, last = cut[self._name], self._last()
-        if last is not None and at >= last:
-            return Signal.ENDED
-        end = (at // self._batch_rows + 1) * self._batch_rows
-        if last is not None:
-            end = min(end, last)
-        is_all = self._is_dry or self._reading.has_failed
-        if self._through < end and not (is_all and self._through > at):
-            self._reading.check()
-            self._wanted = end
-            self._reading.took()
-            return Signal.WAITING
-        return self._name, self._batch(min(end, self._through))
-
-    def _last(self) -> int | None:
-        """Return the end of reading, None if there is none or it is not known yet."""
-        return self._end if self._stop is None else self._stop
-
-    def _batch(self, end: int) -> Batch:
-        offsets: list[int] = []
-        values: list[bytes] = []
-        refused: list[Rejected] = []
-        while self._held and self._held[0].offset < end:
-            one = self._held.popleft()
-            self._held_bytes -= one.length_bytes
-            self._known[end] = one.mark
-            if isinstance(one.value, Rejected):
-                refused.append(one.value)
-            else:
-                offsets.append(one.offset)
-                values.append(one.value)
-        while len(self._known) > KNOWN_MAX:
-            del self._known[next(iter(self._known))]
-        self._reading.took()
-        return read_batch(offsets, values, refused, end, self._values)
-
-    async def more(self) -> None:
-        """Wait until more was read."""
-        await self._reading.more()
-
-    def wake(self) -> None:
-        """Let ``more`` return."""
-        self._reading.wake()
-
-    async def sync(self) -> None:
-        """Do nothing: the server retains changes until a checkpoint is stored."""
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let the slot advance with checkpoints; see KeepingInputs."""
@@ -299,23 +209,19 @@ class PostgresInputs:
         for cut, identities in checkpoints:
             known = self._identity(identities)
             if known is not None and known[:2] == (self._server, self._slots.name):
-                self._stored.append((cut[self._name], known.mark.at))
-        self._reading.took()
+                self._stored.append((cut[self.name], known.mark.at))
+        self.reading.took()
         if self._stream is not None:
             self._stream.stir()
 
-    async def close(self) -> None:
-        """Stop reading, and leave the server."""
-        await self._reading.stop()
-
     async def _look(self, *, was_read: bool = False) -> Slot:
         """Return the slot; a server that restarts is asked again. Raises InputError."""
-        delays = iter(MOMENT_S)
+        delays = iter(DELAYS_S[:MOMENTS])
         while True:
             try:
                 return await self._slots.look(was_read=was_read)
             except (psycopg.Error, OSError) as error:
-                delay_s = next(delays, None) if _is_away(error) else None
+                delay_s = next(delays, None) if self.is_away(error) else None
                 if delay_s is None:
                     raise told(self._place, error) from error
                 await asyncio.sleep(delay_s)
@@ -362,24 +268,20 @@ class PostgresInputs:
     def _ends(self, end: int, offset: int) -> InputError:
         return InputError(f"{self._place} ends at {end}, and it was read up to {offset}")
 
-    async def _read_on(self, slot: Slot) -> None:
-        """Read ahead, for ever; a server that is away is asked again, not for long."""
-        delays, is_first = iter(self._delays_s), True
-        while True:
-            before = self._at
-            try:
-                if not is_first:
-                    slot = await self._look_again()
-                is_first = False
-                await self._read(slot)
-                return
-            except (psycopg.Error, OSError, InputError) as error:
-                if self._at > before:
-                    delays = iter(self._delays_s)
-                delay_s = next(delays, None) if _is_away(error) else None
-                if delay_s is None:
-                    raise
-                await asyncio.sleep(delay_s)
+    async def told(self, error: Exception) -> Exception:
+        """Return an error of the client in one line."""
+        return told(self._place, error) if isinstance(error, (psycopg.Error, OSError)) else error
+
+    def is_away(self, error: Exception) -> bool:
+        """Tell whether a server may be back soon, or the slot's other reader may leave it."""
+        return isinstance(
+            error, psycopg.OperationalError | psycopg.InterfaceError | OSError
+        ) and not is_denied(error)
+
+    async def read(self) -> None:
+        """Read over one connection; the slot was looked at when the first one began."""
+        slot, self._slot = self._slot, None
+        await self._read(slot or await self._look_again())
 
     async def _look_again(self) -> Slot:
         """Return the slot. Raises InputError where another one, or another table, is told of."""
@@ -390,7 +292,7 @@ class PostgresInputs:
 
     async def _read(self, slot: Slot) -> None:
         """Read until enough is held. Raises the reader's errors, and InputError."""
-        if self._mark.at < slot.at and self._through != slot.first:
+        if self._mark.at < slot.at and self.through != slot.first:
             raise InputError(
                 f"{self._place}: the slot {self._slots.name!r} has advanced to {slot.at} while it "
                 f"was read, at {self._mark.at}: another client has read from it"
@@ -409,12 +311,7 @@ class PostgresInputs:
                     await self._slots.ping()  # a server that shuts down accepts no connection
                     stream.asked = 0
                 await self._advance(stream)
-                last = self._last()
-                if last is not None and self._through >= last:
-                    if not self._keeps:
-                        return
-                    await self._rest(stream)
-                elif self._held_bytes > AHEAD_BYTES_MAX and self._through >= self._wanted:
+                if self.is_full:
                     await self._rest(stream)
                 elif self._take(stream, changes):
                     await asyncio.sleep(0)
@@ -431,7 +328,7 @@ class PostgresInputs:
 
     def _take(self, stream: Stream, changes: Changes) -> bool:
         """Take some of the available messages; return whether there may be more."""
-        self._is_dry = False
+        self.end = None
         said: bytes | Alive | None = None
         for _ in range(AT_ONCE):
             said = stream.read()
@@ -444,38 +341,35 @@ class PostgresInputs:
             self._at, self._mark = changes.at, changes.mark
             if not self._is_caught_up and self._at.lsn >= self._end_lsn and not self._at.within:
                 self._catch_up()
-            if self._end is not None or changes.is_told_of:
+            if self.end is not None or changes.is_told_of:
                 break
-        self._is_dry = self._is_caught_up and said is None
-        self._reading.wake()
+        if self._is_caught_up and said is None:
+            self.end = self.through
+        self.reading.wake()
         return said is not None
 
     def _hold(self, found: bytes | Refused, mark: Mark) -> None:
-        offset = self._through
-        self._through += 1
+        offset = self.through
         if offset < self._from:
-            return
-        value: bytes | Rejected
-        if isinstance(found, Refused):
-            value, length_bytes = Rejected(offset, None, *found), len(found.raw)
+            self.through += 1
+        elif isinstance(found, Refused):
+            self.hold(offset, Rejected(offset, None, *found), mark)
         else:
-            value, length_bytes = found, len(found)
-        self._held.append(_Held(offset, mark, value, length_bytes))
-        self._held_bytes += length_bytes
+            self.hold(offset, found, mark)
 
     def _catch_up(self) -> None:
         """Note that all has come that was there when it was opened. Raises InputError."""
-        if self._through < self._from:
-            raise self._ends(self._through, self._from)
+        if self.through < self._from:
+            raise self._ends(self.through, self._from)
         self._is_caught_up = True
-        if not self._follow and self._stop is None:
-            self._end = self._through
+        if not self.follow and self.stop is None:
+            self.end = self.through
 
     async def _rest(self, stream: Stream) -> None:
         """Read nothing until more is wanted, and keep the connection alive."""
         try:
             async with asyncio.timeout(REST_S):
-                await self._reading.room()
+                await self.reading.room()
         except TimeoutError:
             await self._slots.ping()  # what the server asks is not read meanwhile
         stream.tell()
@@ -492,7 +386,7 @@ class PostgresInputs:
         offset, at = self._stored[-1]
         if stream.seen_lsn - at.lsn > SPARE_BYTES:
             offset, at = self._stored[0]
-        if offset == self._through and self._at.lsn - at.lsn >= SEGMENT_BYTES:
+        if offset == self.through and self._at.lsn - at.lsn >= SEGMENT_BYTES:
             at = max(at, self._at)
         was_offset, was_at = self._let_go
         if at <= was_at or (offset == was_offset and at.lsn - was_at.lsn < SEGMENT_BYTES):
@@ -502,10 +396,3 @@ class PostgresInputs:
         self._let_go = (offset, at)
         stream.needed_lsn = at.lsn
         stream.tell()
-
-
-def _is_away(error: Exception) -> bool:
-    """Whether a server may be back soon, or the slot's other reader may leave it."""
-    return isinstance(
-        error, psycopg.OperationalError | psycopg.InterfaceError | OSError
-    ) and not is_denied(error)

@@ -36,14 +36,13 @@ _ARROW = {
 
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the changes up to their present end, which stay there; raises InputError."""
-    return InputsSource(
-        _inputs(path, reading, keeps=False), name=reading.name, batch_rows=reading.batch_rows
-    )
+    inputs = PostgresInputs(_place(path), JsonValues(reading.shape), reading, keeps=False)
+    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> PostgresInputs:
     """Return the changes; raises InputError."""
-    return _inputs(path, reading, keeps=True)
+    return PostgresInputs(_place(path), JsonValues(reading.shape), reading)
 
 
 def check(path: str) -> str:
@@ -88,17 +87,6 @@ def discover(path: str) -> list[Stream]:
         )
         for schema, table, names, kinds in _asked(slots, asked())
     ]
-
-
-def _inputs(path: str, reading: Reading, *, keeps: bool) -> PostgresInputs:
-    return PostgresInputs(
-        _place(path),
-        JsonValues(reading.shape),
-        name=reading.name,
-        batch_rows=reading.batch_rows,
-        follow=reading.follow,
-        keeps=keeps,
-    )
 
 
 def _place(path: str) -> PostgresUri:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.formats.contract import read_batch
-from ripple.connectors.inputs import Signal
+from ripple.connectors.buffered_input import MOMENTS, BufferedInput
 from ripple.connectors.redis.entry import Documents
 from ripple.connectors.redis.page import NOTHING, page_of
 from ripple.connectors.redis.session import FAILURES, client_of, told
@@ -20,21 +16,16 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
+    from ripple.connectors.connector import Reading
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.redis.page import Entry, Page
     from ripple.connectors.redis.uri import RedisPlace
     from ripple.core.cut import Cut
-    from ripple.model.batch import Batch
 
 PAGE = 1000
 # A page's limit is of entries, not of bytes: it follows from the sizes of earlier entries.
 FIRST_PAGE, PAGE_GROWS, PAGE_BYTES = 16, 4, 8 << 20
 LOOK_MS = 500
-# Of so many cuts it is known where they are; of others it is counted.
-KNOWN_MAX = 1000
-# For a moment; half a minute in all if no task retries, as a server restarts.
-MOMENT_S = (0.1, 0.3, 1.0)
-DELAYS_S = (*MOMENT_S, 2.0, 4.0, 8.0, 15.0)
 ANEW = "Name another --checkpoint-dir and other outputs to start over with the present data"
 
 
@@ -45,77 +36,48 @@ class _At(NamedTuple):
     id: bytes
 
 
-class RedisInputs:
-    """All entries of one stream, in its order.
+class RedisInputs(BufferedInput[bytes]):
+    """All entries of one stream, in its order; their marks are their ids.
 
-    A page is asked for when a life waits for it, so no more is held than a batch and a page. Each
-    page shows that it goes on where the one before ended: the entry that was read last is there
-    still, or went as the first of the stream.
-
-    Invariants: ``_entries`` are those from where the life is up to ``_at``, in order; ``_end`` is
-    the end as it was last seen.
+    Reads a page at a time. Each shows that it goes on where the one before ended: the entry that
+    was read last is there still, or went as the first of the stream. ``end`` is the end as it was
+    last seen.
     """
 
     def __init__(
-        self,
-        place: RedisPlace,
-        values: Values,
-        *,
-        name: str,
-        batch_rows: int,
-        follow: bool = False,
-        is_alone: bool = False,
+        self, place: RedisPlace, values: Values, reading: Reading, *, retries: int = MOMENTS
     ) -> None:
-        """Take the stream; nothing is asked yet. is_alone: it waits for the server by itself."""
-        self._delays_s = DELAYS_S if is_alone else MOMENT_S
+        """Take the stream; nothing is asked yet."""
+        super().__init__(values, reading, retries=retries)
         self._page_entries, self._largest_bytes = FIRST_PAGE, 1
-        self._place, self._values = place, values
+        self._place = place
         self._documents = Documents(values.shape)
-        self._name, self._batch_rows, self._follow = name, batch_rows, follow
         self._client: Redis | None = None
-        self._entries: deque[tuple[int, Entry]] = deque()
         self._at = _At(0, NOTHING)
-        self._known: dict[int, bytes] = {}  # the last ids before cuts
-        self._end = 0
-        self._stop: int | None = None
-        self._woken = asyncio.Event()
-        self._asking: asyncio.Task[None] | None = None
-        self._failure: InputError | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The only input."""
-        return (self._name,)
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return the first cut that can be read from, and the present end. Raises InputError."""
         page = await self._page(NOTHING, 1)
-        return {self._name: page.first}, {self._name: page.end}
+        return {self.name: page.first}, {self.name: page.end}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the stream is the same, and still has the next entries."""
-        offset, known = cut[self._name], identities.get(self._name, "").encode()
+        offset, known = cut[self.name], identities.get(self.name, "").encode()
         page = await self._page(known or NOTHING, 1)
         self._check(page, _At(offset, known or NOTHING))
         if known:
-            self._known[offset] = known
+            self.marks[offset] = known
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return the id of the entry before the cut."""
-        return {self._name: self._known.get(cut[self._name], b"").decode()}
+        return {self.name: self.marks.get(cut[self.name], b"").decode()}
 
-    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``; see Inputs."""
-        await self._stop_asking()
-        self._batch_rows = rows
-        self._stop = None if stop is None else stop[self._name]
-        self._entries.clear()
-        self._failure = None
-        offset = cut[self._name]
-        self._at = _At(offset, self._known.get(offset, NOTHING))
+    async def begin(self, offset: int) -> None:
+        """Find the entry before ``offset``."""
+        self._at = _At(offset, self.marks.get(offset, NOTHING))
         page = await self._page(self._at.id, 1)
         self._check(page, self._at)
-        self._end = page.end
+        self.end = page.end
         if self._at.id == NOTHING and offset > page.first:
             await self._skip(page.first, offset)
 
@@ -131,104 +93,46 @@ class RedisInputs:
                 raise InputError(f"{self._place} ends at {page.end}, and {offset} is asked for")
             self._at = _At(self._at.offset + len(page.entries), page.entries[-1].id)
 
-    def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
-        """Return the next batch; see Inputs."""
-        at, last = cut[self._name], self._last()
-        if last is not None and at >= last:
-            return Signal.ENDED
-        end = (at // self._batch_rows + 1) * self._batch_rows
-        if last is not None:
-            end = min(end, last)
-        has_more = self._at.offset < self._end and self._failure is None
-        if self._at.offset < end and (has_more or self._at.offset <= at):
-            if self._failure is not None:
-                raise self._failure
-            return Signal.WAITING
-        return self._name, self._batch(min(end, self._at.offset))
-
-    def _last(self) -> int | None:
-        """Return where reading ends, None if it does not."""
-        if self._stop is not None:
-            return self._stop
-        return None if self._follow else self._end
-
-    def _batch(self, end: int) -> Batch:
-        offsets, values, refused = [], [], []
-        while self._entries and self._entries[0][0] < end:
-            offset, entry = self._entries.popleft()
-            self._known[end] = entry.id
-            try:
-                value = self._documents.of(entry.fields)
-            except InputError as error:
-                raw = b" ".join(b"%b %b" % one for one in entry.fields.items())[:RAW_BYTES_MAX]
-                refused.append(Rejected(offset, None, str(error), raw))
-                continue
-            offsets.append(offset)
-            values.append(value)
-        while len(self._known) > KNOWN_MAX:
-            del self._known[next(iter(self._known))]
-        return read_batch(offsets, values, refused, end, self._values)
-
-    async def more(self) -> None:
-        """Wait until more was read."""
-        if self._asking is None and self._failure is None:
-            self._asking = asyncio.create_task(self._ask())
-            self._asking.add_done_callback(lambda _: self._woken.set())
-        await self._woken.wait()
-        self._woken.clear()
-        if self._asking is not None and self._asking.done():
-            asking, self._asking = self._asking, None
-            asking.result()
-
-    def wake(self) -> None:
-        """Let ``more`` return."""
-        self._woken.set()
-
-    async def sync(self) -> None:
-        """Do nothing: the server keeps what it has as it is set to."""
-
     async def close(self) -> None:
         """Stop reading, and leave the server."""
-        await self._stop_asking()
+        await super().close()
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def _stop_asking(self) -> None:
-        asking, self._asking = self._asking, None
-        if asking is not None:
-            asking.cancel()
-            with suppress(asyncio.CancelledError):
-                await asking
+    async def told(self, error: Exception) -> Exception:
+        """Return an error of the client in one line."""
+        return told(self._place, error) if isinstance(error, FAILURES) else error
 
-    async def _ask(self) -> None:
-        """Read a page, or wait a little for one; a server that is away is asked again."""
-        for delay_s in (*self._delays_s, None):
-            try:
-                await self._read()
-                return
-            except FAILURES as error:
-                if delay_s is None:
-                    self._failure = told(self._place, error)
-                    return
-                await asyncio.sleep(delay_s)
-            except InputError as error:
-                self._failure = error
-                return
+    def is_away(self, error: Exception) -> bool:
+        """Tell whether the server may answer soon."""
+        return isinstance(error, FAILURES)
 
-    async def _read(self) -> None:
-        page = await self._page(self._at.id, self._page_entries)
-        self._check(page, self._at)
-        self._size(page)
-        first = self._at.offset
-        self._entries.extend(enumerate(page.entries, first))
-        if page.entries:
-            self._at = _At(first + len(page.entries), page.entries[-1].id)
-        if self._follow or self._stop is not None:
-            self._end = max(self._end, page.end)
-        if not page.entries:
-            # Only waited for: it is read as a page then.
-            await self._connected().xread({self._place.key: self._at.id.decode()}, 1, LOOK_MS)
+    async def read(self) -> None:
+        """Read one page after another; at the end, wait a little for an entry."""
+        while True:
+            await self.room()
+            page = await self._asked(self._at.id, self._page_entries)
+            self._check(page, self._at)
+            self._size(page)
+            for offset, entry in enumerate(page.entries, self._at.offset):
+                self._take(offset, entry)
+            if self.follow or self.stop is not None:
+                self.end = max(self.end or 0, page.end)
+            self.wake()
+            if not page.entries:
+                # Only waited for: it is read as a page then.
+                await self._connected().xread({self._place.key: self._at.id.decode()}, 1, LOOK_MS)
+
+    def _take(self, offset: int, entry: Entry) -> None:
+        value: bytes | Rejected
+        try:
+            value = self._documents.of(entry.fields)
+        except InputError as error:
+            raw = b" ".join(b"%b %b" % one for one in entry.fields.items())[:RAW_BYTES_MAX]
+            value = Rejected(offset, None, str(error), raw)
+        self.hold(offset, value, entry.id)
+        self._at = _At(offset + 1, entry.id)
 
     def _size(self, page: Page) -> None:
         """Ask for as many entries next as a page may hold, by the largest one so far."""
@@ -257,11 +161,12 @@ class RedisInputs:
 
     async def _page(self, after: bytes, count: int) -> Page:
         try:
-            page = await page_of(self._connected(), self._place, after, count)
+            return await self._asked(after, count)
         except FAILURES as error:
-            if self._asking is not None and asyncio.current_task() is self._asking:
-                raise
             raise told(self._place, error) from error
+
+    async def _asked(self, after: bytes, count: int) -> Page:
+        page = await page_of(self._connected(), self._place, after, count)
         if page is None:
             anew = f" any more: its records are lost. {ANEW}" if after != NOTHING else ""
             raise InputError(f"{self._place}: there is no such stream{anew}")

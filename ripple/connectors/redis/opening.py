@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.background import Background
+from ripple.connectors.buffered_input import DELAYS_S
 from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.redis.inputs import RedisInputs
@@ -27,13 +28,14 @@ STREAMS_MAX = 1000
 
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
-    inputs = _inputs(path, reading, is_alone=True)
+    place, values = RedisPlace.parse(path), JsonValues(reading.shape)
+    inputs = RedisInputs(place, values, reading, retries=len(DELAYS_S))
     return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> RedisInputs:
     """Return the stream; raises InputError."""
-    return _inputs(path, reading, is_alone=False)
+    return RedisInputs(RedisPlace.parse(path), JsonValues(reading.shape), reading)
 
 
 def check(path: str) -> str:
@@ -70,17 +72,6 @@ def discover(path: str) -> list[Stream]:
         Stream(RedisPlace.written(place.server, name), replayable=True)
         for name in _asked(place, asked)
     ]
-
-
-def _inputs(path: str, reading: Reading, *, is_alone: bool) -> RedisInputs:
-    return RedisInputs(
-        RedisPlace.parse(path),
-        JsonValues(reading.shape),
-        name=reading.name,
-        batch_rows=reading.batch_rows,
-        follow=reading.follow,
-        is_alone=is_alone,
-    )
 
 
 def _asked(place: RedisPlace, what: Callable[[Redis], Awaitable[T]]) -> T:
