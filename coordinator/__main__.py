@@ -27,14 +27,12 @@ def main(given: Sequence[str] | None = None) -> int:
 async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is loaded here: errors of settings are reported before.
     from coordinator.process import coordinate  # noqa: PLC0415
-    from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from ripple.storage.store.opening import open_store  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    form = LogSettings(settings.log_format, settings.log_level)
-    log = log_of(form, component="coordinator")
+    log = log_of(settings.log, component="coordinator")
     async with open_store(settings.store, settings.s3, is_probed=True) as store:
         world = live_world(".", store=store, control=LiveControl())
         await coordinate(world, settings, log.say, ending)

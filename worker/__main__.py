@@ -35,12 +35,10 @@ def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
 
 async def _work(settings: Settings, plan: Plan, ending: asyncio.Event) -> None:
     # Imported here: errors of settings and pipeline are reported before these slow imports.
-    from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from worker.process import work  # noqa: PLC0415
 
-    form = LogSettings(settings.log_format, settings.log_level)
-    log = log_of(form, worker=settings.worker_id)
+    log = log_of(settings.log, worker=settings.worker_id)
     await work(settings, plan, log, ending)
     log.say("stopped")
     log.close()

@@ -14,10 +14,11 @@ Checkpoints are no queue: each partition has at most one in progress.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.control.assignment import Backpressure, Level
 from ripple.core.errors import LimitError
+from ripple.core.setting import Alias, setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,13 +50,27 @@ class Queue:
         return min(1.0, self.held / self.limit)
 
 
+def _threshold(name: str, help_text: str, default: float) -> Any:
+    place = Alias(f"cluster.defaults.backpressure.{name}")
+    return setting(help_text, default=default, places=(place,))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """Fill levels at which a worker warns, slows down and pauses."""
 
-    warn_threshold: float = 0.6
-    slow_threshold: float = 0.8
-    pause_threshold: float = 0.95
+    warn_threshold: float = _threshold(
+        "warn_threshold", "fill of the fullest queue, 0 to 1, from which the worker warns", 0.6
+    )
+    slow_threshold: float = _threshold(
+        "slow_threshold",
+        "fill from which partitions of the first stage reduce their intake, and below which "
+        "paused ones resume",
+        0.8,
+    )
+    pause_threshold: float = _threshold(
+        "pause_threshold", "fill from which they pause their intake", 0.95
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.warn_threshold < self.slow_threshold < self.pause_threshold <= 1:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.connectors.locate import sinks_by_output
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.control.assignment.founding import founded
+from ripple.control.assignment.member import process_of
 from ripple.control.probes import serve_pages
 from ripple.control.process_settings import listening
 from ripple.control.telemetry.levels import Level
@@ -19,13 +19,13 @@ from ripple.control.telemetry.samples import Samples
 from ripple.control.validity import validity_of
 from ripple.core.errors import RippleError
 from ripple.core.events import CoordinatorAnswered, Evicted
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
-from ripple.task.grouping import commit_interval_ns
 from ripple.world import live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
+from worker.begin import Begin
 from worker.engine.endpoints import EndpointUris
 from worker.engine.exchange import become_free
 from worker.engine.identity import about, check_code, code_of, delta_addresses, ends_of
@@ -63,52 +63,11 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
     never work, SettingsError for a port that is taken, and StoreError, all before the worker joins;
     UnfinishedError if other workers have to recover its partitions.
     """
-    async with open_store(settings.store, settings.s3, is_probed=True) as store:
-        await _work(settings, plan, store, log, stopping)
-
-
-def _beginning(
-    settings: Settings, code: Code, sinks: Mapping[str, str], addresses: Mapping[str, str]
-) -> Callable[[int], dict[str, Any]]:
-    """Return a function that makes the first message of a process, by its number."""
-    traces = None
     if settings.trace_endpoint:
         # Fail here, before the worker joins, if something is missing.
         from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
-
-        traces = {"endpoint": settings.trace_endpoint, "target_per_s": settings.traces_per_s}
-
-    def begin(slot: int) -> dict[str, Any]:
-        return {
-            "say": "begin",
-            "process": f"{settings.worker_id}/{slot}",
-            "pipeline": settings.pipeline,
-            "code": [code.plan_hash, code.topology_hash],
-            "store": settings.store,
-            "s3": settings.s3.as_values(),
-            "root": settings.root or ".",
-            "lanes": settings.lanes,
-            "cache": settings.cache,
-            "cache_bytes": settings.cache_mib << 20,
-            "source": settings.source,
-            "sinks": sinks,
-            "deltas": addresses[f"deltas/{slot}"],
-            "log": {"form": settings.log_format, "level": settings.log_level},
-            "traces": traces,
-            "tls": None if settings.tls is None else asdict(settings.tls),
-            "settings": {
-                "batch_rows": settings.batch_rows,
-                "commit_interval_ns": (
-                    settings.commit_interval_ms * 1_000_000 or commit_interval_ns(sinks.values())
-                ),
-                "checkpoint_interval_ns": settings.checkpoint_interval_ms * 1_000_000,
-                "checkpoint_debt_ns": settings.checkpoint_debt_ms * 1_000_000,
-                "keep": settings.keep,
-            },
-            "thresholds": asdict(settings.thresholds),
-        }
-
-    return begin
+    async with open_store(settings.store, settings.s3, is_probed=True) as store:
+        await _work(settings, plan, store, log, stopping)
 
 
 async def _work(
@@ -136,7 +95,7 @@ async def _work(
         await _become_free(settings, world, addresses)
 
     watch = Watch(world.clock, settings.alerts)
-    spawn = Spawner(_beginning(settings, code, sinks, addresses), spares=settings.spares)
+    spawn = Spawner(partial(_begin, settings, code, addresses), spares=settings.spares)
     worker = Supervisor(
         settings.worker_id,
         processes,
@@ -216,6 +175,13 @@ async def _work(
         probes.close()
         metrics.close()
         await spawn.close()
+
+
+def _begin(
+    settings: Settings, code: Code, addresses: Mapping[str, str], slot: int
+) -> dict[str, Any]:
+    name, hashes = process_of(settings.worker_id, slot), (code.plan_hash, code.topology_hash)
+    return Begin(name, addresses[f"deltas/{slot}"], hashes, settings).to_message()
 
 
 def _lanes_text(plan: Plan, home: LaneHome | None, root: str) -> str:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ripple.connectors.locate import check_sealed, output_and_place
 from ripple.connectors.registry import find
 from ripple.core.errors import RippleError
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.storage.store.s3_settings import is_s3
 from worker.engine.lane_home import lane_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ripple.core.settings import InForce
+    from ripple.core.setting import InForce
 
 
 def check_places(found: Mapping[str, InForce], sinks: Sequence[str]) -> None:

@@ -2,86 +2,112 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 from ripple.control.assignment.version import PARTITIONS_MAX
 from ripple.core.errors import LimitError
+from ripple.core.setting import Alias, milliseconds, setting, settings_of
 
 # Points of a process on the ring, which is built anew with each version.
 VIRTUAL_NODES_MAX = 4_096
 MS = 1_000_000  # nanoseconds in a millisecond
 
-_MOST = {
-    "standbys": 1,
-    "partitions": PARTITIONS_MAX,
-    "virtual_nodes": VIRTUAL_NODES_MAX,
-    "moves_percent": 100,
-}
+
+def _limit(help_text: str, default: int, *, least: int = 1, **about: Any) -> Any:
+    return setting(help_text, default=default, least=least, **about)
+
+
+def _seconds(*names: str) -> tuple[Alias, ...]:
+    """Return places in Ripple/OCaml's file, which has seconds."""
+    return tuple(Alias(f"cluster.defaults.{name}", milliseconds) for name in names)
+
+
+def _places(*names: str) -> tuple[Alias, ...]:
+    return tuple(Alias(f"cluster.defaults.{name}") for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of a coordinator; all replicas of a cluster should have the same.
 
-    suspected_after_ms < dead_after_ms: silence of a worker in all fresh views.
-    ended_after_ms: the same for a worker whose stream has ended.
-    view_fresh_ms: a replica's view that has not advanced for longer does not count.
-    view_interval_ms: between writes of views to the store, while no other replica answers.
-    mass_silence_members: if as many, and more than a third, are silent together, none is evicted
-        before mass_silence_ms, except those that ask to join anew.
-    loop_late_max_ms: a replica that was later than this observes anew.
-    join_collect_ms: workers that ask to join within it join together.
-    version_interval_ms: between two versions without a command. jitter_ms: before each.
-    moves_per_target, moves_min, moves_percent: planned moves in progress at once; the larger of the
-        last two, the percentage is of all partitions.
-    moves_away_per_target: the same for moves away from a leaving worker, which has half a minute;
-        their total is not limited.
-    move_retry_ms: after a failed move, before the same is tried again.
-    command_wait_ms: after so long, a command that could not be done is given up.
-    standbys: hot standbys of each partition: 0 or 1.
-    alert_silent_ms: a member that is silent for longer is an alert.
-    rejoin_step_ms, rejoin_max_ms: a worker that is evicted again and again waits that much longer
-        each time before it may join; a membership as long as the maximum clears its record.
+    Silence of a worker is that in all fresh views. A replica's view is fresh as long as it
+    advances. Candidates that are silent together are evicted early if they ask to join anew.
     """
 
-    partitions: int = 128
-    virtual_nodes: int = 128
-    heartbeat_interval_ms: int = 1_000
-    suspected_after_ms: int = 4_000
-    dead_after_ms: int = 8_000
-    ended_after_ms: int = 3_000
-    view_fresh_ms: int = 6_000
-    view_interval_ms: int = 2_000
-    mass_silence_members: int = 2
-    mass_silence_ms: int = 30_000
-    loop_late_max_ms: int = 1_000
-    join_collect_ms: int = 3_000
-    version_interval_ms: int = 1_000
-    jitter_ms: int = 500
-    checkpoint_interval_ms: int = 10_000
-    moves_per_target: int = 2
-    moves_away_per_target: int = 16
-    moves_min: int = 8
-    moves_percent: int = 10
-    move_retry_ms: int = 60_000
-    standbys: int = 0
-    alert_silent_ms: int = 30_000
-    rejoin_step_ms: int = 10_000
-    rejoin_max_ms: int = 300_000
-    candidates_max: int = 1_024
-    commands_max: int = 256
-    command_wait_ms: int = 30_000
-    views_max: int = 16
+    partitions: int = _limit(
+        "partitions of the first stage of a new cluster; must divide those of its inputs",
+        128,
+        most=PARTITIONS_MAX,
+        places=_places("num_partitions", "total_partitions"),
+    )
+    virtual_nodes: int = _limit(
+        "points of each process on the consistent hash ring",
+        128,
+        most=VIRTUAL_NODES_MAX,
+        places=_places("virtual_nodes"),
+    )
+    heartbeat_interval_ms: int = _limit(
+        "period of workers' heartbeats", 1_000, places=_seconds("heartbeat_interval_sec")
+    )
+    suspected_after_ms: int = _limit("silence after which a worker is suspected", 4_000)
+    dead_after_ms: int = _limit(
+        "silence in every fresh view after which a worker is evicted",
+        8_000,
+        places=_seconds("failure_detection_timeout_sec", "heartbeat_timeout_sec"),
+    )
+    ended_after_ms: int = _limit("the same for a worker whose stream has ended", 3_000)
+    view_fresh_ms: int = _limit("time for which another coordinator's view counts", 6_000)
+    view_interval_ms: int = _limit(
+        "period of writing views to the store while no other coordinator answers", 2_000
+    )
+    mass_silence_members: int = _limit(
+        "number of silent workers, if more than a third, that is treated as the observers' fault",
+        2,
+    )
+    mass_silence_ms: int = _limit("time before workers are evicted in that case", 30_000)
+    loop_late_max_ms: int = _limit("delay after which a coordinator starts to observe anew", 1_000)
+    join_collect_ms: int = _limit("time for which join requests are batched", 3_000)
+    version_interval_ms: int = _limit(
+        "minimum time between versions of the assignment, except for commands", 1_000
+    )
+    jitter_ms: int = _limit("maximum random delay before a proposal", 500)
+    checkpoint_interval_ms: int = _limit(
+        "period of checkpoint triggers of a worker",
+        10_000,
+        places=_seconds("checkpoint_interval_sec"),
+    )
+    moves_per_target: int = _limit("planned moves to one process at once", 2)
+    moves_away_per_target: int = _limit(  # a leaving worker has half a minute
+        "moves to one process at once, from leaving workers", 16
+    )
+    moves_min: int = _limit("planned moves at once, if more than the percentage", 8)
+    moves_percent: int = _limit(
+        "planned moves at once, as a percentage of all partitions", 10, most=100
+    )
+    move_retry_ms: int = _limit("time before a failed move is tried again", 60_000)
+    standbys: int = _limit("hot standbys of each partition: 0 or 1", 0, least=0, most=1)
+    alert_silent_ms: int = _limit("alert if a member is silent for longer", 30_000)
+    rejoin_step_ms: int = _limit(
+        "additional time that a flapping worker waits after each eviction", 10_000
+    )
+    rejoin_max_ms: int = _limit(  # a membership as long as this clears a worker's record
+        "maximum time that a flapping worker waits", 300_000
+    )
+    candidates_max: int = _limit("maximum number of workers that wait to join", 1_024)
+    commands_max: int = _limit("maximum number of pending commands", 256)
+    command_wait_ms: int = _limit("time after which a pending command is given up", 30_000)
+    views_max: int = _limit("maximum number of coordinators with stored views", 16)
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            least = 0 if each.name == "standbys" else 1
-            if type(value) is not int or value < least:
-                raise LimitError(f"{each.name} is {value!r}, not an integer of at least {least}")
-        for name, most in _MOST.items():
-            if getattr(self, name) > most:
-                raise LimitError(f"{name} is {getattr(self, name)}, at most {most}")
+        bounds = settings_of(Limits)
+        for one in bounds:
+            value = getattr(self, one.name)
+            if type(value) is not int or value < (one.least or 0):
+                raise LimitError(f"{one.name} is {value!r}, not an integer of at least {one.least}")
+        for one in bounds:
+            if one.most is not None and getattr(self, one.name) > one.most:
+                raise LimitError(f"{one.name} is {getattr(self, one.name)}, at most {one.most}")
         for less, more in (
             ("heartbeat_interval_ms", "suspected_after_ms"),
             ("suspected_after_ms", "dead_after_ms"),

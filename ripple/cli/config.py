@@ -15,7 +15,9 @@ from ripple.cli.lib import config_context
 from ripple.cli.lib.output_forms import add_format, write, write_table
 from ripple.cli.lib.path_options import a_place
 from ripple.core.errors import InputError
-from ripple.core.settings import CONFIG_VARIABLE, SettingsError, arguments, in_force, read_file
+from ripple.core.setting import SettingsError
+from ripple.core.settings import CONFIG_VARIABLE, arguments, in_force
+from ripple.core.settings_file import read_file
 
 if TYPE_CHECKING:
     import argparse

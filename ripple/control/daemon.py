@@ -19,17 +19,9 @@ from typing import Generic, Protocol, TypeVar
 from ripple.control import event_loop, process
 from ripple.control.secrets import without_secrets
 from ripple.core.errors import RippleError, SchemaError
-from ripple.core.settings import (
-    CONFIG_VARIABLE,
-    Arguments,
-    InForce,
-    Setting,
-    SettingsError,
-    arguments,
-    help_text,
-    mistyped,
-    read_file,
-)
+from ripple.core.setting import InForce, Setting, SettingsError
+from ripple.core.settings import CONFIG_VARIABLE, Arguments, arguments, help_text, mistyped
+from ripple.core.settings_file import read_file
 
 EXIT_SCHEMA = 3  # as of ripple.cli.lib.exits
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

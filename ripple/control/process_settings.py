@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from ripple.control.reread import Reread
@@ -17,7 +18,7 @@ from ripple.core.access import (
     access_of,
     token_from,
 )
-from ripple.core.settings import Alias, InForce, Setting, SettingsError
+from ripple.core.setting import Alias, Found, Setting, SettingsError, setting, taking
 from ripple.world.addresses import check_secured, is_loopback, joined, parts
 from ripple.world.errors import TlsError
 from ripple.world.tls import Tls
@@ -28,18 +29,20 @@ PORT_MAX = 65_535
 PROCESS_PORTS_APART = 500
 
 
-def store(help_text: str) -> Setting:
-    """Return the setting of the store of checkpoints and of the assignment."""
-    return Setting(
-        name="store",
-        help=help_text,
+PORTS = (0, PORT_MAX)
+
+
+def store(help_text: str) -> Any:
+    """Return the field of the store of checkpoints and of the assignment."""
+    return setting(
+        help_text,
+        make=_store_of,
         variables=(Alias("RIPPLE_CHECKPOINT_BUCKET", _bucket),),
         places=(Alias("cluster.checkpoint_store", _store),),
     )
 
 
-def check_store(found: Mapping[str, InForce]) -> None:
-    """Reject an invalid store. Raises SettingsError."""
+def _store_of(found: Found) -> str:
     given = found["store"]
     place = str(given.value)
     if "@" in place.partition("://")[2].partition("/")[0]:  # not shown: it may contain a secret
@@ -51,9 +54,10 @@ def check_store(found: Mapping[str, InForce]) -> None:
         raise SettingsError(
             f"store is {given.value} (from {given.origin}): it is a folder, or s3://bucket/prefix"
         )
+    return place
 
 
-TLS = (
+_TLS = (
     Setting(name="tls_certificate", help="file with this process's certificate", default=""),
     Setting(name="tls_key", help="file with its private key", default=""),
     Setting(
@@ -69,57 +73,78 @@ TLS = (
     ),
 )
 
-# Pages without TLS: kubelets and Prometheus ask for them without a certificate.
-PAGES_WITHOUT_TLS = Setting(
-    name="pages_without_tls",
-    help="serve /health, /ready and /metrics without TLS to the network: needed if host is not "
-    "this machine, since probes have no certificate; they show numbers, the plan, names of "
-    "workers and partitions, and of records only causes of dead letters",
-    default=False,
-)
-ROLES = (
-    Setting(
-        name="roles",
-        help="file of roles (tokens, certificates, rights), as described in docs/dashboard.md; "
+
+def tls() -> Any:
+    """Return the field of the certificates, which are read again when they are replaced."""
+    return taking(_TLS, tls_of)
+
+
+def roles() -> Any:
+    """Return the field of the file of roles, which is read again when it changes."""
+    return setting(
+        "file of roles (tokens, certificates, rights), as described in docs/dashboard.md; "
         "without it, every authenticated peer may do everything",
         default="",
-    ),
-    PAGES_WITHOUT_TLS,
-)
-
-TOKEN_FILE = Setting(
-    name="token_file",
-    help="file with the token for coordinators that have a file of roles",
-    default="",
-)
-
-END_WITH_STDIN = Setting(
-    name="end_with_stdin",
-    help="stop gracefully when the other end of standard input, a pipe, is closed: together "
-    "with the parent process, however that ended",
-    default=False,
-)
+        make=_roles_of,
+    )
 
 
-LOG = (
-    Setting(
-        name="log_format",
-        help="log format: text, json, sexp (S-expressions), or auto: text on a terminal, json "
-        "elsewhere",
+def token_file() -> Any:
+    """Return the field of a function that gives the token: its file is read again, if changed."""
+    return setting(
+        "file with the token for coordinators that have a file of roles",
+        default="",
+        name="token_file",
+        make=_token_of,
+    )
+
+
+def pages_without_tls() -> Any:
+    """Return the field of pages without TLS.
+
+    Kubelets and Prometheus ask for them without a certificate.
+    """
+    return setting(
+        "serve /health, /ready and /metrics without TLS to the network: needed if host is not "
+        "this machine, since probes have no certificate; they show numbers, the plan, names of "
+        "workers and partitions, and of records only causes of dead letters",
+        default=False,
+        make=_pages_of,
+    )
+
+
+def end_with_stdin() -> Any:
+    """Return the field of whether the process ends with its parent."""
+    return setting(
+        "stop gracefully when the other end of standard input, a pipe, is closed: together "
+        "with the parent process, however that ended",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """form: auto is text on a terminal and JSON elsewhere. level: the lowest that is logged."""
+
+    form: str = setting(
+        "log format: text, json, sexp (S-expressions), or auto: text on a terminal, json elsewhere",
         default="auto",
+        name="log_format",
+        choices=("auto", "text", "json", "sexp"),
         places=(Alias("cluster.log_format"),),
-    ),
-    Setting(
-        name="log_level",
-        help="lowest level that is logged: debug, info, warn or error",
+    )
+    level: str = setting(
+        "lowest level that is logged: debug, info, warn or error",
         default="info",
+        name="log_level",
+        choices=("debug", "info", "warn", "error"),
         places=(Alias("cluster.log_level"),),
-    ),
-)
-_OF_LOG = {
-    "log_format": ("auto", "text", "json", "sexp"),
-    "log_level": ("debug", "info", "warn", "error"),
-}
+    )
+
+
+def origins() -> Any:
+    """Return the field of all settings in force, with their origins."""
+    return taking((), lambda found: found)
 
 
 def check_lateness(file: Mapping[str, Any]) -> None:
@@ -135,18 +160,8 @@ def check_lateness(file: Mapping[str, Any]) -> None:
         )
 
 
-def check_log(found: Mapping[str, InForce]) -> None:
-    """Reject an unknown format or level of the log. Raises SettingsError."""
-    for name, choices in _OF_LOG.items():
-        given = found[name]
-        if given.value not in choices:
-            raise SettingsError(
-                f"{name} is {given.value}, none of {', '.join(choices)} (from {given.origin})"
-            )
-
-
 @contextmanager
-def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
+def listening(name: str, found: Found) -> Iterator[None]:
     """Name the setting of a port that cannot be used. Raises SettingsError for any OSError.
 
     A certificate that does not fit keeps its own error: another port would not help.
@@ -164,33 +179,32 @@ def listening(name: str, found: Mapping[str, InForce]) -> Iterator[None]:
         ) from error
 
 
-def tls_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Tls | None:
-    """Take the TLS settings out of the values. Without TLS, connections stay on this machine.
+def tls_of(found: Found) -> Tls | None:
+    """Return the TLS settings. Without TLS, connections stay on this machine.
 
     Raises SettingsError.
     """
-    files = {name: values.pop(f"tls_{name}") for name in ("certificate", "key", "authority")}
-    is_insecure = values.pop("insecure")
+    files = {name: str(found[f"tls_{name}"].value) for name in ("certificate", "key", "authority")}
     absent = [f"tls_{name}" for name, path in files.items() if not path]
     if 0 < len(absent) < len(files):
         verb = "is" if len(absent) == 1 else "are"
         raise SettingsError(f"{' and '.join(absent)} {verb} missing: TLS needs all three files")
-    tls = None if absent or is_insecure else Tls(**files)
+    tls = None if absent or found["insecure"].value else Tls(**files)
+    host = found["host"]
     try:
-        check_secured(joined(values["host"], 0), tls)
+        check_secured(joined(str(host.value), 0), tls)
     except ValueError:
         raise SettingsError(
-            f"host is {values['host']} (from {found['host'].origin}), and without TLS the network "
+            f"host is {host.value} (from {host.origin}), and without TLS the network "
             "could read and change messages: give tls_certificate, tls_key and tls_authority "
             "(ripple cert makes them) and no insecure, or listen on 127.0.0.1"
         ) from None
     return tls
 
 
-def roles_of(values: dict[str, Any], found: Mapping[str, InForce]) -> FileOfRoles | None:
-    """Return the file of roles, None if none is given. Raises SettingsError."""
-    path = values["roles"]
-    return FileOfRoles(path, found["roles"].origin) if path else None
+def _roles_of(found: Found) -> FileOfRoles | None:
+    given = found["roles"]
+    return FileOfRoles(str(given.value), given.origin) if given.value else None
 
 
 class FileOfRoles(Access):
@@ -231,12 +245,8 @@ def _roles_in(path: str, origin: str) -> Access:
         raise SettingsError(f"roles: {error} (from {origin})") from None
 
 
-def token_of(values: dict[str, Any], found: Mapping[str, InForce]) -> Callable[[], str]:
-    """Return a function that reads the token from its file, "" if none is configured.
-
-    Raises SettingsError.
-    """
-    path, origin = values.pop("token_file"), found["token_file"].origin
+def _token_of(found: Found) -> Callable[[], str]:
+    path, origin = str(found["token_file"].value), found["token_file"].origin
     return Reread(path, lambda path: _token_in(path, origin)) if path else lambda: ""
 
 
@@ -250,23 +260,21 @@ def _token_in(path: str, origin: str) -> str:
         raise SettingsError(f"token_file: {path} {error} (from {origin})") from None
 
 
-def check_pages(values: Mapping[str, Any], found: Mapping[str, InForce]) -> None:
-    """Reject pages on the network without consent. Raises SettingsError."""
-    if values["pages_without_tls"] or is_loopback(joined(values["host"], 0)):
-        return
+def _pages_of(found: Found) -> bool:
+    host, is_open = found["host"], bool(found["pages_without_tls"].value)
+    if is_open or is_loopback(joined(str(host.value), 0)):
+        return is_open
     raise SettingsError(
-        f"host is {values['host']} (from {found['host'].origin}), and /health, /ready and /metrics "
+        f"host is {host.value} (from {host.origin}), and /health, /ready and /metrics "
         "have no TLS: set pages_without_tls, if the network may read them, or listen on 127.0.0.1"
     )
 
 
-def check_ports(found: Mapping[str, InForce], names: Iterable[str]) -> None:
-    """Reject ports that are invalid or used twice; 0 is any free one. Raises SettingsError."""
+def check_ports(found: Found, names: Iterable[str]) -> None:
+    """Reject ports that are used twice; 0 is any free one. Raises SettingsError."""
     taken: dict[Any, str] = {}
     for name in names:
         port, origin = found[name].value, found[name].origin
-        if not 0 <= int(port) <= PORT_MAX:
-            raise SettingsError(f"{name} is {port}, not from 0 to {PORT_MAX} (from {origin})")
         if port and port in taken:
             raise SettingsError(f"{name} and {taken[port]} are both {port} (from {origin})")
         taken[port] = name
@@ -277,9 +285,9 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
-def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[str, ...]:
+def others(name: str, found: Found) -> tuple[str, ...]:
     """Parse the addresses of other processes, each named once. Raises SettingsError."""
-    addresses, origin = listed(str(found[name].value)), found[name].origin
+    addresses, origin, tls = listed(str(found[name].value)), found[name].origin, tls_of(found)
     for address in addresses:
         try:
             check_secured(address, tls)
@@ -290,16 +298,6 @@ def others(name: str, tls: Tls | None, found: Mapping[str, InForce]) -> tuple[st
     if len(set(addresses)) < len(addresses):
         raise SettingsError(f"{name} names one twice (from {origin})")
     return addresses
-
-
-def milliseconds(seconds: Any) -> int:
-    """Read seconds, as Ripple/OCaml has them. Raises ValueError."""
-    if isinstance(seconds, bool):
-        raise ValueError("not a number of seconds")
-    value = float(seconds) * 1000
-    if not 0 < value < 2**53 or value != int(value):
-        raise ValueError("not a number of seconds with at most three decimals")
-    return int(value)
 
 
 def _bucket(name: Any) -> str:

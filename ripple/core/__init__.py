@@ -2,7 +2,8 @@
 
 errors, arguments, frozen, lazy, extras   errors, checked arguments, value classes, late imports
 cut, row_ops, events, causes              positions in inputs, operations on rows, life-cycle events
-access, credentials, settings, sexp       roles, proofs of identity, declared settings,
-S-expressions hashing, codec                            compiled hashes; Arrow, CRC and compression
+access, credentials                       roles, proofs of identity
+setting, settings, settings_file, sexp    declared settings, their values in force; S-expressions
+hashing, codec                            compiled hashes; Arrow, CRC and compression
 event_text, tracing                       events as lines for people; spans
 """

@@ -11,7 +11,9 @@ import pytest
 from coordinator.decisions.limits import Limits
 from coordinator.settings import SETTINGS, Settings, load
 from ripple.core.errors import LimitError
-from ripple.core.settings import SettingsError, arguments, read_file
+from ripple.core.setting import SettingsError
+from ripple.core.settings import arguments
+from ripple.core.settings_file import read_file
 from ripple.storage.store.s3_settings import S3Settings
 
 # As the book has it.

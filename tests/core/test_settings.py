@@ -8,18 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ripple.core.settings import (
-    FILE_BYTES_MAX,
-    Alias,
-    Setting,
-    SettingsError,
-    arguments,
-    as_text,
-    help_text,
-    in_force,
-    missing,
-    read_file,
-)
+from ripple.core.setting import Alias, Setting, SettingsError, missing
+from ripple.core.settings import arguments, as_text, help_text, in_force
+from ripple.core.settings_file import FILE_BYTES_MAX, read_file
 
 SETTINGS = (
     Setting(name="store", help="where"),

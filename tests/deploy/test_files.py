@@ -25,7 +25,8 @@ import worker.__main__
 from coordinator.settings import SETTINGS as OF_COORDINATOR
 from ripple.client.flight.settings import SETTINGS as OF_GATEWAY
 from ripple.connectors.kafka.settings import SETTINGS as OF_KAFKA
-from ripple.core.settings import CONFIG_VARIABLE, Setting
+from ripple.core.setting import Setting
+from ripple.core.settings import CONFIG_VARIABLE
 from tests.deploy import compose, manifests
 from tests.deploy.compose import ROOT
 from worker.settings import SETTINGS as OF_WORKER

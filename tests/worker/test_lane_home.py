@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ripple.core.errors import InputError
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from worker.engine.lane_home import lane_home
 
 TOPIC = "kafka:b1:9092,b2:9092/trades?key=symbol"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ripple.control.assignment import Share
+from ripple.core.settings import Arguments
 from ripple.model.batch import Batch
 from ripple.model.pipeline.file import load_plan
 from ripple.model.schema.columns import records_of
@@ -25,7 +26,9 @@ from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import children_of
 from tests.patience import PATIENCE_S
 from tests.worker.processes import given
+from worker.begin import Begin
 from worker.engine.identity import code_of
+from worker.settings import load
 from worker.supervisor.spawning import Process, Spawner
 from worker.supervisor.state import State
 from worker.supervisor.supervisor import Supervisor
@@ -142,25 +145,24 @@ class Spawned:
     @staticmethod
     def _begin(folder: Path, slot: int) -> dict[str, Any]:
         code = code_of(load_plan(str(FILE)))
-        return {
-            "say": "begin",
-            "code": [code.plan_hash, code.topology_hash],
-            "process": f"a/{slot}",
-            "pipeline": str(FILE),
-            "store": str(folder / "state"),
-            "s3": {},
-            "cache": "",
-            "cache_bytes": 0,
-            "root": str(folder / "state"),
-            "lanes": "",
-            "source": f"log:{folder}/ticks",
-            "sinks": {"counts": f"log:{folder}/counts"},
-            "settings": {"batch_rows": 100, "commit_interval_ns": 50_000_000},
-            "thresholds": {},
-            "deltas": "127.0.0.1:0",
-            "tls": None,
-            "traces": None,
-        }
+        settings = load(
+            Arguments(
+                {
+                    "pipeline": str(FILE),
+                    "coordinator": "127.0.0.1:9200",
+                    "store": str(folder / "state"),
+                    "source": f"log:{folder}/ticks",
+                    "sink": f"log:{folder}/counts",
+                    "worker_id": "a",
+                    "batch_rows": "100",
+                    "commit_interval_ms": "50",
+                }
+            ),
+            {},
+            {},
+        )
+        hashes = code.plan_hash, code.topology_hash
+        return Begin(f"a/{slot}", "127.0.0.1:0", hashes, settings).to_message()
 
 
 async def until(is_so: Callable[[], bool], why: str) -> None:

@@ -16,14 +16,14 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from ripple.connectors.locate import sinks_by_output
 from ripple.control import event_loop, process
 from ripple.control.assignment.founding import key_of
 from ripple.control.telemetry.levels import Level
-from ripple.control.telemetry.log import LogSettings
 from ripple.control.telemetry.measures import Measures
 from ripple.control.telemetry.memory import resident_bytes
 from ripple.control.telemetry.process_log import log_of
@@ -35,11 +35,12 @@ from ripple.storage.checkpoint.checkpoints import is_file
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.cached import CachedStore
 from ripple.storage.store.opening import open_store
-from ripple.storage.store.s3_settings import S3Settings, is_s3
-from ripple.task.settings import Settings
+from ripple.storage.store.s3_settings import is_s3
+from ripple.task.grouping import commit_interval_ns
+from ripple.task.settings import Settings as TaskSettings
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
-from ripple.world.tls import Tls
-from worker.backpressure import Intake, Pressure, Thresholds
+from worker.backpressure import Intake, Pressure
+from worker.begin import Begin
 from worker.engine import files
 from worker.engine.context import TaskContext
 from worker.engine.endpoints import EndpointUris
@@ -60,11 +61,13 @@ if TYPE_CHECKING:
     from ripple.control.telemetry.tracing import Tracing
     from ripple.core.events import Event
     from ripple.model.pipeline.plan import Plan
+    from worker.settings import Settings
 
 # Interpreter switch interval: a thread that stores a checkpoint may compute so long while the loop
 # waits. A tenth of Python's default: the loop is scheduled ten times as soon, and threads are as
 # fast.
 SWITCH_S = 0.0005
+MS = 1_000_000  # nanoseconds in a millisecond
 
 
 def main(given: list[str]) -> None:
@@ -78,7 +81,7 @@ def main(given: list[str]) -> None:
     pa.array([0])
     end = socket.socket(fileno=int(given[0]))
     begin = first_message(end)
-    process.leave(1 if begin is None else _work(Pipe(end), begin))
+    process.leave(1 if begin is None else _work(Pipe(end), Begin.from_message(begin)))
 
 
 def _heed_no_signal() -> None:
@@ -86,11 +89,10 @@ def _heed_no_signal() -> None:
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides when to end
 
 
-def _work(pipe: Pipe, begin: Mapping[str, Any]) -> int:
-    name = str(begin["process"])
-    log = log_of(LogSettings(**begin.get("log", {})), worker=_worker_of(name), process=name)
+def _work(pipe: Pipe, begin: Begin) -> int:
+    log = log_of(begin.settings.log, worker=begin.settings.worker_id, process=begin.process)
     try:
-        plan = load_plan(begin["pipeline"])  # before there is a loop: user code may run one
+        plan = load_plan(begin.settings.pipeline)  # before there is a loop: user code may run one
         _check_same(plan, begin)
     except (RippleError, OSError) as error:
         return event_loop.run(_end_unable(pipe, log, str(error)))
@@ -98,13 +100,13 @@ def _work(pipe: Pipe, begin: Mapping[str, Any]) -> int:
     return event_loop.run(_serve(pipe, begin, plan, log))
 
 
-def _check_same(plan: Plan, begin: Mapping[str, Any]) -> None:
+def _check_same(plan: Plan, begin: Begin) -> None:
     """Raise ChangedPlanError if the pipeline file has changed since the supervisor loaded it."""
     code = code_of(plan)
-    if [code.plan_hash, code.topology_hash] != begin["code"]:
+    if (code.plan_hash, code.topology_hash) != begin.code:
         raise ChangedPlanError(
-            f"{begin['pipeline']} has changed since the worker began: end the worker, and start it "
-            "again (docs/changing.md, In a cluster)"
+            f"{begin.settings.pipeline} has changed since the worker began: end the worker, and "
+            "start it again (docs/changing.md, In a cluster)"
         )
 
 
@@ -115,14 +117,12 @@ async def _end_unable(pipe: Pipe, log: Log, why: str) -> int:
     return 1
 
 
-async def _serve(pipe: Pipe, begin: Mapping[str, Any], plan: Plan, log: Log) -> int:
-    async with open_store(begin["store"], S3Settings(**begin["s3"])) as store:
+async def _serve(pipe: Pipe, begin: Begin, plan: Plan, log: Log) -> int:
+    async with open_store(begin.settings.store, begin.settings.s3) as store:
         return await _host(pipe, begin, plan, store, log)
 
 
-async def _host(
-    pipe: Pipe, begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log
-) -> int:
+async def _host(pipe: Pipe, begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> int:
     try:
         parts = _runtime(begin, plan, store, log)
         port = parts.port
@@ -165,28 +165,28 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
         )
 
 
-def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log) -> _Parts:
+def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
     """Return the runtime, the measures, the tracer and the exchange."""
-    name = str(begin["process"])
-    settings = Settings(**begin["settings"])
-    world = live_world(begin["root"], store=store)
+    settings, name = begin.settings, begin.process
+    sinks = sinks_by_output(plan, settings.sinks)
+    world = live_world(settings.root or ".", store=store)
     checkpoints: ObjectStore = RetryingStore(store, world.clock, world.random)
-    if begin["cache"] and is_s3(begin["store"]):
+    if settings.cache and is_s3(settings.store):
         checkpoints = CachedStore(
             checkpoints,
-            LiveDisk(begin["cache"]),
+            LiveDisk(settings.cache),
             world.random,
-            bytes_max=begin["cache_bytes"],
+            bytes_max=settings.cache_mib << 20,
             is_kept=is_file,
         )
     ends = EndpointUris(
         plan,
-        begin["source"],
-        begin["sinks"],
+        settings.source,
+        sinks,
         batch_rows=settings.batch_rows,
         executor=world.executor,
     )
-    home = lane_home(begin["lanes"], [begin["source"], *begin["sinks"].values()])
+    home = lane_home(settings.lanes, [settings.source, *sinks.values()])
 
     routes = Routes()
     port = ExchangePort(
@@ -195,9 +195,9 @@ def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log)
         plan,
         routes.route,
         routes.partitions,
-        address=begin["deltas"],
+        address=begin.deltas,
         key=lambda: key_of(store),
-        tls=None if begin["tls"] is None else Tls(**begin["tls"]),
+        tls=settings.tls,
         tell=log.tell,
     )
     exchange = port.exchange
@@ -211,7 +211,7 @@ def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log)
         port.refresh()
 
     measures = Measures(
-        _worker_of(name),
+        settings.worker_id,
         world.clock,
         memory_bytes=resident_bytes,
         traffic=exchange.traffic,
@@ -225,21 +225,19 @@ def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log)
         level = Level.WARN if pressure.level else Level.INFO
         log.say(str(pressure), level, component="backpressure")
 
-    thresholds = Thresholds(**begin["thresholds"])
-    intake = Intake(world.clock, thresholds=thresholds, changed=pressed)
+    intake = Intake(world.clock, thresholds=settings.thresholds, changed=pressed)
     intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
 
     tracer = None
-    if begin["traces"] is not None:
+    if settings.trace_endpoint:
         from ripple.control.telemetry.tracing import Tracing  # noqa: PLC0415 - who asks for traces has it
 
-        traces = dict(begin["traces"])
         tracer = Tracing(
-            traces.pop("endpoint"),
+            settings.trace_endpoint,
             name,
             plan.name,
             world.clock.monotonic_ns,
-            SamplerLimits(**traces),
+            SamplerLimits(target_per_s=settings.traces_per_s),
         )
 
     def site(partitions: int) -> TaskContext:
@@ -249,7 +247,7 @@ def _runtime(begin: Mapping[str, Any], plan: Plan, store: ObjectStore, log: Log)
             checkpoints,
             ends,
             partitions,
-            settings,
+            _task_settings(settings, sinks),
             tell,
             f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
             exchange,
@@ -284,8 +282,15 @@ class _Load:
         return round(min(1.0, used / passed), 3) if passed > 0 else 0.0
 
 
-def _worker_of(process: str) -> str:
-    return process.rpartition("/")[0]
+def _task_settings(settings: Settings, sinks: Mapping[str, str]) -> TaskSettings:
+    interval_ns = settings.commit_interval_ms * MS or commit_interval_ns(sinks.values())
+    return TaskSettings(
+        batch_rows=settings.batch_rows,
+        commit_interval_ns=interval_ns,
+        checkpoint_interval_ns=settings.checkpoint_interval_ms * MS,
+        checkpoint_debt_ns=settings.checkpoint_debt_ms * MS,
+        keep=settings.keep,
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from ripple.connectors.log.sink import schema_of_output
 from ripple.control.assignment import Code
 from ripple.control.process_settings import PORT_MAX, PROCESS_PORTS_APART
 from ripple.core import sexp
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.engine.migration.adaptation import ChangedPlanError, refusals
 from ripple.model.pipeline.topology import is_spread, stages_of
 from ripple.model.schema.fingerprint import fingerprint

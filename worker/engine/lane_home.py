@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.installed import load
 from ripple.connectors.registry import connector_of, schemes
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

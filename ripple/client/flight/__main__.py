@@ -29,13 +29,11 @@ async def _work(settings: Settings, ending: asyncio.Event) -> None:
     # gRPC is imported here: earlier errors are reported sooner.
     with needed("cluster", "Arrow Flight"):
         from ripple.client.flight.process import serve  # noqa: PLC0415
-    from ripple.control.telemetry.log import LogSettings  # noqa: PLC0415
     from ripple.control.telemetry.process_log import log_of  # noqa: PLC0415
     from ripple.world import live_world  # noqa: PLC0415
     from ripple.world.live_control import LiveControl  # noqa: PLC0415
 
-    form = LogSettings(settings.log_format, settings.log_level)
-    log = log_of(form, component="gateway")
+    log = log_of(settings.log, component="gateway")
     world = live_world(".", control=LiveControl(settings.token))
     await serve(world, settings, log.say, ending)
     log.say("ended")

@@ -9,7 +9,7 @@ from ripple.connectors.kafka.broker import KafkaBroker
 from ripple.connectors.kafka.settings import Security, security_given
 from ripple.connectors.kafka.uri import PREFIX, KafkaUri
 from ripple.core.errors import InputError
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 
 _ANY_TOPIC = "lanes"
 

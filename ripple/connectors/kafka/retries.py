@@ -23,7 +23,7 @@ from ripple.connectors.kafka.uri import PREFIX, KafkaUri
 from ripple.connectors.retries import Outcome
 from ripple.core.errors import InputError
 from ripple.core.hashing import xxh64_of
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.world.broker import (
     BrokerError,
     FencedError,

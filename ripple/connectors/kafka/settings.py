@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ripple.core.settings import (
-    CONFIG_VARIABLE,
-    Alias,
-    Arguments,
-    Setting,
-    SettingsError,
-    in_force,
-    read_file,
-)
+from ripple.core.setting import Alias, Setting, SettingsError
+from ripple.core.settings import CONFIG_VARIABLE, Arguments, in_force
+from ripple.core.settings_file import read_file
 
 BROKERS_VARIABLE = "RIPPLE_KAFKA_BROKERS"
 KAFKA_CONFIG_VARIABLE = "RIPPLE_KAFKA_CONFIG"

@@ -24,7 +24,7 @@ from ripple.connectors.kafka.sink import KafkaSink
 from ripple.connectors.kafka.topic_target import TopicTarget
 from ripple.connectors.kafka.uri import PARTITION, PREFIX, SUBJECT, KafkaUri
 from ripple.core.errors import InputError, OutputError
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.model.pipeline.topology import stages_of
 from ripple.world.broker import BrokerError, NoTopicError, TopicPartition
 from ripple.world.live import LiveClock

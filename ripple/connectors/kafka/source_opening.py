@@ -19,7 +19,7 @@ from ripple.connectors.kafka.uri import PARTITION, PARTITIONS, PREFIX, SUBJECT, 
 from ripple.connectors.kafka.whole import WholeTopic
 from ripple.connectors.log.opening import check_divided
 from ripple.core.errors import InputError
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.world.broker import BrokerError, NoTopicError, TopicPartition
 
 if TYPE_CHECKING:

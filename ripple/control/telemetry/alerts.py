@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ripple.control.assignment import Alert
+from ripple.core.setting import Alias, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,20 +61,27 @@ RULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertThresholds:
-    """Thresholds of the conditions.
+    """Thresholds of the conditions."""
 
-    alert_stabilization_ms: p99 of stabilization. alert_backpressure: fill of a queue, 0 to 1.
-    alert_late_share: very late events, of all. alert_checkpoint_ms: age of a checkpoint while
-    something is to be replayed, for as long. alert_silent_ms: no coordinator answers the worker.
-    max_keys_per_partition: keys of a partition; 0: no limit.
-    """
-
-    alert_stabilization_ms: float = 10.0
-    alert_backpressure: float = 0.8
-    alert_late_share: float = 0.01
-    alert_checkpoint_ms: int = 20_000
-    alert_silent_ms: int = 30_000
-    max_keys_per_partition: int = 2000
+    alert_stabilization_ms: float = setting(
+        "alert if the p99 of stabilization takes longer", default=10.0
+    )
+    alert_backpressure: float = setting(
+        "alert if a queue is fuller, 0 to 1", default=0.8, within=(0, 1)
+    )
+    alert_late_share: float = setting(
+        "alert if the share of very late events is larger, 0 to 1", default=0.01, within=(0, 1)
+    )
+    alert_checkpoint_ms: int = setting(
+        "alert if a partition's checkpoint is older and incomplete", default=20_000
+    )
+    alert_silent_ms: int = setting("alert if no coordinator answers for longer", default=30_000)
+    max_keys_per_partition: int = setting(
+        "alert if a partition holds more keys (of each open window); 0: none",
+        default=2000,
+        least=0,
+        places=(Alias("cluster.defaults.max_keys_per_partition"),),
+    )
 
 
 class State(Enum):

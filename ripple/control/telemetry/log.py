@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,18 +24,10 @@ with needed("cluster", "the log"):
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
+    from ripple.control.process_settings import LogSettings
     from ripple.core.events import Event
 
-FORMS = ("auto", "text", "json", "sexp")
 _ENTRY = ("level", "component", "message", "worker", "process", "partition", "timestamp_ns")
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """form: one of FORMS, auto for text on a terminal and JSON elsewhere. level: the lowest."""
-
-    form: str = "auto"
-    level: str = "info"
 
 
 class Log:

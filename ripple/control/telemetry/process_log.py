@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ripple.control import daemon, process
-from ripple.control.telemetry.log import Log, LogSettings
+from ripple.control.process_settings import LogSettings
+from ripple.control.telemetry.log import Log
 from ripple.world import LiveClock
 
 

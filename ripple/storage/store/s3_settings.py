@@ -7,46 +7,41 @@ or the pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from ripple.core.settings import Alias, Arguments, Setting, SettingsError, in_force
+from ripple.core.setting import Alias, SettingsError, made, setting, settings_of
+from ripple.core.settings import Arguments, in_force
 
 ADDRESSING = ("auto", "path", "virtual")
 ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse", "aws:fsx")
 
 
-def _setting(name: str, help_text: str, default: str = "") -> Setting:
-    return Setting(name=name, help=help_text, default=default, places=(Alias(f"cluster.{name}"),))
-
-
-S3 = (
-    _setting("s3_endpoint", "http(s)://HOST[:PORT] of a store that speaks S3; none: Amazon's"),
-    _setting("s3_region", "the bucket's region; none: that of the AWS chain"),
-    _setting(
-        "s3_encryption",
-        "how the store encrypts what it keeps: AES256, aws:kms, aws:kms:dsse; none: as it says",
-    ),
-    _setting("s3_kms_key", "the key, where s3_encryption is aws:kms"),
-    _setting(
-        "s3_addressing",
-        "where a bucket's name stands: in the path, in the host (virtual), or auto: in the path "
-        "where an endpoint is given",
-        "auto",
-    ),
-)
+def _setting(name: str, help_text: str, default: str = "") -> Any:
+    name = f"s3_{name}"
+    return setting(help_text, default=default, name=name, places=(Alias(f"cluster.{name}"),))
 
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """The settings of ``S3``, without their prefix."""
+    """The settings of an S3-compatible store."""
 
-    endpoint: str = ""
-    region: str = ""
-    encryption: str = ""
-    kms_key: str = ""
-    addressing: str = "auto"
+    endpoint: str = _setting(
+        "endpoint", "http(s)://HOST[:PORT] of a store that speaks S3; none: Amazon's"
+    )
+    region: str = _setting("region", "the bucket's region; none: that of the AWS chain")
+    encryption: str = _setting(
+        "encryption",
+        "how the store encrypts what it keeps: AES256, aws:kms, aws:kms:dsse; none: as it says",
+    )
+    kms_key: str = _setting("kms_key", "the key, where s3_encryption is aws:kms")
+    addressing: str = _setting(
+        "addressing",
+        "where a bucket's name stands: in the path, in the host (virtual), or auto: in the path "
+        "where an endpoint is given",
+        "auto",
+    )
 
     def __post_init__(self) -> None:
         """Raise SettingsError for an invalid combination."""
@@ -67,19 +62,10 @@ class S3Settings:
             raise SettingsError("s3_kms_key is given, but s3_encryption is not aws:kms")
 
     @classmethod
-    def taken(cls, values: dict[str, Any]) -> Self:
-        """Take the settings of ``S3`` out of a process's settings."""
-        return cls(**{one.name.removeprefix("s3_"): values.pop(one.name) for one in S3})
-
-    @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read the variables ``RIPPLE_S3_...``. Raises SettingsError."""
-        found = in_force(S3, Arguments({}), environment, {}, section="s3")
-        return cls.taken({name: one.value for name, one in found.items()})
-
-    def as_values(self) -> dict[str, str]:
-        """Return the fields, for another process."""
-        return asdict(self)
+        given = Arguments({})
+        return made(cls, in_force(settings_of(cls), given, environment, {}, section="s3"))
 
 
 def split_url(url: str) -> tuple[str, str]:

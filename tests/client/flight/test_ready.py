@@ -16,7 +16,8 @@ from ripple.client.flight.process import _State, serve
 from ripple.client.flight.settings import SETTINGS, load
 from ripple.client.flight.writing import Written
 from ripple.control.daemon import Daemon
-from ripple.core.settings import SettingsError, arguments
+from ripple.core.setting import SettingsError
+from ripple.core.settings import arguments
 from ripple.storage.log import LogError
 from ripple.world import LiveClock, live_world
 from ripple.world.errors import DiskLockedError

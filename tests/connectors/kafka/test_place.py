@@ -9,7 +9,7 @@ import pytest
 from ripple.connectors.kafka.settings import Security, security_given
 from ripple.connectors.kafka.uri import KafkaUri
 from ripple.core.errors import InputError
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 
 SCRAM = {
     "RIPPLE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",

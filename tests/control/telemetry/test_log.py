@@ -7,8 +7,9 @@ import logging
 
 import pytest
 
+from ripple.control.process_settings import LogSettings
 from ripple.control.telemetry.levels import Level, level_of
-from ripple.control.telemetry.log import Log, LogSettings
+from ripple.control.telemetry.log import Log
 from ripple.control.telemetry.repeats import TIMES, WITHIN_S
 from ripple.core import events
 from ripple.core.sexp import loads

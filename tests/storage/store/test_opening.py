@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ripple.cli.lib.path_options import a_store
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.storage.store import DiskStore, MemoryStore, StoreRefusedError, UnsafeStoreError
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.probe import probe

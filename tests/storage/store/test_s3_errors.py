@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as boto
 
-from ripple.core.settings import SettingsError
+from ripple.core.setting import SettingsError
 from ripple.storage.store import RetryingStore, StoreRefusedError, UnsafeStoreError
 from ripple.storage.store.memory import MemoryStore
 from ripple.storage.store.opening import open_store
