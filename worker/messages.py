@@ -17,7 +17,7 @@ from ripple.control.assignment import (
 from ripple.control.assignment.form import AssignmentContent
 from ripple.control.telemetry.samples import Samples
 from worker.backpressure import Queue
-from worker.handle import TaskHealth
+from worker.health import TaskHealth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -41,9 +41,12 @@ from ripple.task.settings import Settings
 from ripple.testing import SimCluster, SimDisk, SimWorld, sim_world
 from ripple.world.ports import World
 from tests.engine.machine.staged import Spread
+from worker.engine.context import TaskContext
 from worker.engine.exchange import ExchangePort
-from worker.engine.stage_runner import StageContext, StageRunner
+from worker.engine.hosting import subscribed
+from worker.engine.runner import Runner
 from worker.engine.stages import sinks_of
+from worker.engine.workload import StageWork
 
 END_NS = 10**6  # after all windows of the trades
 SETTINGS = Settings(
@@ -309,8 +312,8 @@ class Machine:
             address=f"{name}:1", key=key, insecure=True, limits=hosts.limits,
         )  # fmt: skip
         self.running: dict[Place, tuple[int, asyncio.Task[None]]] = {}
-        self.later: dict[Place, tuple[int, StageRunner]] = {}
-        self.ending: list[StageRunner] = []
+        self.later: dict[Place, tuple[int, Runner]] = {}
+        self.ending: list[Runner] = []
 
     async def run(self) -> None:
         await self.port.open()
@@ -382,15 +385,22 @@ class Machine:
             del self.later[place]
             self.ending.append(hosted)
         if epoch is not None and place not in self.later:
-            hosted = StageRunner(self.site(place))
+            hosted = self.runner(place)
             self.later[place] = epoch, hosted
             hosted.own(epoch // 1024)
 
-    def site(self, place: Place) -> StageContext:
-        stage, number = place
-        return StageContext(
-            self.world, self.pipeline.plan, self.world.store, self.port.exchange,  # type: ignore[arg-type]
-            partial(self.pipeline.sinks, self.world, place), self.pipeline.number_of(place),
-            stage, number, self.pipeline.counts[stage - 1], self.hosts.settings,
-            partial(self.hosts.told, place),
+    def runner(self, place: Place) -> Runner:
+        (stage, number), pipeline = place, self.pipeline
+        partition, exchange = pipeline.number_of(place), self.port.exchange
+        tell = partial(self.hosts.told, place)
+        context = TaskContext(
+            self.world, pipeline.plan, self.world.store, None,  # type: ignore[arg-type]  # no inputs
+            pipeline.counts[0], self.hosts.settings, exchange=exchange,
         )  # fmt: skip
+        work = StageWork(
+            context=context, partition=partition, stage=stage, number=number,
+            shows=sinks_of(pipeline.plan, stage), senders=pipeline.counts[stage - 1],
+            outputs=partial(pipeline.sinks, self.world, place),
+            upstream=partial(subscribed, exchange, stage, number),
+        )  # fmt: skip
+        return Runner(self.world.clock, partition, tell, work)

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -15,45 +16,57 @@ from ripple.testing.sim.loop import SimLoop
 from ripple.testing.sim.world import SimClock
 from ripple.world import LiveClock
 from worker.engine import runner
+from worker.engine.workload import Assembled
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ripple.world.ports import Clock
+    from worker.engine.workload import Attempt
 
 
-class Flaky(runner.Runner):
-    """A partition whose first life fails."""
+class Flaky:
+    """A partition whose tasks are scripted: the first one fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self.told: list[Event] = []
-        super().__init__(LiveClock(), 3, self.told.append)
         self.is_live = asyncio.Event()
-        self._is_awake = asyncio.Event()
+        self.is_awake = asyncio.Event()
+        self.report = Report()
+        self.clock = clock or LiveClock()
+        self.runner = runner.Runner(self.clock, 3, self.told.append, self)
 
-    @property
-    def _behind(self) -> int | None:
+    def standby(self) -> None:
         return None
 
-    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+    @asynccontextmanager
+    async def assembled(self, attempt: Attempt) -> AsyncIterator[Assembled]:
+        self.attempt, self.report = attempt, Report()
+        yield Assembled(cast("Any", self), self.is_awake.set, self.is_awake.set)
+
+    async def run(self) -> None:
+        await self.live(self.attempt.epoch)
+
+    async def live(self, epoch: int) -> None:
         if epoch == epoch_of(7, 0):
             raise OSError("the disk is full")
-        self._report = report = Report()
-        report.restored, report.events = cast("Any", "as it was"), 3
-        self._told(Stored("a checkpoint", {}))
+        self.report.restored, self.report.events = cast("Any", "as it was"), 3
+        self.attempt.tell(Stored("a checkpoint", {}))
         self.is_live.set()
-        await self._is_awake.wait()
-        self._over(report)
-
-    def _wake_life(self) -> None:
-        self._is_awake.set()
+        await self.is_awake.wait()
 
 
 async def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once() -> None:
-    partition = Flaky()
+    scripted = Flaky()
+    partition = scripted.runner
     partition.own(7)
-    while not partition.told:
+    while not scripted.told:
         await asyncio.sleep(0)
     assert partition.health.failure == "OSError: the disk is full"
-    await partition.is_live.wait()
+    await scripted.is_live.wait()
     now = partition.health
     assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
-    failed, _ = partition.told
+    failed, _ = scripted.told
     assert isinstance(failed, PartitionFailed)
     assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
     partition.leave()
@@ -67,9 +80,9 @@ class Restless(Flaky):
 
     lives_s = 0.0
 
-    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
-        self._told(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
-        await self._clock.sleep(self.lives_s)
+    async def live(self, epoch: int) -> None:
+        self.attempt.tell(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
+        await self.clock.sleep(self.lives_s)
         raise OSError("the output is away")
 
 
@@ -80,14 +93,13 @@ def test_pauses_grow_only_where_lives_are_short(lives_s: float, pauses_s: list[f
     began_s = []
 
     class Timed(Restless):
-        async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+        async def live(self, epoch: int) -> None:
             began_s.append(loop.time())
-            await super()._live(epoch, is_handed_over=is_handed_over)
+            await super().live(epoch)
 
     async def main() -> None:
-        partition = Timed()
-        partition._clock = SimClock(loop, chance)
-        partition.lives_s = lives_s
+        scripted = Timed(SimClock(loop, chance))
+        scripted.lives_s, partition = lives_s, scripted.runner
         partition.own(7)
         while len(began_s) <= len(pauses_s):
             await asyncio.sleep(0.01)
@@ -100,12 +112,13 @@ def test_pauses_grow_only_where_lives_are_short(lives_s: float, pauses_s: list[f
 
 
 async def test_failure_of_another_time_is_no_failure_of_a_move() -> None:
-    partition = Flaky()
+    scripted = Flaky()
+    partition = scripted.runner
     partition._failed(OSError("a follower's"), 0)
     assert partition.health.failure is not None
     partition.own(8)
     assert partition.health.failure is None
-    await partition.is_live.wait()
+    await scripted.is_live.wait()
     partition.leave()
     await partition.ended()
 
@@ -115,7 +128,7 @@ class Hopeless(Flaky):
 
     tries = 0
 
-    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+    async def live(self, epoch: int) -> None:
         self.tries += 1
         raise OSError("the disk is full")
 
@@ -125,29 +138,31 @@ async def test_exhausted_epochs_are_reported_and_a_later_version_brings_new_ones
 ) -> None:
     monkeypatch.setattr(runner, "PAUSE_MIN_S", 0)
 
-    partition = Hopeless()
+    scripted = Hopeless()
+    partition = scripted.runner
     for since in (7, 8):
         partition.own(since)
         await partition.ended()
         assert partition.health.is_spent
         assert partition.health.epoch == epoch_of(since, ATTEMPTS_MAX - 1)
-    assert partition.tries == 2 * ATTEMPTS_MAX
+    assert scripted.tries == 2 * ATTEMPTS_MAX
 
 
 class Overtaken(Flaky):
     """A partition that a run has taken over, under an epoch that nobody has assigned."""
 
-    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
+    async def live(self, epoch: int) -> None:
         if epoch <= epoch_of(7, 40):
             raise FencedError("an output was written by another owner", epoch_of(7, 40))
         self.is_live.set()
-        await self._is_awake.wait()
+        await self.is_awake.wait()
 
 
 async def test_next_try_is_above_an_owner_that_nobody_has_assigned() -> None:
-    partition = Overtaken()
+    scripted = Overtaken()
+    partition = scripted.runner
     partition.own(7)
-    await partition.is_live.wait()
+    await scripted.is_live.wait()
     assert partition.health.epoch == epoch_of(7, 41)
     partition.drop()
     await partition.ended()

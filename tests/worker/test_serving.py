@@ -12,7 +12,7 @@ from ripple.world import LiveClock
 from tests.worker.pipes import Silent
 from worker.engine.runtime import Runtime
 from worker.engine.serving import serve
-from worker.handle import TaskHealth
+from worker.health import TaskHealth
 
 
 class Broken(Runtime):

@@ -14,7 +14,7 @@ from ripple.testing.sim.loop import SimLoop
 from ripple.testing.sim.world import SimClock
 from tests.worker.pipes import Silent
 from worker import messages
-from worker.handle import TaskHealth
+from worker.health import TaskHealth
 from worker.supervisor import slot
 from worker.supervisor.slot import Slot
 

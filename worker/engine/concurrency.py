@@ -1,4 +1,4 @@
-"""Limits on concurrent work in a process: standbys that catch up yield to live partitions."""
+"""Concurrent work in a process: jobs one after the other, and limits on what runs at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from ripple.world.ports import Executor
 
@@ -42,3 +42,39 @@ class _InTurn:
     async def run(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         async with self._turn:
             return await self._executor.run(work, *args)
+
+
+class BackgroundJob:
+    """A sequence of jobs: each starts when the one before has ended."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Start this job once the one before has ended, which is not cancelled."""
+        self._task = asyncio.get_running_loop().create_task(_after(self._task, work))
+
+    def cancel(self) -> None:
+        """Cancel the running job, or the one that waits for it."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until all jobs have ended."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+
+async def _after(
+    before: asyncio.Task[None] | None, work: Callable[[], Coroutine[None, None, None]]
+) -> None:
+    is_cancelled = False
+    while before is not None and not before.done():
+        try:
+            await asyncio.wait([before])
+        except asyncio.CancelledError:
+            is_cancelled = True
+            before.cancel()
+    if is_cancelled:
+        raise asyncio.CancelledError
+    await work()

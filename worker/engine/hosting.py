@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Carried, Part
 from ripple.connectors.inputs import keyed_by
 from ripple.core.cut import of_sender
 from ripple.engine.edges.outgoing import edge_schema
-from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.topology import is_spread, stages_of
@@ -24,52 +24,58 @@ from ripple.task.repartition.inputs import DividedInputs
 from ripple.task.repartition.lanes import SentLanes
 from ripple.task.repartition.reading import LogReading
 from ripple.task.repartition.topics import lanes_into, lanes_of_records
-from worker.engine.input_runner import InputRunner, RunnerSpec
 from worker.engine.routes import DIVIDING
-from worker.engine.stage_runner import StageContext, StageRunner
+from worker.engine.runner import Runner
 from worker.engine.stages import FIRST, follows, name_of, sinks_of
+from worker.engine.workload import InputWork, StageWork
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from ripple.connectors.commit_group import CommitGroup
     from ripple.connectors.inputs import Inputs
     from ripple.control.assignment import Assignment
     from ripple.core.cut import Cut
+    from ripple.exchange.exchange import Exchange
     from ripple.model.pipeline.plan import Plan
+    from ripple.task.edges import Upstream
     from ripple.task.lanes import Lanes
     from ripple.task.repartition.reading import LaneReading
     from ripple.task.repartition.topics import LaneTopic
     from worker.engine.context import TaskContext
-    from worker.handle import TaskHandle
+    from worker.engine.workload import Workload
 
 
-def runner_of(site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
+def runner_of(site: TaskContext, assignment: Assignment, partition: int) -> Runner:
     """Return the runner of a partition of the assignment."""
-    return _RunnerFactory(site, assignment).of(partition)
+    tell, work = partial(site.tell, partition), _Workloads(site, assignment).of(partition)
+    return Runner(site.world.clock, partition, tell, work, site.turns)
 
 
-class _RunnerFactory:
-    """Builds the runners of an assignment."""
+class _Workloads:
+    """The work of each partition of an assignment."""
 
     def __init__(self, site: TaskContext, assignment: Assignment) -> None:
         self._site, self._assignment = site, assignment
         self._counts = {stage.name: stage.partitions for stage in assignment.stages}
         self._divides = DIVIDING in self._counts
 
-    def of(self, partition: int) -> TaskHandle:
+    def of(self, partition: int) -> Workload:
         name, number = self._assignment.place_of(partition)
         if name == DIVIDING:
-            return InputRunner(self._site, partition, self._dividing(number))
+            return self._dividing(partition, number)
         if name == FIRST:
-            return InputRunner(self._site, partition, self._first(number))
-        return self._later(list(self._counts).index(name) - self._divides, number, partition)
+            return self._first(partition, number)
+        return self._later(partition, list(self._counts).index(name) - self._divides, number)
 
-    def _dividing(self, number: int) -> RunnerSpec:
+    def _dividing(self, partition: int, number: int) -> InputWork:
         site, part = self._site, Part(number, self._counts[DIVIDING])
-        return RunnerSpec(
-            number,
-            site.plan,
+        return InputWork(
+            context=site,
+            partition=partition,
+            number=number,
+            shows=None,
+            plan=site.plan,
             inputs=partial(site.ends.inputs, part),
             outputs=partial(self._dividing_outputs, part),
             engine=Router,
@@ -137,22 +143,23 @@ class _RunnerFactory:
             home.broker, topic, lanes, world.clock, needed=needed, executor=world.executor
         )
 
-    def _first(self, number: int) -> RunnerSpec:
+    def _first(self, partition: int, number: int) -> InputWork:
         site, plan, part = self._site, self._site.plan, Part(number, self._counts[FIRST])
         is_logged = is_spread(plan) and not follows(plan, 1)
 
         def inputs() -> Inputs:
             return self._divided(number) if self._divides else site.ends.inputs(part)
 
-        return RunnerSpec(
-            number,
-            judged(plan) if self._divides else plan,
+        return InputWork(
+            context=site,
+            partition=partition,
+            number=number,
+            shows=sinks_of(plan, 0),
+            plan=judged(plan) if self._divides else plan,
             inputs=inputs,
             outputs=partial(self._first_outputs, part, is_logged=is_logged),
-            engine=Engine,
             staged=is_spread(plan),
-            shows=sinks_of(plan, 0),
-            reached=None if is_logged else lambda: site.ends.reached(part),
+            reached=lambda: None if is_logged else site.ends.reached(part),
             lanes=partial(self._sent_changes, number) if is_logged else None,
             division=lambda: None if self._divides or part.of == 1 else self._division(),
         )
@@ -207,28 +214,27 @@ class _RunnerFactory:
     def _input_names(self) -> tuple[str, ...]:
         return self._site.ends.inputs(Part(0, 1)).names
 
-    def _later(self, stage: int, number: int, partition: int) -> TaskHandle:
+    def _later(self, partition: int, stage: int, number: int) -> StageWork:
         site, part = self._site, Part(number, self._counts[name_of(stage)])
-        senders = self._counts[name_of(stage - 1)]
-        return StageRunner(
-            StageContext(
-                site.world,
-                site.plan,
-                site.store,
-                site.exchange,
-                lambda epoch: site.ends.outputs(part, epoch, stage),
-                partition,
-                stage,
-                number,
-                senders,
-                site.settings,
-                partial(site.tell, partition),
-                None if follows(site.plan, stage) else partial(self._followed, stage, number),
-                site.tracer,
-            )
+        upstream = partial(self._followed, stage, number)
+        if follows(site.plan, stage):
+            assert site.exchange is not None
+            upstream = partial(subscribed, site.exchange, stage, number)
+        return StageWork(
+            context=site,
+            partition=partition,
+            stage=stage,
+            number=number,
+            shows=sinks_of(site.plan, stage),
+            senders=self._counts[name_of(stage - 1)],
+            outputs=lambda epoch: site.ends.outputs(part, epoch, stage),
+            upstream=upstream,
         )
 
-    def _followed(self, stage: int, number: int, wake: Callable[[], None]) -> FollowedLanes:
+    @asynccontextmanager
+    async def _followed(
+        self, stage: int, number: int, wake: Callable[[], None]
+    ) -> AsyncIterator[Upstream[Any]]:
         plan = self._site.plan
         topic = lanes_into(plan, stage, self._counts[name_of(stage - 1)])
         lanes = [topic.lane(sender, number) for sender in range(topic.senders)]
@@ -239,7 +245,23 @@ class _RunnerFactory:
             return {lane: one for lane, one in found.items() if one is not None}
 
         edge = edge_schema(plan, stages_of(plan)[stage])
-        return FollowedLanes(self._reading(topic, lanes, needed), lanes, edge, wake)
+        followed = FollowedLanes(self._reading(topic, lanes, needed), lanes, edge, wake)
+        try:
+            yield followed
+        finally:
+            await followed.stop()
+
+
+@asynccontextmanager
+async def subscribed(
+    exchange: Exchange, stage: int, number: int, wake: Callable[[], None]
+) -> AsyncIterator[Upstream[Any]]:
+    """Subscribe to the stage before over the exchange; see ``Exchange.follow``."""
+    subscription = exchange.follow(stage, number, wake)
+    try:
+        yield subscription
+    finally:
+        exchange.stop_following(subscription)
 
 
 def judged(plan: Plan) -> Plan:

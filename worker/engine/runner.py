@@ -1,20 +1,22 @@
-"""Base of the runners of one partition: tasks, one after the other."""
+"""The runner of a partition: its tasks in this process, one after the other."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from ripple.control.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.core.events import PartitionFailed, Restored, Stored
 from ripple.storage.fenced import FencedError
 from ripple.world.pauses import Pauses
-from worker.handle import BackgroundJob, TaskHealth
+from worker.engine.concurrency import BackgroundJob, ConcurrencyLimit
+from worker.engine.workload import Attempt
+from worker.health import TaskHealth
 
 if TYPE_CHECKING:
     from ripple.core.events import Event, Tell
-    from ripple.task.report import Report
+    from ripple.task.standby import Standby, StandbyState
     from ripple.world.ports import Clock
+    from worker.engine.workload import Assembled, Workload
 
 PARK_S = 30.0
 PAUSE_MIN_S = 0.1
@@ -23,23 +25,40 @@ PAUSE_MAX_S = 30.0
 STEADY_S = 5.0
 
 
-class Runner(ABC):
-    """Runs one partition in this process; see TaskHandle.
+class Runner:
+    """Runs one partition in this process. It is idle until told to follow or to own.
+
+    Every call returns at once; the previous activity ends before the next begins. Failures are
+    retried with growing pauses; no call raises because of them.
 
     Each attempt to own it has its own epoch, since the outcome of a failed claim is unknown. A
     runner that has yielded makes no further attempt. The state of its last task is retained for a
-    while: if the next owner fails, this process resumes from it.
+    while: if the next owner fails, this process resumes from it. Its standby keeps following until
+    a task is about to open the outputs.
     """
 
-    def __init__(self, clock: Clock, partition: int, tell: Tell) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        partition: int,
+        tell: Tell,
+        work: Workload,
+        turns: ConcurrencyLimit | None = None,
+    ) -> None:
         """Do nothing yet. partition: of the assignment. tell: listener of its events."""
         self._clock = clock
         self._partition = partition
         self._tell = tell
-        self._doing = BackgroundJob()
-        self._report: Report | None = None  # of the running task
+        self._work = work
+        self._turns = turns or ConcurrencyLimit()
+        self._owning, self._following = BackgroundJob(), BackgroundJob()
+        self._running: Assembled | None = None
+        self._warm: Standby | None = None
+        self._left: StandbyState | None = None
+        self._is_cold = False
         self._is_following = self._is_leaving = False
         self._is_giving_way = self._is_resuming = False
+        self._is_taking_over = False  # and holds one of the process's hand-over permits
         self._failure: str | None = None  # of the last attempt to own or to follow it
         self._pauses = self._new_pauses()
         self._epoch: int | None = None
@@ -50,7 +69,7 @@ class Runner(ABC):
     @property
     def health(self) -> TaskHealth:
         """Its present health."""
-        report = self._report
+        report = None if self._running is None else self._running.task.report
         is_live = report is not None and report.restored is not None and not self._is_leaving
         behind = self._behind if self._is_following else None
         return TaskHealth(
@@ -64,45 +83,89 @@ class Runner(ABC):
             is_spent=self._is_spent,
         )
 
+    @property
+    def _behind(self) -> int | None:
+        if self._warm is None:
+            return 0 if self._is_cold else None
+        return self._warm.behind
+
+    def follow(self) -> None:
+        """Become a standby, without disturbing the owner."""
+        self._is_following = True
+        self._following.begin(self._follow)
+
     def own(self, since: int, *, is_handed_over: bool = False) -> None:
-        """Own it since a version, from the standby's state or a retained one."""
+        """Own it since this version of the assignment, from the standby's state or a retained one.
+
+        is_handed_over: whether the previous owner continues until this one fences it off.
+        """
         self._is_following = False
         self._failure = None
         if self._is_giving_way:
             self._is_resuming = True
             if self.health.is_live:
-                self._wake_life()
+                self._wake_task()
             else:
-                self._doing.cancel()
-        self._doing.begin(lambda: self._own(since, is_handed_over=is_handed_over))
+                self._owning.cancel()
+        self._owning.begin(lambda: self._own(since, is_handed_over=is_handed_over))
 
     def yield_ownership(self) -> None:
-        """Continue until the next owner has it; ends at once if it is not live."""
+        """Continue as the owner until the next one has fenced it off; ``own`` revokes this.
+
+        It ends at once if it is not live.
+        """
         self._is_following, self._is_giving_way = False, True
         if self._is_resuming or not self.health.is_live:
-            self._doing.cancel()
+            self._owning.cancel()
+
+    def store(self) -> None:
+        """Store a checkpoint soon."""
+        if self._running is not None:
+            self._running.ask_for_checkpoint()
+            self._running.wake()
 
     def leave(self) -> None:
-        """Stop gracefully; a task that is not live has nothing to complete."""
+        """Complete the batch, commit, store a checkpoint, and end.
+
+        A task that is not live has nothing to complete.
+        """
+        self._following.cancel()
         is_live, self._is_following, self._is_leaving = self.health.is_live, False, True
         if is_live:
-            self._wake_life()
+            self._wake_task()
         else:
-            self._doing.cancel()
+            self._owning.cancel()
 
     def drop(self) -> None:
-        """Stop before the next effect."""
+        """End before the next effect: the partition has another owner."""
+        self._following.cancel()
         self._is_following, self._is_leaving = False, True
-        self._doing.cancel()
+        self._owning.cancel()
 
     async def ended(self) -> None:
         """Wait until it has stopped."""
-        await self._doing.ended()
+        await self._following.ended()
+        await self._owning.ended()
 
-    @property
-    def _is_to_stop(self) -> bool:
-        """Whether the present task shall stop gracefully."""
-        return self._is_leaving or self._is_resuming
+    async def _follow(self) -> None:
+        """Follow until told to own; failures are reported, and the owner continues."""
+        pauses = self._new_pauses()
+        while self._is_following:
+            pauses.begin()
+            pauses.works()
+            try:
+                self._warm = self._work.standby()
+                if self._warm is None:
+                    self._is_cold = True  # its next owner restores
+                    return
+                await self._warm.follow()
+                return
+            except Exception as error:
+                self._warm = None
+                self._failed(error, 0)
+                if not self._is_following:
+                    self._failure = None  # the task that starts now is another attempt
+            await self._clock.sleep(pauses.next_s() if self._is_following else 0)
 
     async def _own(self, since: int, *, is_handed_over: bool) -> None:
         """Run tasks, one after the other, until told to stop or until another owner has it."""
@@ -113,7 +176,7 @@ class Runner(ABC):
             self._pauses.begin()
             try:
                 self._epoch = epoch_of(since, attempt)
-                await self._live(self._epoch, is_handed_over=is_handed_over and not attempt)
+                await self._run(self._epoch, is_handed_over=is_handed_over and not attempt)
             except Exception as error:
                 if self._is_leaving:
                     return  # the next owner was faster
@@ -132,41 +195,76 @@ class Runner(ABC):
                 return
         if not self._is_to_stop:
             await self._clock.sleep(PARK_S)
-            self._forget()
+            self._left = None
 
-    def _new_pauses(self) -> Pauses:
-        return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
+    async def _run(self, epoch: int, *, is_handed_over: bool) -> None:
+        """Run one task to its end: of the input, of the assignment, or by an error."""
+        attempt = Attempt(
+            epoch=epoch,
+            is_handed_over=is_handed_over,
+            has_noted=self._has_noted,
+            inputs=None if self._warm is None else self._warm.inputs,
+            ready=lambda: self._ready(is_handed_over=is_handed_over),
+            tell=self._told,
+            stop=lambda: self._is_to_stop,
+            parks=lambda: self._is_resuming and not self._is_leaving,
+        )
+        async with self._work.assembled(attempt) as running:
+            self._running, report = running, running.task.report
+            try:
+                await running.task.run()
+            finally:
+                self._taken_over()
+                self._running, state = None, running.state
+                self._has_noted = state is not None and state.has_noted
+                if self._is_giving_way and state is not None:
+                    self._left = state.left
+                self._events += report.events
+                self._rows_out += report.rows_out
 
-    def _forget(self) -> None:  # noqa: B027 - a runner may retain nothing
-        """Discard the state of the last task."""
+    @property
+    def _is_to_stop(self) -> bool:
+        """Whether the present task shall stop gracefully."""
+        return self._is_leaving or self._is_resuming
 
-    def _failed(self, error: Exception, epoch: int) -> None:
-        self._failure = f"{type(error).__name__}: {error}"
-        self._tell(PartitionFailed(self._partition, epoch, error))
+    async def _ready(self, *, is_handed_over: bool) -> StandbyState | None:
+        """Return the standby's state, caught up so far, or the state that the last task retained.
+
+        The previous owner continues until this returns: slow waits happen here.
+        """
+        if is_handed_over:
+            await self._turns.hand_overs.acquire()
+            self._is_taking_over = True
+        warm, self._warm = self._warm, None
+        if warm is not None and warm.state is not None:
+            warm.stop(near=is_handed_over)
+        else:
+            self._following.cancel()
+        await self._following.ended()
+        left, self._left = self._left, None
+        return left or (None if warm is None else warm.state)
+
+    def _wake_task(self) -> None:
+        assert self._running is not None
+        self._running.wake()
 
     def _told(self, event: Event) -> None:
         """Handle an event of a task, and pass it on."""
         if isinstance(event, Stored):
             self._stored += 1
         if isinstance(event, Restored):
+            self._taken_over()
             self._pauses.works()
         self._tell(event)
 
-    def _over(self, report: Report) -> None:
-        """Count the results of a task that has ended."""
-        self._report = None
-        self._events += report.events
-        self._rows_out += report.rows_out
+    def _taken_over(self) -> None:
+        if self._is_taking_over:
+            self._is_taking_over = False
+            self._turns.hand_overs.release()
 
-    @property
-    @abstractmethod
-    def _behind(self) -> int | None:
-        """How far a standby is behind its owner; see TaskHealth."""
+    def _failed(self, error: Exception, epoch: int) -> None:
+        self._failure = f"{type(error).__name__}: {error}"
+        self._tell(PartitionFailed(self._partition, epoch, error))
 
-    @abstractmethod
-    async def _live(self, epoch: int, *, is_handed_over: bool) -> None:
-        """Run one task to its end: of the input, of the assignment, or by an error."""
-
-    @abstractmethod
-    def _wake_life(self) -> None:
-        """Wake the running task, so that it checks whether to stop."""
+    def _new_pauses(self) -> Pauses:
+        return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)

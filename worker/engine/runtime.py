@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from worker.backpressure import Intake
     from worker.engine.context import TaskContext
-    from worker.handle import TaskHandle, TaskHealth
+    from worker.engine.runner import Runner
+    from worker.health import TaskHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,13 @@ class Role:
 @dataclass(slots=True)
 class _Held:
     role: Role
-    hosted: TaskHandle
+    hosted: Runner
     has_begun: bool = False
 
 
 class _Ending(NamedTuple):
     partition: int
-    hosted: TaskHandle
+    hosted: Runner
 
 
 class Runtime:
@@ -59,7 +60,7 @@ class Runtime:
         process: str,
         site_of: Callable[[int], TaskContext],
         *,
-        host: Callable[[TaskContext, Assignment, int], TaskHandle] = runner_of,
+        host: Callable[[TaskContext, Assignment, int], Runner] = runner_of,
         moved: Callable[[Assignment], None] = lambda _: None,
         load: Callable[[], float] = lambda: 0.0,
         intake: Intake | None = None,
@@ -212,7 +213,7 @@ class Runtime:
         else:
             _begun(self._held[partition])
 
-    def _end(self, partition: int, hosted: TaskHandle, *, in_good_order: bool) -> None:
+    def _end(self, partition: int, hosted: Runner, *, in_good_order: bool) -> None:
         del self._held[partition]
         if in_good_order:
             hosted.leave()
@@ -220,7 +221,7 @@ class Runtime:
             hosted.drop()
         self._keep(hosted.ended(), partition, hosted)
 
-    def _keep(self, work: Coroutine[None, None, None], partition: int, hosted: TaskHandle) -> None:
+    def _keep(self, work: Coroutine[None, None, None], partition: int, hosted: Runner) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._ending[task] = _Ending(partition, hosted)
         task.add_done_callback(self._ending.pop)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ripple.world.ports import Clock
     from worker.backpressure import Queue
-    from worker.handle import TaskHealth
+    from worker.health import TaskHealth
     from worker.pipe import Channel
 
 PAUSE_MIN_S = 0.1

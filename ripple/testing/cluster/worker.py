@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ripple.testing.sim.disk import SimDisk
     from ripple.testing.sim.world import SimWorld
     from ripple.world.broker import Broker
-    from worker.handle import TaskHandle
+    from worker.engine.runner import Runner
 
     Listener = Callable[["Process", int, int | None, Event], None]
 
@@ -281,9 +281,9 @@ class Process:
             home=SimLanes(world) if worker.truth.has_broker else None,
         )
 
-    def _host(self, site: TaskContext, assignment: Assignment, partition: int) -> TaskHandle:
+    def _host(self, site: TaskContext, assignment: Assignment, partition: int) -> Runner:
         """Host a partition, and emit its events with its epoch at that time."""
-        made: list[TaskHandle] = []
+        made: list[Runner] = []
 
         def tell(_: int, event: Event) -> None:
             self._worker.on_event(self, partition, made[0].health.epoch, event)

@@ -1,0 +1,30 @@
+"""The health of a partition, as an engine process reports it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHealth:
+    """Health of a partition in this process.
+
+    is_live: owned, and caught up. behind: commits that a standby lacks; None for other roles, or if
+    unknown. failure: the last error; None if it makes progress. events, rows_out, checkpoints:
+    applied, written and stored by its tasks in this process. is_spent: its owner has no epoch left
+    to try.
+    """
+
+    is_live: bool = False
+    behind: int | None = None
+    failure: str | None = None
+    epoch: int | None = None
+    events: int = 0
+    rows_out: int = 0
+    checkpoints: int = 0
+    is_spent: bool = False
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it is owned or a standby, with its state restored."""
+        return self.is_live or self.behind is not None
