@@ -8,8 +8,8 @@ import pytest
 
 from ripple.exchange.limits import ExchangeLimits
 from ripple.model.pipeline.topology import EdgeKind
+from tests.engine.machine.stage_plans import KINDS, PLANS, trades
 from tests.engine.machine.staged import Spread
-from tests.engine.machine.test_stages import KINDS, PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.processes import Cluster
 

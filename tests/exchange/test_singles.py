@@ -34,7 +34,7 @@ from ripple.model.schema.types import (
     String,
     Variant,
 )
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.exchange.plain_peer import PlainPeer, Refused, schema_of
 
 PLAN = PLANS["by-venue"]

@@ -17,7 +17,7 @@ from ripple.exchange.exchange import Exchange, Route
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.wire.edge_messages import Bundle, Follow, Grant, Section, Unfollow
 from ripple.exchange.wire.link_limits import LinkLimits
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.exchange.processes import Cluster, Connection, Partition
 
 PLAN = PLANS["by-venue"]

@@ -22,7 +22,7 @@ from ripple.exchange.wire.messages import (
     from_frame,
     to_frame,
 )
-from tests.engine.machine.test_stages import PLANS
+from tests.engine.machine.stage_plans import PLANS
 from tests.exchange.wire.test_messages import SAMPLES
 
 PLAN = PLANS["by-venue"]

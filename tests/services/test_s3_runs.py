@@ -25,7 +25,7 @@ from tests.services.missing import MissingError, skip
 from tests.services.proxy import Proxy
 from tests.services.s3 import Moto, ObjectServer
 from tests.spark.logs import topic_of
-from tests.spark.test_streaming import SOURCE, events, stream_of, turns
+from tests.spark.streams import SOURCE, events, stream_of, turns
 from tests.task import kill_nine
 
 pytestmark = pytest.mark.services

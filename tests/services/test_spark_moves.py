@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 from tests.services.spark_session import QUICK
 from tests.services.test_spark_run import file
 from tests.spark.logs import append, topic_of
-from tests.spark.test_streaming import events
+from tests.spark.streams import events
 
 pytestmark = pytest.mark.services
 __all__ = ["file"]

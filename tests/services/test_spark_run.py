@@ -24,7 +24,7 @@ from tests.services.family import below, until_gone
 from tests.services.spark_session import QUICK, spark
 from tests.spark.here import replayed
 from tests.spark.logs import append, topic_of
-from tests.spark.test_streaming import SOURCE, events
+from tests.spark.streams import SOURCE, events
 
 pytestmark = [
     pytest.mark.services,

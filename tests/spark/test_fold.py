@@ -14,7 +14,7 @@ from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
 from ripple.storage.log import PartitionReader
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of, whole_engine
 

@@ -17,7 +17,7 @@ from ripple.model.pipeline.plan import Plan
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.streaming.landing import Landing
 from ripple.storage.log import PartitionWriter
-from tests.spark.test_streaming import SOURCE, events
+from tests.spark.streams import SOURCE, events
 
 COLUMNS = ["symbol", "price", "size", "t"]
 

@@ -13,7 +13,7 @@ from ripple.core.errors import InputError
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.options import Bound
 from ripple.spark.shares import source_at
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.spark.logs import topic_of
 
 PLAN = PLANS["one-total"]

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,45 +19,17 @@ from ripple.core.errors import InputError, OutputError, PlanError
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.log_table import open_topic
-from ripple.spark.parcel import Parcel
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
 from ripple.spark.streaming import calls
-from ripple.spark.streaming.hints import HintReceiver
 from ripple.spark.streaming.resident import here
-from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
 from ripple.spark.written import Divided
 from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, StaleEpochError, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of
-
-SOURCE = """
-import ripple as rp
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    t: rp.Timestamp
-
-keyed = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=4).partition(
-    "by", key="symbol")
-
-def shown(pipeline):
-    return pipeline.fold("rows", n=rp.count(), vwap=rp.vwap("price", "size"),
-                         last=rp.last("price")).sink("out")
-
-running = shown(keyed)
-tumbling = shown(keyed.window("w", rp.Tumbling(20), lateness=6))
-session = shown(keyed.window("w", rp.Session(5), lateness=6))
-counted = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6, trigger=rp.OnCount(3)))
-total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count())
-         .partition("all", key=()).fold("total", n=rp.sum("n")).sink("out"))
-"""
-ROWS = 1200
+from tests.spark.streams import ROWS, SOURCE, events, nobody, stream_of, turns
 
 # A process that has loaded all there is to load, and forks for each line that it is given.
 LIVES = """
@@ -79,55 +50,6 @@ while sys.stdin.readline():
 """
 
 
-def stream_of(file: str, folder: str, partitions: int, **more: Any) -> Stream:
-    given: dict[str, Any] = {
-        "source": f"log:{folder}/trades",
-        "sinks": {"out": f"log:{folder}/out"},
-        "store": f"{folder}/state",
-        "batch_rows": 50,
-        "keep": 3,
-        **more,
-    }
-    return Stream.of(Parcel.of(file, lambda plan: b""), partitions=partitions, **given)
-
-
-def nobody(stream: Stream) -> HintReceiver:
-    """Return who hears nothing, with a token that other processes of a test have, too."""
-    return HintReceiver("127.0.0.1", 9, stream.store)
-
-
-def turns(stream: Stream, steps: int) -> Iterator[Turn]:
-    """Yield turns up to the end of the source, in so many micro-batches."""
-    end = stream.bounds()[1]
-    names = list(end)
-    for step in range(1, steps + 1):
-        for number in range(stream.partitions):
-            own = names[number :: stream.partitions]
-            stop = {name: end[name] * step // steps for name in own}
-            yield Turn(stream, number, stop, nobody(stream))
-
-
-def events(count: int) -> list[dict[str, Any]]:
-    chance = Random(3)
-    return [
-        {
-            "symbol": f"S{chance.randrange(9)}",
-            "price": chance.choice([0.1, 0.2, 1e17, -1e17, 2.5]),
-            "size": chance.randrange(1, 5),
-            "t": max(0, at - chance.choice([0, 0, 3, 15])),
-        }
-        for at in range(count)
-    ]
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> str:
-    path = tmp_path / "streamed.py"
-    path.write_text(SOURCE)
-    topic_of(tmp_path, load_plan(f"{path}:running"), events(ROWS), partitions=2, key=["symbol"])
-    return str(path)
-
-
 def run(file: str, folder: Path, to: str, *more: str) -> None:
     arguments = ["--source", f"log:{folder}/trades", "--sink", f"log:{folder}/{to}"]
     assert main(["run", file, *arguments, "--batch", "50", *more]) == 0
@@ -141,6 +63,14 @@ def written(place: str) -> list[pa.Table]:
         with PartitionReader(topic, partition) as reader:
             found.append(pa.Table.from_batches([one.records for one in reader.read()]))
     return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "streamed.py"
+    path.write_text(SOURCE)
+    topic_of(tmp_path, load_plan(f"{path}:running"), events(ROWS), partitions=2, key=["symbol"])
+    return str(path)
 
 
 @pytest.mark.parametrize("kind", ["running", "tumbling", "session"])

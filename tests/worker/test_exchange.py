@@ -21,12 +21,12 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.testing import sim_world
 from ripple.world import LiveNetwork
 from ripple.world.live import live_world
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.engine.machine.staged import Spread
-from tests.engine.machine.test_stages import PLANS, trades
 from tests.exchange.hosts import key
 from tests.exchange.processes import Partition
 from tests.patience import PATIENCE_S
-from tests.world.test_networks import LiveCertificates
+from tests.world.certificates import LiveCertificates
 from worker.engine import exchange
 from worker.engine.exchange import ExchangePort
 

@@ -11,8 +11,8 @@ import pytest
 
 from ripple.testing.cluster.trial import ClusterTrial
 from tests.worker import trials
-from tests.worker.test_faults import Seen, Story, tell
-from tests.worker.test_hand_over import STEPS, Move
+from tests.worker.moves import STEPS, Move
+from tests.worker.seen import Seen, Story, tell
 
 
 async def moves(seen: Seen) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import ripple as rp
 from ripple.testing.cluster.trial import ClusterTrial
-from tests.engine.machine.test_stages import trades
+from tests.engine.machine.stage_plans import trades
 
 COUNT = 48
 

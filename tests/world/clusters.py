@@ -101,3 +101,19 @@ async def on(host: Any, doing: Any, seconds: float = HOUR) -> Any:
         return await asyncio.wait_for(done, seconds)
     finally:
         task.cancel()
+
+
+def run_simulated(main: Callable[[SimWorld], Awaitable[Any]], seeds: int) -> None:
+    async def live(world: SimWorld) -> None:
+        await main(world)
+
+    @on_cluster
+    async def scenario(cluster: SimCluster, seed: int) -> None:
+        host = cluster.host("here")
+        host.start(live)
+        await host.ended()
+
+    for seed in range(seeds):
+        error = repeat(scenario, seed=seed).error
+        if error is not None:
+            raise error

@@ -9,8 +9,9 @@ import pytest
 
 from ripple.world.live_control import LiveControl
 from tests.services.server import free_port
+from tests.world.certificates import LiveCertificates, SimCertificates
+from tests.world.clusters import run_simulated
 from tests.world.control_contract import ControlContract, Main
-from tests.world.test_networks import LiveCertificates, SimCertificates, run_simulated
 
 
 class TestLiveControl(ControlContract):

@@ -30,8 +30,8 @@ from ripple.world.live_control_door import Door
 from ripple.world.seats import Bounds
 from tests.cli.processes import RIPPLE, run
 from tests.patience import PATIENCE_S
+from tests.world.certificates import LiveCertificates
 from tests.world.control_contract import echo, offered, upper
-from tests.world.test_networks import LiveCertificates
 
 
 async def test_bug_of_a_handler_is_told_to_its_loop_and_the_service_goes_on() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ripple.world import LiveNetwork, Tls, TlsError
+from tests.world.certificates import LiveCertificates
 from tests.world.network_contract import echo
-from tests.world.test_networks import LiveCertificates
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ripple.world.live_network import LiveNetwork
 from ripple.world.ports import Stream
 from ripple.world.seats import Bounds, Seat, Seats
 from tests.patience import PATIENCE_S
-from tests.world.test_networks import LiveCertificates
+from tests.world.certificates import LiveCertificates
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 BOUNDS = Bounds(most=4, of_address=3, silent=3)

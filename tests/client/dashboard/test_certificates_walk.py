@@ -20,8 +20,8 @@ from ripple.world.control import (
 from ripple.world.live_control import LiveChannel, LiveControl
 from tests.client.dashboard.test_walk import METHODS, TOKENS, WRONG
 from tests.patience import PATIENCE_S
+from tests.world.certificates import LiveCertificates
 from tests.world.control_contract import echo
-from tests.world.test_networks import LiveCertificates
 
 ROLES = f"""
 [reader]

@@ -12,7 +12,7 @@ from ripple.client.dashboard import assets, files
 from ripple.client.dashboard.gate import Gate
 from ripple.client.dashboard.web import Dashboard
 from ripple.world import LiveClock
-from tests.client.dashboard.test_ticks import Counted
+from tests.client.dashboard.counted import Counted
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from ripple.core.access import Caller, Known, Role, access_of
 from ripple.world import LiveClock
 from ripple.world.control import UNKNOWN_CALLER
 from tests.cli.processes import ROOT, ripple
-from tests.client.dashboard.test_ticks import Counted
+from tests.client.dashboard.counted import Counted
 from tests.patience import PATIENCE_S
 
 LISTENS = re.compile(r"listens at (\S+), .*the dashboard at http://(\S+)/")

@@ -38,10 +38,10 @@ from ripple.world import LiveClock, LiveDisk, LiveExecutor, SyncFailedError
 from ripple.world.live_disk import LiveFile
 from ripple.world.ports import INLINE, Executor
 from tests.client.outputs.test_observer import endpoints_of
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import Hosts, Pipeline
-from tests.exchange.test_hosts import RARELY, Trouble, finish
+from tests.exchange.trouble import RARELY, Trouble, finish
 from tests.world.clusters import simulate
 
 

@@ -18,10 +18,10 @@ from ripple.core.row_ops import OP
 from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.wire.edge_messages import Release
 from ripple.testing import SimCluster, SimWorld
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 from tests.examples import EXAMPLES
 from tests.exchange.hosts import READS, Hosts, Pipeline
-from tests.exchange.test_hosts import RARELY, TIGHT, Trouble, finish
+from tests.exchange.trouble import RARELY, TIGHT, Trouble, finish
 from tests.patience import PATIENCE_S
 from tests.world.clusters import simulate, simulated
 

@@ -18,7 +18,7 @@ from ripple.exchange.limits import ExchangeLimits
 from ripple.exchange.publication import Publication
 from ripple.exchange.subscription import Subscription
 from ripple.exchange.wire.edge_messages import Follow
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 
 PLAN = PLANS["by-venue"]
 OUTPUT = PLAN.outputs[0].name

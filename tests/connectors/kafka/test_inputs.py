@@ -3,109 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from ripple.connectors.formats.csv import CsvValues
 from ripple.connectors.inputs import Signal, is_inputs
 from ripple.connectors.kafka import inputs as module
 from ripple.connectors.kafka.growth import LOOK_S, Growth
 from ripple.connectors.kafka.inputs import KafkaInputs
 from ripple.connectors.kafka.source import KafkaSource
-from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError
 from ripple.core.tracing import FIELD, TracedInputs
-from ripple.model.batch import Batch
-from ripple.model.schema.types import Field, Int, Schema
-from ripple.testing import SimCluster, SimWorld, on_cluster, repeat
+from ripple.testing import SimWorld
 from ripple.testing.sim.broker import SimBroker
 from ripple.world.broker import Record, Records, TopicPartition
-from tests.run_by import run_by
-
-VALUES = CsvValues(RecordShape(Schema("number", (Field("x", Int()),))))
-A, B, C = (TopicPartition("in", number) for number in range(3))
-ROWS = 10
-
-
-@dataclass
-class Reader:
-    """The simulated broker's port, with connections that cost nothing."""
-
-    port: Any
-    opened: int = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.port, name)
-
-    async def open(self) -> None:
-        self.opened += 1
-
-    async def close(self) -> None:
-        self.opened -= 1
-
-
-def play(scene: Callable[[SimBroker, SimWorld], Awaitable[None]], partitions: int = 3) -> None:
-    @on_cluster
-    async def scenario(cluster: SimCluster, seed: int) -> None:
-        cluster.broker.create("in", partitions)
-
-        async def main(world: SimWorld) -> None:
-            await scene(cluster.broker, world)
-
-        cluster.host("here").start(main)
-        await cluster.host("here").ended()
-
-    error = repeat(scenario, seed=1).error
-    if error is not None:
-        raise error
-
-
-played = run_by(play, "broker", "world")
-
-
-@pytest.fixture(autouse=True)
-def in_this_thread(monkeypatch) -> None:
-    """Simulated time knows no threads."""
-
-    async def at_once(what, *args):
-        return what(*args)
-
-    monkeypatch.setattr(module.asyncio, "to_thread", at_once)
-
-
-def written(broker: SimBroker, place: TopicPartition, numbers: Sequence[int]) -> None:
-    broker.append(place, [Record(None, b"%d" % number, 1000 + number) for number in numbers])
-
-
-def inputs_of(world: SimWorld, count: int = 3, **how: Any) -> KafkaInputs:
-    names = {f"in/{number}": TopicPartition("in", number) for number in range(count)}
-    return KafkaInputs(Reader(world.broker), names, VALUES, ROWS, **how)
-
-
-async def all_of(
-    inputs: KafkaInputs, cut: dict[str, int], stop=None, rows: int = ROWS, looked=lambda *_: None
-) -> list:
-    """Return (input, first, next offset, numbers) of each batch up to the end.
-
-    looked: is called with the input and the offsets of each.
-    """
-    await inputs.open(cut, rows, stop)
-    found = []
-    cut = dict(cut)
-    while (entry := inputs.next(cut)) is not Signal.ENDED:
-        if entry is Signal.WAITING:
-            await inputs.more()
-            continue
-        name, batch = entry
-        assert isinstance(batch, Batch)
-        found.append((name, cut[name], batch.next_offset, batch.records.column(0).to_pylist()))
-        assert batch.next_offset > cut[name]
-        looked(name, batch.offsets().tolist())
-        cut[name] = batch.next_offset
-    return found
+from tests.connectors.kafka.playing import (
+    ROWS,
+    VALUES,
+    A,
+    B,
+    C,
+    Reader,
+    all_of,
+    inputs_of,
+    play,
+    played,
+    written,
+)
 
 
 @played

@@ -17,10 +17,8 @@ from ripple.testing import SimWorld
 from ripple.testing.sim.broker import SimBroker
 from ripple.world import LiveDisk
 from ripple.world.broker import Record, Records, TopicPartition
-from tests.connectors.kafka.test_inputs import A, B, all_of, in_this_thread, inputs_of, play, played
+from tests.connectors.kafka.playing import A, B, all_of, inputs_of, play, played
 from tests.task.letter_places import kept, owned
-
-__all__ = ["in_this_thread"]
 
 PLACE = TopicPartition("trades", 3)
 RECORDS = [

@@ -28,7 +28,7 @@ from ripple.model.expression.typed import kind_of
 from ripple.model.keys.space import key_space
 from ripple.model.pipeline.plan import Plan, type_of
 from ripple.model.window import Assigner, OnEveryElement, Session, Trigger, Tumbling, watermark
-from tests.engine.machine.test_prefix import IDS, SHAPES
+from tests.engine.machine.shapes import IDS, SHAPES
 from tests.engine.machine.ticks import AGGREGATES, TOTALS, keyed, ticks
 from tests.examples import EXAMPLES
 

@@ -11,7 +11,7 @@ from ripple import Pipeline
 from ripple.engine.machine import Engine
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.schema.types import Field, Float, Schema, String
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 
 
 @rp.record

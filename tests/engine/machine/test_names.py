@@ -9,7 +9,7 @@ import pytest
 import ripple as rp
 from ripple.model.schema.types import Field, Int, Schema, String
 from ripple.testing import check_pipeline
-from tests.engine.machine.test_prefix import IDS, SHAPES
+from tests.engine.machine.shapes import IDS, SHAPES
 from tests.examples import EXAMPLES
 
 KEYS = ("members", "elements", "unshown", "shown", "shown.n", "shown.total", "failed_step", "x.sum")

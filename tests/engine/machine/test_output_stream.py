@@ -14,7 +14,7 @@ from ripple.engine.changes.layout import layout_of
 from ripple.engine.machine import Engine
 from ripple.engine.machine.output_stream import WAITING_ROWS_MIN, OutputStream, shown_schema
 from ripple.engine.operators.arrow_types import arrow_fields
-from tests.engine.machine.test_stages import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, trades
 
 NAMES = ("by-venue", "windows-by-venue", "rows-of-windows", "three")
 

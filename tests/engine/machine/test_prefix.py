@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,22 +9,9 @@ from hypothesis import strategies as st
 import ripple.model.window as rw
 from ripple.engine.machine import Engine, Snapshot
 from ripple.testing import Follower
+from tests.engine.machine.shapes import ASSIGNERS, IDS, SHAPES, TRIGGERS, feed
 from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
 from tests.examples import EXAMPLES
-
-ASSIGNERS = [rw.Tumbling(50), rw.Sliding(60, 25), rw.Session(30)]
-TRIGGERS = [rw.OnWatermark(), rw.OnEveryElement(), rw.OnInterval(35), rw.OnCount(3)]
-SHAPES = [(None, None), *itertools.product(ASSIGNERS, TRIGGERS)]
-IDS = ["running" if a is None else f"{type(a).__name__}-{type(t).__name__}" for a, t in SHAPES]
-
-
-def _feed(engine: Engine, follower: Follower, events: list[Row], size: int) -> None:
-    start = engine.cut["trades"]
-    for at in range(start, len(events), size):
-        part = events[at : at + size]
-        engine.apply("trades", batch_of(part), at + len(part))
-        follower.follow(engine.stabilize())
-        engine.check_invariants()
 
 
 @pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
@@ -44,13 +29,13 @@ def test_tables_do_not_depend_on_batches_or_restarts(
     outcomes = []
     for size in (1, 7, 1000):
         engine, follower = Engine(plan), Follower(plan)
-        _feed(engine, follower, events[:cut], size)
+        feed(engine, follower, events[:cut], size)
         at_cut = (engine.digests, engine.counters.as_dict(), engine.watermark_ns)
         tables_at_cut = {name: dict(table) for name, table in follower.tables.items()}
         if size == 7:
             engine = Engine.restore(plan, _copied(engine))
             engine.check_invariants()
-        _feed(engine, follower, events, size)
+        feed(engine, follower, events, size)
         engine.close()
         follower.follow(engine.stabilize())
         engine.check_invariants()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ripple.engine.machine import Engine, Snapshot, SnapshotError
 from ripple.engine.snapshots.increment import applied
 from ripple.engine.snapshots.saving import PendingSnapshot, Saving
-from tests.engine.machine.test_prefix import IDS, SHAPES
+from tests.engine.machine.shapes import IDS, SHAPES
 from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
 from tests.examples import EXAMPLES
 

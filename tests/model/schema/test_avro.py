@@ -28,7 +28,7 @@ from ripple.model.schema import (
 )
 from ripple.model.schema.avro import from_avro, to_avro
 from ripple.model.schema.types import DEPTH_MAX
-from tests.model.schema.test_notation import TRADE
+from tests.model.schema.trade import TRADE
 from tests.strategies import schemas
 
 

@@ -17,7 +17,7 @@ from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.avro import from_avro, to_avro
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
 from tests.examples import EXAMPLES
-from tests.model.schema.test_notation import TRADE
+from tests.model.schema.trade import TRADE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

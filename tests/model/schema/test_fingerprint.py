@@ -25,7 +25,7 @@ from ripple.model.schema import (
     notation,
 )
 from ripple.model.schema.fingerprint import fingerprint, layout_hash
-from tests.model.schema.test_notation import TRADE
+from tests.model.schema.trade import TRADE
 from tests.strategies import schemas
 
 if TYPE_CHECKING:

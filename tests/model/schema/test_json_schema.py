@@ -29,7 +29,7 @@ from ripple.model.schema import (
     document,
 )
 from ripple.model.schema.json_schema import from_json_schema, to_json_schema
-from tests.model.schema.test_notation import TRADE
+from tests.model.schema.trade import TRADE
 from tests.strategies import schemas
 
 

@@ -10,42 +10,21 @@ from hypothesis import given
 from ripple.core import sexp
 from ripple.core.errors import SchemaError
 from ripple.model.schema import (
-    Bool,
     Case,
     Field,
-    Float,
     Int,
-    Int64,
     List,
-    Opaque,
     Option,
     Record,
-    Ref,
     Schema,
-    String,
     Variant,
     notation,
 )
 from ripple.model.schema.types import DEPTH_MAX, FieldType
+from tests.model.schema.trade import TRADE
 from tests.strategies import schemas
 
 VECTOR = (Path(__file__).parents[2] / "data" / "schema.sexp").read_text().strip()
-
-TRADE = Schema(
-    "trade",
-    (
-        Field("symbol", String()),
-        Field("price", Float()),
-        Field("size", Int()),
-        Field("timestamp_ns", Int64()),
-        Field("venue", String(), optional=True, doc="MIC"),
-        Field("tags", List(Option(String())), optional=True),
-        Field("leg", Record((Field("x", Bool()),)), optional=True),
-        Field("kind", Variant((Case("A", (Int(), Ref("vwap"))), Case("B"))), optional=True),
-        Field("raw", Opaque(), optional=True),
-    ),
-    doc="Trade event from exchange",
-)
 
 
 def test_text_equals_the_original_librarys() -> None:

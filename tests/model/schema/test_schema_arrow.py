@@ -27,7 +27,7 @@ from ripple.model.schema import (
     Variant,
 )
 from ripple.model.schema.arrow import from_arrow, to_arrow
-from tests.model.schema.test_notation import TRADE
+from tests.model.schema.trade import TRADE
 from tests.strategies import schemas
 
 VWAP = Schema("vwap", (Field("value", Float()),))

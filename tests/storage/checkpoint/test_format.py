@@ -24,7 +24,8 @@ from ripple.storage.checkpoint import (
 )
 from ripple.storage.checkpoint.seal import MARK
 from ripple.storage.fenced import DamagedError
-from tests.engine.machine.test_prefix import IDS, SHAPES, Follower, _feed
+from ripple.testing import Follower
+from tests.engine.machine.shapes import IDS, SHAPES, feed
 from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
 from tests.examples import EXAMPLES
 from tests.storage.checkpoint.corruption import (
@@ -55,7 +56,7 @@ def test_restored_partition_has_the_same_digest_and_future(
 ) -> None:
     plan = vwap_plan(assigner, trigger, failing=failing)
     engine, follower = Engine(plan), Follower(plan)
-    _feed(engine, follower, events[:cut], 7)
+    feed(engine, follower, events[:cut], 7)
     engine.stabilize()
     snapshot = engine.snapshot()
     read = decode(*_encoded(engine))
@@ -64,8 +65,8 @@ def test_restored_partition_has_the_same_digest_and_future(
     assert restored.digests == engine.digests
     other = Follower(plan)
     other.tables = {name: dict(table) for name, table in follower.tables.items()}
-    _feed(engine, follower, events, 5)
-    _feed(restored, other, events, 11)
+    feed(engine, follower, events, 5)
+    feed(restored, other, events, 11)
     assert other.tables == follower.tables
     assert restored.digests == engine.digests
 

@@ -8,7 +8,7 @@ from typing import Any
 import ripple as rp
 from ripple.testing.cluster.kit import cluster_test
 from ripple.testing.cluster.trial import ClusterTrial
-from tests.engine.machine.test_stages import Trade, trades
+from tests.engine.machine.stage_plans import Trade, trades
 from tests.examples import EXAMPLES
 
 # One life of each; more of them, as everywhere, with `make wide`.
