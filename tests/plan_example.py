@@ -48,3 +48,6 @@ def mapped() -> Plan:
         .sink("o")
         .plan()
     )
+
+
+TRADES = "AAPL,150.0,100,1709000000000000000,XNAS\nAAPL,150.25,200,1709000001000000000,XNAS\n"

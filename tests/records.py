@@ -14,3 +14,24 @@ class Trade:
     size: int
     timestamp_ns: rp.Timestamp
     venue: str
+
+
+@rp.record(version=1, name="trade")
+class SizedTrade:
+    """A trade that is refused unless its size is positive."""
+
+    symbol: str
+    price: float
+    size: int = rp.field(gt=0)
+    timestamp_ns: rp.Timestamp
+    venue: str
+
+
+@rp.record(version=1, name="trade")
+class Fill:
+    """A trade without its venue."""
+
+    symbol: str
+    price: float
+    size: int
+    timestamp_ns: rp.Timestamp

@@ -20,10 +20,10 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import DiskStore
 from ripple.world import live_world
 from tests.cli.processes import RIPPLE, ripple, run
+from tests.plan_example import TRADES
 from tests.storage.checkpoint.kit import fed_engine
 
 ROOT = Path(__file__).resolve().parent.parent
-TRADES = "AAPL,150.0,100,1709000000000000000,XNAS\nAAPL,150.25,200,1709000001000000000,XNAS\n"
 EVENT = """
 import pyarrow as pa
 event = {"symbol": "A", "price": 1.0, "size": 1, "timestamp_ns": 5, "venue": "X"}

@@ -22,7 +22,7 @@ from ripple.storage.checkpoint.origin import Origin, begin, origin_in
 from ripple.storage.fenced import Chain, Entry, Journal
 from ripple.storage.store import MemoryStore
 from ripple.testing import sim_world
-from tests.storage.fenced.test_chain import Text
+from tests.storage.fenced.text import Text
 
 # 128 partitions, and two later stages of 8: the offsets by path are half a megabyte and more.
 CUT = {

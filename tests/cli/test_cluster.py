@@ -22,7 +22,7 @@ from ripple.core.errors import InputError
 from ripple.storage.store import DiskStore
 from ripple.world import LiveDisk, LiveRandom
 from tests.cli.processes import RIPPLE, ROOT, Ended, run
-from tests.coordinator.test_messages import STATUS
+from tests.coordinator.messages import STATUS
 
 
 def cluster(*arguments: str) -> Ended:

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import ripple as rp
-
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    price: float
-    size: int = rp.field(gt=0)
-    timestamp_ns: rp.Timestamp
-    venue: str
-
+from tests.records import SizedTrade
 
 pipeline = (
     rp.Pipeline("sessions")
-    .source("trades", Trade)
+    .source("trades", SizedTrade)
     .partition("by-symbol", key="symbol")
     .filter("not-odd", rp.col("size") > 20)
     .window("sessions", rp.Session("150ms"), lateness="1s")

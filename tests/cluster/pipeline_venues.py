@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import ripple as rp
-
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    price: float
-    size: int = rp.field(gt=0)
-    timestamp_ns: rp.Timestamp
-    venue: str
-
+from tests.records import SizedTrade
 
 pipeline = (
     rp.Pipeline("venues")
-    .source("trades", Trade, key="symbol")
+    .source("trades", SizedTrade, key="symbol")
     .filter("not-odd", rp.col("size") > 20)
     .derive("class", decade=rp.col("size") % 10)
     .partition("by-venue", key=("venue", "decade"), partitions=3)

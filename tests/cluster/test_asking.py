@@ -21,7 +21,7 @@ import pytest
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.chaos import append, job_of
 from tests.cluster.settled import settled
-from tests.cluster.test_up import Up
+from tests.cluster.up import Up
 from tests.exchange.plain_peer import PlainPeer, Refused, connected
 from tests.patience import PATIENCE_S
 

@@ -25,6 +25,7 @@ from ripple.core.errors import InputError, SchemaError
 from ripple.model.batch import Batch, Rejected
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, List, Option, Schema, String
+from tests.connectors.bytes_input import BytesInput
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -52,29 +53,6 @@ EVERYTHING = CsvFormat(
     },
 )
 LENGTH_MAX = 60
-
-
-class BytesInput:
-    """A raw input that hands out its bytes in pieces of the given sizes, over and over."""
-
-    def __init__(self, data: bytes, sizes: list[int]) -> None:
-        self.data, self.sizes, self.reads = data, sizes, 0
-
-    fraction_read = None
-
-    def read_into(self, buffer: memoryview) -> int:
-        size = min(self.sizes[self.reads % len(self.sizes)], len(buffer))
-        self.reads += 1
-        piece, self.data = self.data[:size], self.data[size:]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def is_ready(self, timeout_ms: int) -> bool:
-        return self.reads % 3 != 0
-
-    def interrupt(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def read(data: bytes, csv_format: CsvFormat, block_bytes: int, sizes: list[int]) -> list[Batch]:

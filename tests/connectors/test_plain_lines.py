@@ -16,7 +16,7 @@ from ripple.connectors.files.csv.reader import CsvReader
 from ripple.connectors.line_blocks import line_blocks
 from ripple.model.schema.checks import Checks
 from ripple.model.schema.types import Bool, Field, Float, Int, Schema, String
-from tests.connectors.test_csv_source import BytesInput
+from tests.connectors.bytes_input import BytesInput
 from tests.examples import EXAMPLES
 
 if TYPE_CHECKING:

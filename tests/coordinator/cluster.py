@@ -7,7 +7,7 @@ can be, and judges them by what it has itself delivered.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from coordinator.decisions import commands as cmd
@@ -24,13 +24,14 @@ from ripple.control.assignment import (
     MoveFailed,
     Phase,
     Report,
+    Share,
     Stage,
     empty,
     worker_of,
 )
 from ripple.control.assignment.rules import check_follows
 from ripple.world.ports import Guards, all_guards
-from tests.control.assignment.examples import CODE
+from tests.control.assignment.examples import CODE, member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -323,8 +324,8 @@ class Cluster:
         for instruction in instructions:
             self._do(replica, instruction)
         after = replica.state.now
-        for member in after.members if after is not None else ():
-            replica.known_ns.setdefault((member.id, member.incarnation), self.now_ns)
+        for one in after.members if after is not None else ():
+            replica.known_ns.setdefault((one.id, one.incarnation), self.now_ns)
         if before is not None and after is not None:
             assert after.version >= before.version, "a coordinator has gone back"
         if isinstance(event, ev.Ticked):
@@ -692,3 +693,12 @@ def settle(cluster: Cluster) -> None:
 def without(*safeguards: str) -> Guards:
     """Return guards of which some are off."""
     return lambda safeguard: safeguard not in safeguards
+
+
+A, B = "a/0", "b/0"
+
+
+def two(share: Share, version: int = 7) -> Assignment:
+    """Partition 0 as said, partition 1 at rest, so that neither has to move otherwise."""
+    base = replace(empty([Stage("main", 2)]), version=version, shares=(share, Share(A, 4)))
+    return base.with_members([member("a", 4), member("b", 5)])

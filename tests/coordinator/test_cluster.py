@@ -20,8 +20,7 @@ from ripple.testing.sim.faults import Drawn, Faults
 from ripple.testing.sim.run import run
 from ripple.world.ports import Guards, all_guards
 from tests.coordinator import scenarios
-from tests.coordinator.cluster import Cluster, explain, play, without
-from tests.coordinator.test_planning import A, B, two
+from tests.coordinator.cluster import A, B, Cluster, explain, play, two, without
 from tests.examples import EXAMPLES
 
 MOVES = 25

@@ -15,7 +15,8 @@ from coordinator.decisions.limits import Limits
 from coordinator.decisions.planning import Facts, next_version
 from ripple.control.assignment import Assignment, Candidate, Phase, Share, Stage, empty, worker_of
 from ripple.control.assignment.rules import check_follows
-from tests.control.assignment.examples import CODE, member
+from tests.control.assignment.examples import CODE
+from tests.coordinator.cluster import A, B, two
 
 
 def candidate(worker: str, **changes: Any) -> Candidate:
@@ -237,13 +238,6 @@ def test_only_a_worker_makes_the_first_version_that_can_be_read(newest: int) -> 
 # One move, step by step, and what may fail in each.
 
 LIMITS = Limits(partitions=2)
-A, B = "a/0", "b/0"
-
-
-def two(share: Share, version: int = 7) -> Assignment:
-    """Partition 0 as said, partition 1 at rest, so that neither has to move otherwise."""
-    base = replace(empty([Stage("main", 2)]), version=version, shares=(share, Share(A, 4)))
-    return base.with_members([member("a", 4), member("b", 5)])
 
 
 WARMING = Share(A, 4, next=B)

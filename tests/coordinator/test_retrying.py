@@ -14,7 +14,7 @@ from ripple.client.dashboard.contract import AskedError
 from ripple.storage.log import Topic
 from ripple.world import LiveDisk
 from tests.storage.log.trades import read_all
-from tests.task.test_dead_letter_command import TRADES, write_letters
+from tests.task.kept_letters import TRADES, write_letters
 
 ONE: dict[str, Any] = {
     "pipeline": "vwap", "partition": 0, "input": "trades", "offset": "12", "reason": "mended",

@@ -15,6 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ripple.client.outputs import Endpoints
+from ripple.client.outputs.discovery import Endpoint
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.log.inputs import LogInputs
@@ -404,3 +406,12 @@ class Machine:
             upstream=partial(subscribed, exchange, stage, number),
         )  # fmt: skip
         return Runner(self.world.clock, partition, tell, work)
+
+
+def endpoints_of(hosts: Hosts) -> Endpoints:
+    """Return what a coordinator would say."""
+    stages: list[list[Endpoint | None]] = [[] for _ in hosts.pipeline.counts]
+    for stage, number in hosts.pipeline.places:
+        route = hosts.route(stage, number)
+        stages[stage].append(Endpoint(route.process, route.address, route.epoch))
+    return Endpoints(tuple(map(tuple, stages)), hosts.version, credential=READS)

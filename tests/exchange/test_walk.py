@@ -23,7 +23,7 @@ from ripple.exchange.wire.messages import (
     to_frame,
 )
 from tests.engine.machine.stage_plans import PLANS
-from tests.exchange.wire.test_messages import SAMPLES
+from tests.exchange.wire.samples import SAMPLES
 
 PLAN = PLANS["by-venue"]
 EDGES, SHOWN = edges_of(PLAN), shown_of(PLAN)

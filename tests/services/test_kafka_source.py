@@ -40,7 +40,7 @@ from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
 from ripple.spark.streaming.turn import Turn
 from ripple.world.broker import Record, Records, TopicPartition
-from tests.connectors.kafka.test_tokens import Issuer
+from tests.connectors.kafka.issuer import Issuer
 from tests.patience import PATIENCE_S, until
 from tests.services.certificate import certified
 from tests.services.kafka import Broker, Secure

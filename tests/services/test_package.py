@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.plan_example import TRADES
 from tests.services.package import ROOT, Built, build, copy_of_the_checkout, install, run
-from tests.test_docs import TRADES
 
 pytestmark = pytest.mark.services
 

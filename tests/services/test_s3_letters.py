@@ -21,7 +21,7 @@ from ripple.task.dead_letters.log import DeadLetterLog
 from ripple.world import LiveClock, LiveDisk, LiveRandom
 from tests.services.s3 import ObjectServer
 from tests.storage.log.trades import read_all
-from tests.task.test_dead_letter_command import TRADES, leave_letters
+from tests.task.kept_letters import TRADES, leave_letters
 
 pytestmark = pytest.mark.services
 

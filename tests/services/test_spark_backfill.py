@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.processes import RIPPLE, run
 from tests.services.spark_session import spark
-from tests.spark.test_backfill import TRADES, UNTIL, Place
+from tests.spark.backfills import TRADES, UNTIL, Place
 
 pytestmark = [
     pytest.mark.services,

@@ -17,7 +17,7 @@ from ripple.storage.store import DiskStore
 from ripple.task.standby import LOOK_S, NEAR_S, Standby
 from ripple.testing import SimWorld, sim_world
 from ripple.world.ports import INLINE
-from tests.task.test_active import PLAN, ROWS, SETTINGS, append
+from tests.task.lives import PLAN, ROWS, SETTINGS, append
 
 MS_NS = 10**6
 

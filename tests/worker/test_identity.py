@@ -13,7 +13,7 @@ from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import MemoryStore
 from ripple.testing import sim_world
-from tests.engine.migration.test_staying import plan_of, states
+from tests.engine.migration.plans import plan_of, states
 from worker.engine.identity import check_code, ends_of
 
 

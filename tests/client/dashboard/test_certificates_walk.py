@@ -18,7 +18,7 @@ from ripple.world.control import (
     UnreachableError,
 )
 from ripple.world.live_control import LiveChannel, LiveControl
-from tests.client.dashboard.test_walk import METHODS, TOKENS, WRONG
+from tests.client.dashboard.callers import METHODS, TOKENS, WRONG
 from tests.patience import PATIENCE_S
 from tests.world.certificates import LiveCertificates
 from tests.world.control_contract import echo

@@ -19,7 +19,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from coordinator.decisions.commands import Drain, Freeze, Move, PinTo, Undrain, Unfreeze, Unpin
 from coordinator.service.handlers import Handlers
-from coordinator.service.messages import command_to_bytes
 from ripple.client.dashboard.entrance import COOKIE
 from ripple.client.dashboard.gate import ASKED_MAX, SESSION_S, Gate, is_this_machine
 from ripple.client.dashboard.headers import HEADERS
@@ -31,37 +30,15 @@ from ripple.core.access import Caller, Known, Role, access_of
 from ripple.world import LiveClock
 from ripple.world.control import UNKNOWN_CALLER
 from tests.cli.processes import ROOT, ripple
+from tests.client.dashboard.callers import COMMANDS, METHODS, OPERATE, READ, TOKENS, WRONG
 from tests.client.dashboard.counted import Counted
 from tests.patience import PATIENCE_S
 
 LISTENS = re.compile(r"listens at (\S+), .*the dashboard at http://(\S+)/")
-TOKENS = {role: f"{role.value}-" + role.value[0] * 32 for role in Role if role is not Role.NOBODY}
-WRONG = "wrong-" + "w" * 32
 REFLECTION = "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
-READ = {Role.PROCESS, Role.READER, Role.OPERATOR, Role.ADMIN}
-OPERATE = {Role.OPERATOR, Role.ADMIN}
-ADMINISTER = {Role.ADMIN}
-TAKE_PART = {Role.PROCESS, Role.ADMIN}
 EVERYBODY = set(Role)
 
-COMMANDS = {
-    Freeze("why"): ADMINISTER,
-    Unfreeze("why"): ADMINISTER,
-    PinTo(0, "w", "why"): OPERATE,
-    Unpin(0, "why"): OPERATE,
-    Drain("w", "why"): OPERATE,
-    Undrain("w", "why"): OPERATE,
-    Move(0, "w", "why"): OPERATE,
-}
-# Who may call what, with what request.
-METHODS = [
-    (methods.STATUS, b"", READ),
-    (methods.VIEW, b"", TAKE_PART),
-    (methods.CONVERSE, b"", TAKE_PART),
-    *((methods.COMMAND, command_to_bytes(one), who) for one, who in COMMANDS.items()),
-    (methods.COMMAND, b"\xff no message", OPERATE),
-]
 NAMES = {
     Freeze: "freeze", Unfreeze: "unfreeze", PinTo: "pin", Unpin: "unpin", Drain: "drain",
     Undrain: "undrain", Move: "move",

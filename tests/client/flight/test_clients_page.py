@@ -18,8 +18,8 @@ from ripple.storage.log import Topic
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.ports import INLINE
 from ripple.world.tls import Tls
-from tests.client.flight.test_service import ROLES, TOKENS, TRADES, Written
-from tests.client.flight.test_sql import FixedTables
+from tests.client.flight.flights import ROLES, TOKENS, TRADES, FixedTables
+from tests.client.flight.test_service import Written
 
 PAGE = Path(__file__).parents[3] / "docs/clients.md"
 PLAIN, SECURED = "grpc://localhost:9300", "grpc+tls://gateway.example.com:9300"

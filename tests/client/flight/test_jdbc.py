@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.flight.test_sql import asked
+from tests.client.flight.flights import asked
 from tests.patience import PATIENCE_S
 from tests.services.cache import needed
 from tests.services.jars import Jars

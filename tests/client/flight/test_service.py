@@ -31,16 +31,15 @@ from ripple.client.flight.tables import CUTS, Tables
 from ripple.client.flight.writing import Written
 from ripple.client.outputs import Endpoints, Observer
 from ripple.core.access import access_of
-from ripple.model.schema.types import Field, Float, Int, Schema, String
 from ripple.storage.log import PartitionReader, Topic
 from ripple.testing import SimCluster, SimWorld
 from ripple.world import LiveClock, LiveDisk, LiveExecutor, SyncFailedError
 from ripple.world.live_disk import LiveFile
 from ripple.world.ports import INLINE, Executor
-from tests.client.outputs.test_observer import endpoints_of
+from tests.client.flight.flights import ROLES, TOKENS, TRADES
 from tests.engine.machine.stage_plans import PLANS, trades
 from tests.examples import EXAMPLES
-from tests.exchange.hosts import Hosts, Pipeline
+from tests.exchange.hosts import Hosts, Pipeline, endpoints_of
 from tests.exchange.trouble import RARELY, Trouble, finish
 from tests.world.clusters import simulate
 
@@ -195,9 +194,6 @@ def test_a_ticket_says_what_it_was_made_of() -> None:
         assert Wanted.parse(wanted.ticket()) == wanted
 
 
-TRADES = Schema("trade", (Field("symbol", String()), Field("price", Float()), Field("size", Int())))
-
-
 NONE = pa.array([None], pa.int64())
 TOO_LARGE = pa.array([2**63], pa.uint64())
 
@@ -317,10 +313,6 @@ async def test_only_named_logs_are_written(tmp_path: Path) -> None:
     with pytest.raises(FlightError, match="no log 'others' is writable: there are trades"):
         await put(flights(trades=log), VWAPS, "others")
     await log.close()
-
-
-TOKENS = {role: f"{role}-token-of-at-least-32-characters" for role in ("reader", "operator")}
-ROLES = "".join(f"[{role}.tokens]\n{role}s = '{token}'\n" for role, token in TOKENS.items())
 
 
 async def test_readers_get_and_operators_put_and_nobody_does_either(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -16,52 +15,11 @@ import pytest
 from ripple.client.flight.errors import FlightError, Why
 from ripple.client.flight.messages import flight_sql_pb2 as messages
 from ripple.client.flight.messages.flight_pb2 import Action, FlightDescriptor, FlightInfo, Ticket
-from ripple.client.flight.server import FlightServer
 from ripple.client.flight.service import Flights
 from ripple.client.flight.sql import FlightSql, message_of, packed
-from ripple.client.flight.tables import CUTS, Tables
-from ripple.core.access import access_of
-from tests.client.flight.test_service import ROLES, TOKENS
+from ripple.client.flight.tables import CUTS
+from tests.client.flight.flights import OUT, TABLES, TOKENS, asked
 from tests.patience import PATIENCE_S
-
-OUT = pa.table({"symbol": ["A", "B", "C"], "vwap": [1.5, 2.5, None], "trades": [1, 2, 2**62]})
-TOTALS = pa.table({"symbol": ["A", "B"], "size": [10, 20]})
-
-
-class FixedTables(Tables):
-    """Tables at cuts that nobody moves."""
-
-    def __init__(self, **tables: pa.Table) -> None:
-        self._fixed = tables
-
-    async def names(self) -> list[str]:
-        return list(self._fixed)
-
-    async def table(self, output: str, key: object = None) -> pa.Table:
-        del key
-        return self._fixed[output].replace_schema_metadata({CUTS: f'{{"0": {{"{output}": 7}}}}'})
-
-    async def keys(self, output: str) -> tuple[str, ...]:
-        return ("symbol",)
-
-
-TABLES = FixedTables(**{"vwap": OUT, "by-class": TOTALS})
-
-
-def asked(ask: Callable[[str], None], *, roles: bool = False, **limits: Any) -> None:
-    """Let a client ask, in a thread of its own."""
-
-    async def serve() -> None:
-        flights = Flights(TABLES, {}, FlightSql(TABLES, **limits))
-        access = access_of(ROLES.encode(), "roles") if roles else None
-        server = FlightServer(flights, access)
-        await server.start("127.0.0.1:0", None)
-        try:
-            await asyncio.to_thread(ask, f"grpc://{server.address}")
-        finally:
-            await server.close(0)
-
-    asyncio.run(serve())
 
 
 def test_a_driver_asks_and_is_told_the_cuts() -> None:

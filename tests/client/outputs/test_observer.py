@@ -20,21 +20,12 @@ from ripple.exchange.wire.edge_messages import Release
 from ripple.testing import SimCluster, SimWorld
 from tests.engine.machine.stage_plans import PLANS, trades
 from tests.examples import EXAMPLES
-from tests.exchange.hosts import READS, Hosts, Pipeline
+from tests.exchange.hosts import Hosts, Pipeline, endpoints_of
 from tests.exchange.trouble import RARELY, TIGHT, Trouble, finish
 from tests.patience import PATIENCE_S
 from tests.world.clusters import simulate, simulated
 
 SECONDS_MAX = 600
-
-
-def endpoints_of(hosts: Hosts) -> Endpoints:
-    """Return what a coordinator would say."""
-    stages: list[list[Endpoint | None]] = [[] for _ in hosts.pipeline.counts]
-    for stage, number in hosts.pipeline.places:
-        route = hosts.route(stage, number)
-        stages[stage].append(Endpoint(route.process, route.address, route.epoch))
-    return Endpoints(tuple(map(tuple, stages)), hosts.version, credential=READS)
 
 
 @dataclass

@@ -21,22 +21,15 @@ from ripple.model.pipeline.plan import Plan
 from ripple.storage.log import PartitionReader, PartitionWriter, StaleEpochError, Topic
 from ripple.task.run import run
 from ripple.world import DiskLockedError, LiveDisk
+from tests.records import Fill
 from tests.storage.log.trades import ManualClock, listed
-
-
-@rp.record(version=1)
-class Trade:
-    symbol: str
-    price: float
-    size: int
-    timestamp_ns: rp.Timestamp
 
 
 def plan_of(name: str = "vwap", output: str = "out", *, extra: bool = False) -> Plan:
     more: dict[str, Any] = {"total": rp.sum("size")} if extra else {}
     return (
         rp.Pipeline(name)
-        .source("trades", Trade)
+        .source("trades", Fill)
         .partition("by", key="symbol")
         .fold("f", vwap=rp.vwap("price", "size"), **more)
         .sink(output)

@@ -17,7 +17,7 @@ from ripple.engine.changes import Final, Patch, Remove, Set
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.convert import of_rows, to_rows
 from ripple.engine.changes.rows import FieldRemove, FieldSet
-from tests.engine.changes.test_columns import LAYOUT, ROW, keyed_deltas, tables, unordered
+from tests.engine.changes.strategies import LAYOUT, ROW, keyed_deltas, tables, unordered
 
 DELTAS = [
     ("A", Set(ROW)),

@@ -21,48 +21,19 @@ from ripple.engine.changes.layout import CLEARED, Layout
 from ripple.model.schema.types import (
     Bool,
     Field,
-    Float,
     Int64,
-    List,
-    Record,
     Schema,
     String,
 )
-from tests.engine.changes.strategies import frozen, patches, records
-
-LEG = Record((Field("bid", Float()), Field("ask", Float())))
-KINDS = {
-    Float(): pa.float64(),
-    Int64(): pa.int64(),
-    Bool(): pa.bool_(),
-    String(): pa.string(),
-    List(Float()): pa.list_(pa.float64()),
-    LEG: pa.struct([("bid", pa.float64()), ("ask", pa.float64())]),
-}
-KEY_KINDS = {
-    (): (),
-    ("symbol",): (pa.string(),),
-    ("id",): (pa.int64(),),
-    ("symbol", "id"): (pa.string(), pa.int64()),
-    ("symbol", "flag", "venue"): (pa.string(), pa.bool_(), pa.string()),
-}
-KEY_VALUES = {
-    pa.string(): st.sampled_from(["", "A", "B", "a key that is longer than sixteen bytes", "é"]),
-    pa.int64(): st.sampled_from([0, 1, -1, 2**63 - 1]),
-    pa.bool_(): st.booleans(),
-}
-
-
-@st.composite
-def tables(draw):
-    """A layout, the schema of its values without the key, and a strategy for its keys."""
-    keys = draw(st.sampled_from([*KEY_KINDS]))
-    kinds = draw(st.lists(st.sampled_from([*KINDS]), min_size=not keys, max_size=6))
-    fields = [Field(f"f{i}", kind, draw(st.booleans())) for i, kind in enumerate(kinds)]
-    arrow = [pa.field(k, kind) for k, kind in zip(keys, KEY_KINDS[keys], strict=True)]
-    arrow += [pa.field(f.name, KINDS[f.type], f.optional) for f in fields]
-    parts = st.tuples(*(KEY_VALUES[kind] for kind in KEY_KINDS[keys]))
-    return Layout(pa.schema(arrow), keys), fields, parts
+from tests.engine.changes.strategies import (
+    LAYOUT,
+    ROW,
+    frozen,
+    keyed_deltas,
+    records,
+    tables,
+    unordered,
+)
 
 
 @st.composite
@@ -73,21 +44,6 @@ def keyed_records(draw, scene):
         record = dict(zip(layout.keys, part, strict=True)) | draw(records(fields))
         table[part[0] if len(part) == 1 else part] = record
     return table
-
-
-@st.composite
-def keyed_deltas(draw, scene, known=()):
-    """Deltas, one per key; the likelier sound the more keys are known to be there."""
-    layout, fields, parts = scene
-    deltas = {}
-    for part in draw(st.lists(parts, max_size=5, unique=True)):
-        key = part[0] if len(part) == 1 else part
-        record = dict(zip(layout.keys, part, strict=True)) | draw(records(fields))
-        some = st.just(Set(record)) | st.just(Remove()) | st.just(Final(record))
-        if fields and (key in known or draw(st.integers(0, 3)) == 0):
-            some = patches(fields).map(lambda p: rows_form.compose(Patch(), p)) | some
-        deltas[key] = draw(some)
-    return deltas
 
 
 def schema_of(scene):
@@ -110,16 +66,6 @@ def table_of(layout, batch):
         key = tuple(row[name] for name in layout.keys)
         out[key[0] if len(key) == 1 else key] = {k: v for k, v in row.items() if v is not None}
     return out
-
-
-def unordered(deltas):
-    """Deltas by key; a patch's operations in any order."""
-    return {
-        key: frozen({op.name: op for op in delta.ops})
-        if isinstance(delta, Patch)
-        else frozen(delta)
-        for key, delta in deltas
-    }
 
 
 FAILED = object()
@@ -205,21 +151,6 @@ def test_compose_of_batches_is_compose_of_each_key(data):
     else:
         assert unordered(to_rows(layout, batch)) == unordered(expected.items())
         assert [key for key, _ in to_rows(layout, batch)] == list(expected)
-
-
-LAYOUT = Layout(
-    pa.schema(
-        [
-            pa.field("price", pa.float64(), nullable=False),
-            pa.field("symbol", pa.string()),
-            pa.field("size", pa.int64(), nullable=False),
-            pa.field("open", pa.float64(), nullable=False),
-            pa.field("venue", pa.string()),
-        ]
-    ),
-    ("symbol",),
-)
-ROW = {"symbol": "A", "price": 1.0, "size": 1, "open": 0.5, "venue": "X"}
 
 
 def deltas_of(**columns):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ripple.engine.machine import Engine, Snapshot, SnapshotError
 from ripple.engine.snapshots.increment import applied
-from ripple.engine.snapshots.saving import PendingSnapshot, Saving
+from ripple.engine.snapshots.saving import Saving
 from tests.engine.machine.shapes import IDS, SHAPES
+from tests.engine.machine.ticks import counts, finished, sorted_rows
 from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
 from tests.examples import EXAMPLES
 
@@ -92,26 +93,6 @@ def _is_equal_without_copies(assigner: Any, trigger: Any) -> bool:
     except (IndexError, ValueError, OverflowError, pa.ArrowInvalid):  # of slots that were freed
         return False
     return copied == whole
-
-
-def finished(pending: PendingSnapshot) -> Snapshot:
-    """Return the snapshot, made at once."""
-    while not pending.step(1000):
-        pass
-    return pending.finish()
-
-
-def counts(engine: Engine) -> dict[str, tuple[int, int]]:
-    """Return how many rows of each fold cannot be computed, and how many of these are final."""
-    return {name: (one.count, one.final) for name, one in engine.uncomputable.items()}
-
-
-def sorted_rows(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Return the rows of all tables, in an order that slots have no part in."""
-    return {
-        key: [str(table.schema), *sorted(repr(row) for row in table.to_pylist())]
-        for key, table in snapshot.tables.items()
-    }
 
 
 @each_shape

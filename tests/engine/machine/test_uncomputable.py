@@ -12,7 +12,7 @@ from ripple.connectors.memory import MemorySink
 from ripple.engine.machine import Engine, Uncomputable, UncomputableRow
 from ripple.engine.operators.uncomputable import REASON_LENGTH_MAX, ROWS_NAMED_MAX
 from ripple.testing import check_pipeline
-from tests.engine.machine.test_saving import counts, finished
+from tests.engine.machine.ticks import counts, finished
 from tests.engine.machine.trades import Trade, batch_of
 
 EVERY_ROW = (1, 2, 3, 1000)

@@ -9,6 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 import ripple.model.aggregate as ra
+from ripple.engine.machine import Engine, Snapshot
+from ripple.engine.snapshots.saving import PendingSnapshot
 from ripple.model.aggregate import Aggregate
 from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
@@ -177,3 +179,23 @@ def keyed(
     if assigner is not None:
         pipeline = pipeline.window("w", assigner, trigger=trigger, lateness=lateness, future=40)
     return pipeline
+
+
+def finished(pending: PendingSnapshot) -> Snapshot:
+    """Return the snapshot, made at once."""
+    while not pending.step(1000):
+        pass
+    return pending.finish()
+
+
+def counts(engine: Engine) -> dict[str, tuple[int, int]]:
+    """Return how many rows of each fold cannot be computed, and how many of these are final."""
+    return {name: (one.count, one.final) for name, one in engine.uncomputable.items()}
+
+
+def sorted_rows(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the rows of all tables, in an order that slots have no part in."""
+    return {
+        key: [str(table.schema), *sorted(repr(row) for row in table.to_pylist())]
+        for key, table in snapshot.tables.items()
+    }

@@ -6,8 +6,10 @@ import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 # Everything that ``step`` reads, each in one place that an edit can be made at.
 FILES = {
@@ -227,3 +229,19 @@ def imported(folder: Path, name: str = "steps") -> Iterator[ModuleType]:
         for module in {*sys.modules} - before:
             if Path(getattr(sys.modules[module], "__file__", None) or "/").is_relative_to(folder):
                 del sys.modules[module]
+
+
+@dataclass
+class Node:
+    name: str
+    below: list[Any] = field(default_factory=list)
+    above: Any = None
+
+
+def linked(length: int) -> Node:
+    first = Node("first")
+    last = first
+    for at in range(length):
+        last.below.append(Node(str(at), above=last))
+        last = last.below[0]
+    return first

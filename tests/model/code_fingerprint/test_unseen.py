@@ -18,8 +18,7 @@ import pytest
 
 import ripple.model.code_fingerprint.form as form_module
 from ripple.model.code_fingerprint.form import CodeForm, code_form
-from tests.model.code_fingerprint.modules import imported, written
-from tests.model.code_fingerprint.test_values import linked
+from tests.model.code_fingerprint.modules import imported, linked, written
 
 
 def form(function: Any) -> CodeForm:

@@ -11,7 +11,6 @@ import time
 import types
 import uuid
 from collections import ChainMap, Counter, OrderedDict, UserDict, defaultdict, deque
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -31,18 +30,12 @@ import ripple.model.aggregate as ra
 from ripple.model.code_fingerprint.form import CodeForm, code_form
 from ripple.model.expression import col
 from ripple.model.window import Tumbling
+from tests.model.code_fingerprint.modules import Node, linked
 
 
 def form(value: object) -> CodeForm:
     """Return the form of a function that holds a value."""
     return code_form({"": lambda: value})
-
-
-@dataclass
-class Node:
-    name: str
-    below: list[Any] = field(default_factory=list)
-    above: Any = None
 
 
 class Pair(NamedTuple):
@@ -95,15 +88,6 @@ def vector(unit: str) -> Vector:
     made = np.array([1.0, 2.0]).view(Vector)
     made.unit = unit  # type: ignore[attr-defined]
     return made
-
-
-def linked(length: int) -> Node:
-    first = Node("first")
-    last = first
-    for at in range(length):
-        last.below.append(Node(str(at), above=last))
-        last = last.below[0]
-    return first
 
 
 def ring() -> list[Any]:

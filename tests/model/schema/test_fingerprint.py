@@ -25,7 +25,7 @@ from ripple.model.schema import (
     notation,
 )
 from ripple.model.schema.fingerprint import fingerprint, layout_hash
-from tests.model.schema.trade import TRADE
+from tests.model.schema.trade import TRADE, shuffled_fields
 from tests.strategies import schemas
 
 if TYPE_CHECKING:
@@ -74,25 +74,6 @@ def test_round_trip_keeps_both_hashes(schema: Schema) -> None:
     again = notation.loads(notation.dumps(schema))
     assert fingerprint(again) == fingerprint(schema)
     assert layout_hash(again) == layout_hash(schema)
-
-
-def shuffled(kind: FieldType, rng: random.Random) -> FieldType:
-    match kind:
-        case Option():
-            return Option(shuffled(kind.of, rng))
-        case List():
-            return List(shuffled(kind.of, rng))
-        case Record():
-            return Record(shuffled_fields(kind.fields, rng))
-        case Variant():
-            cases = [Case(c.name, tuple(shuffled(a, rng) for a in c.args)) for c in kind.cases]
-            return Variant(tuple(rng.sample(cases, len(cases))))
-    return kind
-
-
-def shuffled_fields(fields: tuple[Field, ...], rng: random.Random) -> tuple[Field, ...]:
-    inner = [Field(f.name, shuffled(f.type, rng), f.optional, "new doc") for f in fields]
-    return tuple(rng.sample(inner, len(inner)))
 
 
 @given(schemas(refs=True), st.randoms(use_true_random=False))

@@ -25,7 +25,7 @@ from ripple.model.schema import (
 )
 from ripple.model.schema.compat import check_readable
 from ripple.model.schema.projection import project
-from tests.model.schema.test_fingerprint import shuffled_fields
+from tests.model.schema.trade import shuffled_fields
 from tests.strategies import evolved, records, schemas, values
 
 if TYPE_CHECKING:

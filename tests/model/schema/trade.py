@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ripple.model.schema import (
     Bool,
     Case,
     Field,
+    FieldType,
     Float,
     Int,
     Int64,
@@ -18,6 +21,9 @@ from ripple.model.schema import (
     String,
     Variant,
 )
+
+if TYPE_CHECKING:
+    import random
 
 TRADE = Schema(
     "trade",
@@ -34,3 +40,22 @@ TRADE = Schema(
     ),
     doc="Trade event from exchange",
 )
+
+
+def shuffled(kind: FieldType, rng: random.Random) -> FieldType:
+    match kind:
+        case Option():
+            return Option(shuffled(kind.of, rng))
+        case List():
+            return List(shuffled(kind.of, rng))
+        case Record():
+            return Record(shuffled_fields(kind.fields, rng))
+        case Variant():
+            cases = [Case(c.name, tuple(shuffled(a, rng) for a in c.args)) for c in kind.cases]
+            return Variant(tuple(rng.sample(cases, len(cases))))
+    return kind
+
+
+def shuffled_fields(fields: tuple[Field, ...], rng: random.Random) -> tuple[Field, ...]:
+    inner = [Field(f.name, shuffled(f.type, rng), f.optional, "new doc") for f in fields]
+    return tuple(rng.sample(inner, len(inner)))

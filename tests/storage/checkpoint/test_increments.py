@@ -16,7 +16,7 @@ from ripple.storage.checkpoint.chain import chain_of
 from ripple.storage.store import DiskStore, MemoryStore
 from ripple.testing import Chance
 from ripple.world import LiveDisk, StoreError
-from tests.engine.machine.test_saving import sorted_rows
+from tests.engine.machine.ticks import sorted_rows
 from tests.examples import EXAMPLES
 from tests.storage.checkpoint.corruption import increment, undetected_cuts, undetected_flips
 from tests.storage.checkpoint.kit import TroubledStore, claimed, fed_engine, feed

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from ripple.storage.fenced import Chain, DamagedError, Entry, FencedError
 from ripple.storage.store import MemoryStore
-
-
-class Text:
-    def to_fields(self, content: str) -> Mapping[str, Any]:
-        return {"text": content}
-
-    def from_fields(self, fields: Mapping[str, Any]) -> str:
-        return str(fields["text"])
+from tests.storage.fenced.text import Text
 
 
 def chain_in(store: MemoryStore, *, entries_kept: int = 8) -> Chain[str]:

@@ -33,8 +33,8 @@ from ripple.testing.sim.faults import Fault, Planned
 from ripple.testing.sim.run import run
 from ripple.world import LiveDisk
 from ripple.world.errors import StoreError
-from tests.task.test_active import PLAN, outputs, written
-from tests.task.test_holes import EXPECTED, SETTINGS_HERE, Compacted
+from tests.task.holes import EXPECTED, SETTINGS_HERE, Compacted
+from tests.task.lives import PLAN, outputs, written
 
 T = TypeVar("T")
 FORMS = ["disk", "store"]

@@ -9,7 +9,7 @@ import pytest
 from ripple.task.repartition.follows import FollowedLanes
 from ripple.task.repartition.reading import LogReading
 from ripple.testing import sim_world
-from tests.task.repartition.test_lane import Sender, rows_of
+from tests.task.repartition.sending import Sender, rows_of
 
 
 class BrokenWatch:

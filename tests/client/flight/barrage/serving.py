@@ -92,3 +92,7 @@ class Line:
         if len(self.heard) >= self.stops_after:
             await self.takes.wait()
         self.heard.append(message)
+
+
+TOKEN = "reader-token-of-at-least-32-characters"
+ROLES = f"[reader.tokens]\nalice = '{TOKEN}'\n[process]\ncertificates = ['worker']\n"

@@ -21,7 +21,7 @@ from ripple.core.access import Caller, access_of
 from ripple.world import LiveClock
 from ripple.world.live import LiveRandom
 from tests.client.flight.barrage.asking import PUBLICATION, SNAPSHOT, request
-from tests.client.flight.barrage.serving import Line, Served, begin, serving
+from tests.client.flight.barrage.serving import ROLES, TOKEN, Line, Served, begin, serving
 from tests.client.flight.barrage.workload import Workload
 
 # As pydeephaven-ticking 42.7 sends it, for the ticket e 1.
@@ -256,10 +256,6 @@ async def test_a_session_ends_where_nobody_says_anything() -> None:
         with pytest.raises(FlightError, match="the session has expired") as refused:
             await task
         assert refused.value.why is Why.STRANGER
-
-
-TOKEN = "reader-token-of-at-least-32-characters"
-ROLES = f"[reader.tokens]\nalice = '{TOKEN}'\n[process]\ncertificates = ['worker']\n"
 
 
 def basic(text: str) -> str:

@@ -15,8 +15,7 @@ from ripple.client.flight.barrage.subscription import Subscription
 from ripple.core.access import access_of
 from ripple.world.tls import Tls
 from tests.client.flight.barrage.judging import Judge, Truth, as_seen, judge, session_of, view
-from tests.client.flight.barrage.serving import OUTPUT, begin, serving
-from tests.client.flight.barrage.test_exchange import ROLES, TOKEN
+from tests.client.flight.barrage.serving import OUTPUT, ROLES, TOKEN, begin, serving
 from tests.client.flight.barrage.workload import LAYOUT, Seen, Workload
 from tests.services import deephaven
 from tests.services.certificate import certified

@@ -28,8 +28,7 @@ from ripple.client.flight.barrage.deephaven_pb2 import (
 from ripple.client.flight.barrage.server import DEEPHAVEN, FLIGHT, STREAMS_MAX
 from ripple.core.access import access_of
 from tests.client.flight.barrage.asking import request
-from tests.client.flight.barrage.serving import Served, begin, serving
-from tests.client.flight.barrage.test_exchange import ROLES, TOKEN
+from tests.client.flight.barrage.serving import ROLES, TOKEN, Served, begin, serving
 from tests.client.flight.barrage.workload import Workload
 
 EXCHANGE = f"/{FLIGHT}/DoExchange"
