@@ -142,7 +142,7 @@ async def _ripple() -> None:
             values = np.arange(ROWS) * 0.5 + tick
             table = pa.RecordBatch.from_arrays([np.arange(ROWS), values], schema=layout.table)
             served.seen.layout = layout
-            served.seen.tell(0, snapshot_of(layout, table))
+            served.seen.emit(0, snapshot_of(layout, table))
             await asyncio.sleep(TICK_S)
 
 

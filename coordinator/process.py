@@ -41,13 +41,13 @@ async def coordinate(
     assert world.network is not None
     timeline = Timeline(world.clock)
 
-    def told(line: str) -> None:
+    def note(line: str) -> None:
         timeline.note(line)
         say(line)
 
     if settings.roles is not None:
-        settings.roles.tell(told)
-    shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=told)
+        settings.roles.warn_with(note)
+    shell = Shell(world, settings.limits, peers=settings.peers, tls=settings.tls, say=note)
     validity = validity_of(settings.tls, world.clock)
     cluster = ClusterIdentity(world, settings.cluster, say)
     service = Handlers(shell, settings.roles, cluster.credential).service
@@ -78,7 +78,7 @@ async def coordinate(
         working = asyncio.ensure_future(_work(cluster, shell))
         waiting = asyncio.ensure_future(ending.wait())
         looking = asyncio.ensure_future(
-            watch(validity, told, world.clock, partial(shell.concern, "tls"))
+            watch(validity, note, world.clock, partial(shell.concern, "tls"))
         )
         stack.callback(looking.cancel)
         try:

@@ -44,7 +44,7 @@ async def begin_above(
     places: URIs of outputs. home: repartition topics at brokers. A system that does not answer is
     retried, until ``stopping`` is set.
     """
-    told = ""
+    problem = ""
     while not stopping.is_set():
         try:
             if (await chain.newest()).newest_number:
@@ -59,9 +59,9 @@ async def begin_above(
                 say(f"outputs know an owner of epoch {known}: the first version is {first}")
             return
         except (RippleError, OSError) as error:
-            if str(error) != told:
-                told = str(error)
-                say(f"cannot read the previous owners of the outputs, tries again: {told}")
+            if str(error) != problem:
+                problem = str(error)
+                say(f"cannot read the previous owners of the outputs, tries again: {problem}")
         await world.clock.sleep(PAUSE_S)
 
 

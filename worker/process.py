@@ -126,14 +126,14 @@ async def _work(
             inputs=inputs,
         )
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         if isinstance(event, CoordinatorAnswered):
             samples.observe("ripple_transport_rpc_latency_ns", event.nanoseconds, name)
-        watch.told(event)
+        watch.on_event(event)
         message = None
         if isinstance(event, Evicted) and stopping.is_set():
             message = f"{event.worker} has left: {event.cause}"
-        log.tell(event, message)
+        log.emit(event, message)
 
     chain = AssignmentChain(RetryingStore(store, world.clock, world.random))
 
@@ -146,7 +146,7 @@ async def _work(
         worker.heard,
         tls=settings.tls,
         checkpoint=worker.store,
-        tell=tell,
+        emit=emit,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         mark=partial(_mark_of, store),
     )

@@ -44,8 +44,10 @@ def _check_sinks(sinks: Sequence[str]) -> None:
     for what, one in (("output", 0), ("URI", 1)):
         for name, times in Counter(pair[one] for pair in pairs).items():
             if times > 1:
-                told = f"{what} {name!r} is given" if name else "a URI without an output is given"
-                raise SettingsError(f"{told} {times} times: each output has its own URI")
+                problem = (
+                    f"{what} {name!r} is given" if name else "a URI without an output is given"
+                )
+                raise SettingsError(f"{problem} {times} times: each output has its own URI")
 
 
 def _check_cache(found: Mapping[str, InForce]) -> None:

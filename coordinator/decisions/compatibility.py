@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.control.assignment import Assignment, Candidate, Code, Stage
 from ripple.control.assignment.version import PARTITIONS_MAX
-from ripple.control.rpc.words import MISFIT
+from ripple.control.rpc.membership_messages import MISFIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

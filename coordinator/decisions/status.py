@@ -10,7 +10,7 @@ from coordinator.decisions.compatibility import input_problems
 from coordinator.decisions.limits import MS
 from coordinator.decisions.views import HealthState, WorkerHealth, is_mass_silence
 from ripple.control.assignment import Alert, Assignment, Phase, worker_of
-from ripple.control.rpc.words import FAILED
+from ripple.control.rpc.membership_messages import FAILED
 
 if TYPE_CHECKING:
     from coordinator.decisions.state import Coordinator

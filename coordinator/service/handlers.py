@@ -16,8 +16,9 @@ from coordinator.service.messages import (
 )
 from coordinator.service.sessions import WorkerSession
 from coordinator.service.status_messages import status_to_bytes
-from ripple.control.rpc import methods, words
-from ripple.control.rpc.messages import said_from_bytes
+from ripple.control.rpc import membership_messages as msg
+from ripple.control.rpc import methods
+from ripple.control.rpc.messages import worker_message_from_bytes
 from ripple.control.rpc.reading import RpcError
 from ripple.core.access import Right, Role
 from ripple.world.control import UNKNOWN_CALLER, RefusedError, Service
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinator.service.shell import Shell
-    from ripple.control.rpc.words import Said
+    from ripple.control.rpc.membership_messages import WorkerMessage
     from ripple.core.access import Access, Caller
     from ripple.world.control import Conversation
 
@@ -114,47 +115,47 @@ class Handlers:
             if data is None:
                 return
             try:
-                said = said_from_bytes(data)
+                said = worker_message_from_bytes(data)
             except RpcError as error:
                 raise RefusedError(str(error)) from error
             self._hear(session, said)
             session.answer(self._shell.state.newest_number)
 
-    def _hear(self, session: WorkerSession, said: Said) -> None:
-        tell, sessions = self._shell.tell, self._shell.sessions
+    def _hear(self, session: WorkerSession, said: WorkerMessage) -> None:
+        handle, sessions = self._shell.handle, self._shell.sessions
         match said:
-            case words.Register(candidate):
+            case msg.Register(candidate):
                 sessions.asks(session, candidate.nonce)
-                tell(ev.Registered(candidate))
-            case words.Heartbeat(who, report):
+                handle(ev.Registered(candidate))
+            case msg.Heartbeat(who, report):
                 sessions.speaks(session, who)
-                tell(ev.Heartbeat(who, report))
-            case words.Exited(who, slot, start):
-                tell(ev.ProcessExited(who, slot, start))
-            case words.Draining(who, reason):
+                handle(ev.Heartbeat(who, report))
+            case msg.Exited(who, slot, start):
+                handle(ev.ProcessExited(who, slot, start))
+            case msg.Draining(who, reason):
                 self._drain(who, reason)
-            case words.Left(who):
+            case msg.Left(who):
                 sessions.speaks(session, who)
-                tell(ev.Left(who))
-            case words.Checkpointed(who):
-                tell(ev.Checkpointed(who))
-            case words.Present():
+                handle(ev.Left(who))
+            case msg.Checkpointed(who):
+                handle(ev.Checkpointed(who))
+            case msg.Present():
                 pass
 
-    def _drain(self, who: words.Who, reason: str) -> None:
+    def _drain(self, who: msg.Who, reason: str) -> None:
         """Drain a member that asks for it, again and again until it is drained."""
         now = self._shell.state.now
         if now is None or not now.has(*who) or now.by_id[who[0]].is_leaving:
             return
         command = Drain(who[0], reason.strip()[:REASON_LENGTH_MAX] or "it is to stop")
-        self._shell.tell(ev.Commanded(f"{who[0]} {who[1]} drains", command))
+        self._shell.handle(ev.Commanded(f"{who[0]} {who[1]} drains", command))
 
     def _ended(self, session: WorkerSession) -> None:
         nonce, who = self._shell.sessions.end(session)
         if nonce is not None:
-            self._shell.tell(ev.Withdrawn(nonce))
+            self._shell.handle(ev.Withdrawn(nonce))
         if who is not None:
-            self._shell.tell(ev.StreamEnded(who))
+            self._shell.handle(ev.StreamEnded(who))
 
 
 def _needed_by(request: bytes) -> Right:

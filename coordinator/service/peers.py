@@ -22,7 +22,7 @@ class Asker(Protocol):
     replica: str
     limits: Limits
 
-    def tell(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         """Take an event."""
         ...
 
@@ -61,7 +61,7 @@ class Peer:
                 # All replicas may be given the same list, or one name for all. A replica must not
                 # count itself as another one.
                 if answer.view.replica != self._asker.replica:
-                    self._asker.tell(ViewHeard(answer.view))
+                    self._asker.handle(ViewHeard(answer.view))
                     self._asker.known_elsewhere(answer.version)
             await self._clock.sleep(limits.heartbeat_interval_ms / 1000)
 

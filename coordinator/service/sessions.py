@@ -6,12 +6,12 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ripple.control.rpc.messages import told_to_bytes
-from ripple.control.rpc.words import Announced
+from ripple.control.rpc.membership_messages import Announced
+from ripple.control.rpc.messages import coordinator_message_to_bytes
 from ripple.world.control import ControlError
 
 if TYPE_CHECKING:
-    from ripple.control.rpc.words import Told, Who
+    from ripple.control.rpc.membership_messages import CoordinatorMessage, Who
     from ripple.world.control import Conversation
 
 
@@ -26,12 +26,12 @@ class WorkerSession:
         self.nonce: str | None = None
         self.who: Who | None = None
         self._version = -1
-        self._waiting: dict[type, Told] = {}
+        self._waiting: dict[type, CoordinatorMessage] = {}
         self._wake = asyncio.Event()
 
-    def tell(self, told: Told) -> None:
+    def send(self, message: CoordinatorMessage) -> None:
         """Queue a message."""
-        self._waiting[type(told)] = told
+        self._waiting[type(message)] = message
         self._wake.set()
 
     def announce(self, version: int) -> None:
@@ -42,7 +42,7 @@ class WorkerSession:
     def answer(self, version: int) -> None:
         """Answer with a version, so that the worker hears something."""
         self._version = version
-        self.tell(Announced(version))
+        self.send(Announced(version))
 
     async def send_all(self) -> None:
         """Send queued messages until the conversation breaks."""
@@ -51,8 +51,8 @@ class WorkerSession:
                 await self._wake.wait()
                 self._wake.clear()
                 waiting, self._waiting = self._waiting, {}
-                for told in waiting.values():
-                    await self.conversation.send(told_to_bytes(told))
+                for message in waiting.values():
+                    await self.conversation.send(coordinator_message_to_bytes(message))
 
 
 class WorkerSessions:
@@ -108,15 +108,15 @@ class WorkerSessions:
         for session in self._all.values():
             session.announce(version)
 
-    def tell_candidate(self, nonce: str, told: Told) -> None:
+    def send_to_candidate(self, nonce: str, message: CoordinatorMessage) -> None:
         """Send to the candidate with a nonce, if it is there."""
         if nonce in self._by_nonce:
-            self._by_nonce[nonce].tell(told)
+            self._by_nonce[nonce].send(message)
 
-    def tell_member(self, who: Who, told: Told) -> None:
+    def send_to_member(self, who: Who, message: CoordinatorMessage) -> None:
         """Send to a member, if it is there."""
         if who in self._by_who:
-            self._by_who[who].tell(told)
+            self._by_who[who].send(message)
 
     def _forget_nonce(self, session: WorkerSession, nonce: str | None) -> None:
         before = session.nonce

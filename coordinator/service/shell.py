@@ -21,7 +21,7 @@ from coordinator.decisions.status import Status, status_of
 from coordinator.service.archive import Archive
 from coordinator.service.peers import Peer
 from coordinator.service.sessions import WorkerSessions
-from ripple.control.rpc import words
+from ripple.control.rpc import membership_messages as msg
 from ripple.core.errors import RippleError
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.world.control import RefusedError
@@ -80,10 +80,10 @@ class Shell:
 
     # Incoming.
 
-    def tell(self, event: ev.Event) -> None:
+    def handle(self, event: ev.Event) -> None:
         """Take an event, and carry out or begin the instructions."""
-        for told in self.state.step(event, self._clock.monotonic_ns()):
-            self._do(told)
+        for instruction in self.state.step(event, self._clock.monotonic_ns()):
+            self._do(instruction)
 
     async def command(self, command: Command) -> int:
         """Return the version as of which a command is done. Raises RefusedError."""
@@ -91,7 +91,7 @@ class Shell:
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._answers[request] = answer
         try:
-            self.tell(ev.Commanded(request, command))
+            self.handle(ev.Commanded(request, command))
             return await answer
         finally:
             del self._answers[request]
@@ -149,13 +149,13 @@ class Shell:
 
     async def _tick(self) -> None:
         while True:
-            self.tell(ev.Ticked())
+            self.handle(ev.Ticked())
             await self._clock.sleep(TICK_S)
 
     # Instructions.
 
-    def _do(self, told: ins.Instruction) -> None:
-        match told:
+    def _do(self, instruction: ins.Instruction) -> None:
+        match instruction:
             case ins.Propose(version):
                 self._wanted.propose(version)
             case ins.ReadChain():
@@ -168,10 +168,10 @@ class Shell:
             case ins.Answer(request, version, refusal):
                 self._answer(request, version, refusal)
             case _:
-                self._tell_workers(told)
+                self._instruct_workers(instruction)
 
-    def _tell_workers(self, told: ins.Instruction) -> None:
-        match told:
+    def _instruct_workers(self, instruction: ins.Instruction) -> None:
+        match instruction:
             case ins.Announce(assignment):
                 self._refused.clear()
                 if assignment.version:
@@ -179,13 +179,13 @@ class Shell:
                 self.sessions.announce(self.state.newest_number)
             case ins.Refuse(nonce, reason):
                 self._say_refused(reason)
-                self.sessions.tell_candidate(nonce, words.Refused(nonce, reason))
+                self.sessions.send_to_candidate(nonce, msg.Refused(nonce, reason))
             case ins.Postpone(nonce, wait_ms, reason):
-                self.sessions.tell_candidate(nonce, words.Postponed(nonce, wait_ms, reason))
+                self.sessions.send_to_candidate(nonce, msg.Postponed(nonce, wait_ms, reason))
             case ins.Evict(who, reason):
-                self.sessions.tell_member(who, words.Evicted(who, reason))
+                self.sessions.send_to_member(who, msg.Evicted(who, reason))
             case ins.TriggerCheckpoint(who):
-                self.sessions.tell_member(who, words.StoreCheckpoints(who))
+                self.sessions.send_to_member(who, msg.StoreCheckpoints(who))
 
     def _answer(self, request: str, version: int | None, refusal: str | None) -> None:
         waiting = self._answers.get(request)
@@ -208,14 +208,14 @@ class Shell:
                 self._problems.pop(_PROPOSING, None)  # no proposal is wanted any more
             await self._try("store", self._read())
             if version is not None:
-                self.tell(ev.ProposalEnded())
+                self.handle(ev.ProposalEnded())
             await self._wanted.something(READ_S)
 
     async def _propose(self, version: Assignment) -> None:
         await self._archive.propose(version)
 
     async def _read(self) -> None:
-        self.tell(await self._archive.read())
+        self.handle(await self._archive.read())
 
     async def _read_views(self) -> None:
         while True:
@@ -225,7 +225,7 @@ class Shell:
                 await self._clock.sleep(READ_S)
 
     async def _look(self) -> None:
-        self.tell(ev.ViewsRead(await self._archive.read_views()))
+        self.handle(ev.ViewsRead(await self._archive.read_views()))
 
     async def _write_views(self) -> None:
         while True:
@@ -237,7 +237,7 @@ class Shell:
     async def _show(self) -> None:
         assert self._wanted.view is not None
         await self._archive.write_view(self._wanted.view)
-        self.tell(ev.ViewWritten())
+        self.handle(ev.ViewWritten())
 
     async def _try(self, what: str, doing: Awaitable[None]) -> bool:
         """Do something that may fail and is then tried again; return whether it was done."""

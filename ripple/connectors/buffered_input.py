@@ -83,7 +83,7 @@ class BufferedInput(Generic[M]):
         """Read from ``through`` on, over one connection, until all is read that is needed."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it reads")
 
-    async def told(self, error: Exception) -> Exception:
+    async def error_of(self, error: Exception) -> Exception:
         """Return an error of ``read`` as users get it."""
         return error
 
@@ -196,7 +196,7 @@ class BufferedInput(Generic[M]):
                 await self.read()
                 return
             except Exception as error:
-                told = await self.told(error)
+                told = await self.error_of(error)
                 if self.through > before or now_s() - begun_s > CALM_S:
                     delays = iter(self._delays_s)
                 delay_s = next(delays, None) if self.is_away(error) else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ripple.connectors.contract import KnowingSink, is_readable_sink
 from ripple.connectors.endings import failures
 from ripple.core.errors import OutputAwayError, OutputError
-from ripple.core.events import CommitWaits, OutputTruncated, Promise, Tell, untold
+from ripple.core.events import CommitWaits, EventListener, OutputTruncated, Promise, no_listener
 from ripple.core.frozen import frozen
 from ripple.core.tracing import TracedGroup
 from ripple.world.ports import INLINE
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # As commits of Kafka have it.
 PATIENCE_S = 180.0
 PAUSE_S, PAUSE_S_MAX = 0.1, 10.0
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # when a wait is reported first, and then how often
+EMIT_FIRST_S, EMIT_INTERVAL_S = 5.0, 30.0  # when a wait is reported first, and then how often
 
 
 @frozen
@@ -59,7 +59,9 @@ class CommitGroup(Protocol):
         """Whether more may be written while a commit is under way."""
         ...
 
-    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+    async def open(
+        self, epoch: int | None, emit: EventListener = no_listener
+    ) -> Mapping[str, OutputStatus]:
         """Become the only writer and return the cut of each output.
 
         epoch: marks what is written; a target that can rejects a lower one. None if the partition
@@ -172,7 +174,7 @@ class SinkGroup:
         ProbingGroup, of sinks. waits: whether to wait for a server that is unavailable.
         """
         self._waits = waits
-        self._tell: Tell = untold
+        self._emit: EventListener = no_listener
         self._openers = openers
         self._looks = tuple(looks)
         self._executor = executor
@@ -182,17 +184,19 @@ class SinkGroup:
         """Look at the sinks; see ProbingGroup."""
         return max([0, *[await self._executor.run(look) for look in self._looks]])
 
-    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+    async def open(
+        self, epoch: int | None, emit: EventListener = no_listener
+    ) -> Mapping[str, OutputStatus]:
         """Open the sinks, in order; if one cannot be, those before are given up."""
-        self._tell = tell
+        self._emit = emit
         try:
             for output, open_sink in self._openers.items():
                 await self._executor.run(self._open, output, open_sink)
                 sink = self._sinks[output]
                 if epoch is not None and not sink.records_cut:
-                    tell(Promise(sink.name, sink.promise))
+                    emit(Promise(sink.name, sink.promise))
                 if sink.cut_off_bytes:
-                    tell(OutputTruncated(sink.name, sink.cut_off_bytes))
+                    emit(OutputTruncated(sink.name, sink.cut_off_bytes))
         except failures():
             await self.close()
             raise
@@ -266,7 +270,7 @@ class SinkGroup:
         import asyncio  # noqa: PLC0415 - slow, and plain runs have no loop
 
         loop = asyncio.get_running_loop()
-        began_s, pause_s, tell_at_s = loop.time(), PAUSE_S, TELL_FIRST_S
+        began_s, pause_s, emit_at_s = loop.time(), PAUSE_S, EMIT_FIRST_S
         while True:
             waited_s = loop.time() - began_s
             if waited_s >= PATIENCE_S:
@@ -274,9 +278,9 @@ class SinkGroup:
                     f"{error}; that is so for {PATIENCE_S:.0f} s now. What was committed "
                     "stays; start again once the server answers"
                 ) from error
-            if waited_s >= tell_at_s:
-                tell_at_s = waited_s + TELL_S
-                self._tell(CommitWaits(waited_s, 0, str(error)))
+            if waited_s >= emit_at_s:
+                emit_at_s = waited_s + EMIT_INTERVAL_S
+                self._emit(CommitWaits(waited_s, 0, str(error)))
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
             try:
@@ -325,12 +329,14 @@ class Groups:
             if isinstance(group, PreparedGroup):
                 await group.prepare()
 
-    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+    async def open(
+        self, epoch: int | None, emit: EventListener = no_listener
+    ) -> Mapping[str, OutputStatus]:
         """Open all, in order; if one cannot be, those before are given up."""
         found: dict[str, OutputStatus] = {}
         try:
             for group in self._groups:
-                standings = await group.open(epoch, tell)
+                standings = await group.open(epoch, emit)
                 self._by_output |= dict.fromkeys(standings, group)
                 found |= standings
         except failures():

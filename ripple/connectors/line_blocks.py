@@ -30,18 +30,18 @@ def line_blocks(
     whole = 0  # bytes up to the last line end
     filled = 0  # bytes up to the end of the input so far
     dropping = False  # inside the rest of a line that is too long
-    told = True  # whether the yielded lines are known to be all
+    is_whole = True  # whether the yielded lines are known to be all
     while True:
         starved = not raw.is_ready(0)
         if whole and (starved or filled >= block_bytes):
             yield view[:whole]
             view[: filled - whole] = view[whole:filled]
             filled, whole = filled - whole, 0
-            told = False
+            is_whole = False
         # Asked again, since the consumer may have been busy with the block.
-        if not told and not raw.is_ready(0):
+        if not is_whole and not raw.is_ready(0):
             yield None
-            told = True
+            is_whole = True
         try:
             count = raw.read_into(view[filled : block_bytes if filled < block_bytes else None])
         except InputError:

@@ -28,22 +28,22 @@ class ReadingAhead:
     def start(
         self,
         read: Callable[[], Coroutine[Any, Any, None]],
-        told: Callable[[Exception], Exception] = lambda error: error,
+        error_of: Callable[[Exception], Exception] = lambda error: error,
     ) -> None:
-        """Read from here on. told: what ended it, as it is raised."""
+        """Read from here on. error_of: what ended it, as it is raised."""
         assert self._task is None, "it reads already"
         self._failure = None
-        self._task = asyncio.create_task(self._run(read, told))
+        self._task = asyncio.create_task(self._run(read, error_of))
 
     async def _run(
         self,
         read: Callable[[], Coroutine[Any, Any, None]],
-        told: Callable[[Exception], Exception],
+        error_of: Callable[[Exception], Exception],
     ) -> None:
         try:
             await read()
         except Exception as error:  # of any kind: no consumer may wait for ever
-            self._failure = told(error)
+            self._failure = error_of(error)
             if self._failure is not error:
                 self._failure.__cause__ = error
         finally:

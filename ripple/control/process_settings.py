@@ -222,7 +222,7 @@ class FileOfRoles(Access):
         """Return the identity of a token, by the present file."""
         return self._said().of(given)
 
-    def tell(self, warn: Callable[[str], None]) -> None:
+    def warn_with(self, warn: Callable[[str], None]) -> None:
         """Warn about a changed file that is invalid."""
         self._said.warn = warn
 

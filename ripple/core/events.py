@@ -432,8 +432,8 @@ Event: TypeAlias = (
     | Ended
 )
 
-Tell: TypeAlias = Callable[[Event], None]
+EventListener: TypeAlias = Callable[[Event], None]
 
 
-def untold(_: Event) -> None:
+def no_listener(_: Event) -> None:
     """Emit to no listener."""

@@ -33,8 +33,8 @@ from ripple.exchange.wire.link_events import (
     PeerAccepted,
     PeerLeft,
     PeerOffered,
+    Received,
     Refused,
-    Told,
 )
 from ripple.exchange.wire.messages import (
     CheckpointAck,
@@ -502,7 +502,7 @@ class Session:
                 self._hub.opened(self, self.peer)
             case Refused():
                 self.failure = "; ".join(event.errors)
-            case Told(message) if self._is_open:
+            case Received(message) if self._is_open:
                 self._on_message(message)
             case PeerLeft():
                 if event.reason is not Reason.SHUTDOWN:

@@ -143,9 +143,9 @@ class AgainstCheckpoints:
             yield Difference(f"{where} cannot be restored: {error}")
             return
         ours = fresh.engine.snapshot()
-        told = list(self._of_rows(fresh, restored, ours, checkpoint, where))
+        differing = list(self._of_rows(fresh, restored, ours, checkpoint, where))
         # Open windows have emitted nothing yet.
-        yield from told or self._of_state(fresh, restored, ours, checkpoint, where)
+        yield from differing or self._of_state(fresh, restored, ours, checkpoint, where)
 
     def _of_rows(
         self, fresh: Fresh, restored: Engine, ours: Snapshot, checkpoint: Checkpoint, where: str

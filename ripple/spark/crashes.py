@@ -95,7 +95,7 @@ class Crashes:
             rows = chance.choice(fitting or _BATCH_ROWS[-1:])
             for entry in self.share.entries(plan, rows, since=since, until=until):
                 drive.apply(self.share.name, entry)
-        drive.bring_up()
+        drive.stabilize()
 
     def _differs(
         self, plan: Plan, steady: Engine, other: Engine, where: str, finding: Finding

@@ -50,7 +50,7 @@ class AgainstOracle:
                     break
                 taken = entry.split_at(until)[0]
             drive.apply(share.name, _at(taken, share.first))
-            fresh.keep(drive.bring_up())
+            fresh.keep(drive.stabilize())
             if isinstance(taken, Batch):
                 oracle.apply_rows(taken.records)
                 oracle.refuse(len(taken.rejected))

@@ -70,7 +70,7 @@ class Fold:
         sending = sending_of(plan, engine, share.number)
         for entry in share.entries(plan, self.batch_rows):
             giving.refuse(share.name, drive.apply(share.name, entry))
-            changes = drive.bring_up()
+            changes = drive.stabilize()
             yield from giving.changed(changes)
             yield from sending.batch()
             self._report_progress(engine, last=False)

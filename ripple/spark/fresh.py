@@ -91,9 +91,9 @@ class Fresh:
             if entry is not None:
                 turns.append((name, entries))
                 drive.apply(name, entry)
-                self.keep(drive.bring_up())
+                self.keep(drive.stabilize())
                 report_progress(reporter, self.rows, self.rows / whole)
-        self.keep(drive.bring_up())
+        self.keep(drive.stabilize())
         report_progress(
             reporter, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole
         )

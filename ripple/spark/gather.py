@@ -82,7 +82,7 @@ class Gather:
         sending = sending_of(plan, engine, target)
         for packet in given:
             giving.refuse(packet.name, drive.apply(packet.name, divided_batch(packet, plan)))
-            yield from giving.changed(drive.bring_up())
+            yield from giving.changed(drive.stabilize())
             yield from sending.batch()
         if self.wanted.closes:
             yield from giving.changed(drive.close())

@@ -41,7 +41,7 @@ class Oracle(Reference):
     def finish(self) -> dict[str, Table]:
         """End every window; return each output's rows by key, and window start if windowed."""
         self.close()
-        self._by_key.bring_up(self.watermark_ns)
+        self._by_key.advance(self.watermark_ns)
         return self.tables()
 
 
@@ -68,7 +68,7 @@ class _ByKey:
         fold.step(event, before_ns, after_ns)
         self._folds[event.key] = fold, after_ns
 
-    def bring_up(self, watermark_ns: int | None) -> None:
+    def advance(self, watermark_ns: int | None) -> None:
         """Advance the watermark of all keys."""
         for key, (fold, seen_ns) in self._folds.items():
             fold.step(None, seen_ns, watermark_ns)

@@ -35,11 +35,11 @@ def first_difference(
         for at in range(max(len(one), len(other))):
             left, right = (rows[at] if at < len(rows) else {} for rows in (one, other))
             if repr(left) != repr(right):  # which distinguishes -0.0 and shows nan
-                return _told(names, left, right)
+                return _difference(names, left, right)
     return None
 
 
-def _told(
+def _difference(
     names: list[str], left: Mapping[str, Any], right: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     keys = [{name: row[name] for name in names} for row in (left, right) if row]

@@ -104,7 +104,7 @@ class Verdict:
             f"<td class={'bad' if differing else 'good'}>{differing or 'all equal'}</tr>"
             for check, cases, differing, rows in self._sums()
         )
-        told = "".join(_told(where, each) for where, each in self.differences)
+        details = "".join(_detail(where, each) for where, each in self.differences)
         verdict = "holds" if self.holds else "does not hold"
         return _PAGE.format(
             title=escape(f"{self.pipeline}: {verdict}"),
@@ -112,7 +112,7 @@ class Verdict:
             about=escape(f"topology {self.topology_hash}, from {self.source}"),
             rows=rows,
             plots=self._plots(),
-            told=told,
+            details=details,
         )
 
     def _plots(self) -> str:
@@ -152,7 +152,7 @@ def _lines(each: Mapping[str, Any]) -> list[str]:
     return lines + [f"event     {_row(event)}" for event in each["events"]]
 
 
-def _told(where: str, each: Mapping[str, Any]) -> str:
+def _detail(where: str, each: Mapping[str, Any]) -> str:
     body = escape("\n".join(_lines(each)))
     return f"<h2 class=bad>{escape(where)}</h2><p>{escape(each['what'])}</p><pre>{body}</pre>"
 
@@ -168,6 +168,6 @@ svg text {{ font: 12px sans-serif }}
 </style>
 <h1>{title}</h1><p>{about}. It {verdict}.</p>
 <table><tr><th>Check<th>What<th>Compared<th>Records<th>Differ</tr>{rows}</table>
-{plots}{told}
+{plots}{details}
 </html>
 """

@@ -50,14 +50,14 @@ class Divided:
         topic, _ = open_topic(self.place)
         reached = [_reached(topic, number)[0] for number in range(self.partitions)]
         read = Counter(name for one in reached if one is not None for name in one.cut)
-        told = [f"{name} is read by {n} partitions" for name, n in read.items() if n > 1]
+        lines = [f"{name} is read by {n} partitions" for name, n in read.items() if n > 1]
         if None not in reached:  # else reported separately
-            told += [
+            lines += [
                 f"{share.name} is read by no partition: its records are in no row"
                 for share in self.shares
                 if share.name not in read
             ]
-        finding.differences += [Difference(text, self.output) for text in told]
+        finding.differences += [Difference(text, self.output) for text in lines]
         report_progress(self.reporter, 0, 1.0, last=True)
         yield finding.packet()
 

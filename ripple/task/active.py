@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ripple.connectors.endings import Endings
 from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputError
-from ripple.core.events import Tell, untold
+from ripple.core.events import EventListener, no_listener
 from ripple.engine.machine import Engine
 from ripple.model.window import OnCount, OnInterval
 from ripple.task.lifecycle import PartitionTask
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class NotifyingInputs(Protocol):
-    """Inputs that emit events, to ``tell``."""
+    """Inputs that emit events, to ``emit``."""
 
-    tell: Tell
+    emit: EventListener
 
 
 class RunningState(Protocol):
@@ -85,7 +85,7 @@ class ActiveTask(PartitionTask):
         keeper: StateManager,
         *,
         settings: Settings | None = None,
-        tell: Tell = untold,
+        emit: EventListener = no_listener,
         stop: Callable[[], bool] = lambda: False,
         watch: Callable[[Engine, Report], None] = lambda _, __: None,
         staged: bool = False,
@@ -98,7 +98,7 @@ class ActiveTask(PartitionTask):
     ) -> None:
         """Connect the parts; nothing is touched before ``run``.
 
-        outputs: opened once no other owner can write. tell: is given events. stop: asked between
+        outputs: opened once no other owner can write. emit: is given events. stop: asked between
         two batches whether to end in good order; to interrupt a wait for input, call
         ``inputs.wake`` after setting it. watch: called after each batch. staged: whether to compute
         the plan's first stage alone. sends: publishes the state edge, None without one. lanes: the
@@ -108,7 +108,7 @@ class ActiveTask(PartitionTask):
         """
         super().__init__(stop)
         if isinstance(inputs, NotifyingInputs):
-            inputs.tell = tell
+            inputs.emit = emit
         self._keeper = keeper
         self._going: RunningState | None = None
         self._parts = TaskSpec(
@@ -117,7 +117,7 @@ class ActiveTask(PartitionTask):
             outputs,
             settings or Settings(),
             self.report,
-            tell,
+            emit,
             stop,
             watch,
             staged,

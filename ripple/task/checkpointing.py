@@ -14,7 +14,7 @@ from ripple.world.errors import StoreError
 
 if TYPE_CHECKING:
     from ripple.core.cut import Cut
-    from ripple.core.events import Tell
+    from ripple.core.events import EventListener
     from ripple.engine.machine.partition import Partition
     from ripple.engine.snapshots.saving import PendingSnapshot
     from ripple.storage.checkpoint import Checkpoint, Owner
@@ -36,7 +36,7 @@ class CheckpointWriter:
         owner: Owner,
         rows: int,
         executor: Executor,
-        tell: Tell,
+        emit: EventListener,
         wake: Callable[[], None],
         *,
         now_ns: Callable[[], int] = lambda: 0,
@@ -54,7 +54,7 @@ class CheckpointWriter:
         self._owner = owner
         self._rows = rows
         self._executor = executor
-        self._tell = tell
+        self._emit = emit
         self._now_ns = now_ns
         self._began_ns = 0
         self._wanted: Cut = {}
@@ -123,19 +123,19 @@ class CheckpointWriter:
             self.last = task.result()
             self._waits_ns = None
             last, seconds = self.last, (self._now_ns() - self._began_ns) / 1e9
-            self._tell(Stored(last.name, last.cut, last.length_bytes, seconds))
+            self._emit(Stored(last.name, last.cut, last.length_bytes, seconds))
             self._stored(self._owner.present)
         except FencedError as error:
             if error.epoch is None or not self._outlives(error.epoch):
                 raise
             self._is_superseded = True
-            self._tell(StoreHandedOver())
+            self._emit(StoreHandedOver())
         except (StoreError, OSError) as error:
-            self._tell_of(error)
+            self._emit_failure(error)
 
-    def _tell_of(self, error: Exception) -> None:
+    def _emit_failure(self, error: Exception) -> None:
         if self._waits_ns is None:
             self._waits_ns = self._began_ns
         seconds = (self._now_ns() - self._waits_ns) / 1e9
         last = self.last.cut if self.last else None
-        self._tell(StoreFailed(last, str(error), seconds, between(last or {}, self._wanted)))
+        self._emit(StoreFailed(last, str(error), seconds, between(last or {}, self._wanted)))

@@ -21,11 +21,11 @@ from ripple.core.events import (
     Committed,
     Ended,
     EntriesLost,
+    EventListener,
     Restored,
     Stabilized,
     Started,
-    Tell,
-    untold,
+    no_listener,
 )
 from ripple.task.checkpointing import CheckpointWriter
 from ripple.task.downstream_start import StagePosition
@@ -70,7 +70,7 @@ class DownstreamTask(PartitionTask):
         epoch: int | None,
         sends: Publisher | None = None,
         settings: Settings | None = None,
-        tell: Tell = untold,
+        emit: EventListener = no_listener,
         stop: Callable[[], bool] = lambda: False,
         wake: asyncio.Event | None = None,
         traces: Traces | None = None,
@@ -91,7 +91,7 @@ class DownstreamTask(PartitionTask):
         self._world = world
         self._epoch = epoch
         self._settings = settings = settings or Settings()
-        self._tell = tell
+        self._emit = emit
         self._wake = wake or asyncio.Event()
         self._traces = traces
         now_ns = world.clock.monotonic_ns()
@@ -104,7 +104,7 @@ class DownstreamTask(PartitionTask):
         self._storing: CheckpointWriter
         self._standings: Mapping[str, OutputStatus] = {}
         self._committed: Cut | None = None
-        self._rows_told = 0
+        self._rows_reported = 0
         self._is_asked = False
         self._following: UpstreamIntake
         self._noticed: ExceptionNotices
@@ -123,7 +123,7 @@ class DownstreamTask(PartitionTask):
         endings.add(self._outputs.close)
         owner = await self._claim()
         listed = await self._checkpoints.list()
-        self._standings = await self._outputs.open(owner.epoch, self._tell)
+        self._standings = await self._outputs.open(owner.epoch, self._emit)
         for output in self._standings:
             if output not in self.engine.digests:
                 raise OutputError(f"{output!r} is no output of stage {self._place.stage}")
@@ -144,14 +144,14 @@ class DownstreamTask(PartitionTask):
         owner = await self._checkpoints.claim(
             world.clock, world.random, epoch=self._epoch, above=known, keep=settings.keep
         )
-        self._tell(Started(self._place.plan.name, self._checkpoints.partition, owner.epoch))
+        self._emit(Started(self._place.plan.name, self._checkpoints.partition, owner.epoch))
         if owner.damaged:
-            self._tell(EntriesLost(owner.damaged))
+            self._emit(EntriesLost(owner.damaged))
         self._storing = CheckpointWriter(
             owner,
             settings.snapshot_rows,
             world.executor,
-            self._tell,
+            self._emit,
             self._wake.set,
             now_ns=world.clock.monotonic_ns,
         )
@@ -164,7 +164,7 @@ class DownstreamTask(PartitionTask):
             self._checkpoints, listed, self._standings.values(), world.executor
         )
         self.engine = base.engine
-        self._noticed = ExceptionNotices(self._tell, base.engine.counters)
+        self._noticed = ExceptionNotices(self._emit, base.engine.counters)
         if base.checkpoint is not None:
             self._stored_ns.append(base.engine.watermark_ns)
             self._storing.last = self._last = base.checkpoint
@@ -190,7 +190,7 @@ class DownstreamTask(PartitionTask):
             self._outputs,
             self._standings,
             guards=self._world.guards,
-            tell=self._tell,
+            emit=self._emit,
         )
         if comeback.holds_nothing:
             # So that outputs without any checkpoint are of one that was lost.
@@ -210,7 +210,7 @@ class DownstreamTask(PartitionTask):
         self.report.rows_out += comeback.write(schemas)
         self._commits.cut = engine.cut
         await self._commit()
-        self._tell(Stabilized(engine, 0))
+        self._emit(Stabilized(engine, 0))
         restored = Restored(
             None if base.checkpoint is None else base.checkpoint.name,
             start,
@@ -222,7 +222,7 @@ class DownstreamTask(PartitionTask):
             None if base.checkpoint is None else base.checkpoint.written_ns,
         )
         self.report.restored = restored
-        self._tell(restored)
+        self._emit(restored)
         self._turn_ns = clock.monotonic_ns()
         return True
 
@@ -249,7 +249,7 @@ class DownstreamTask(PartitionTask):
         began_ns = self._world.clock.monotonic_ns()
         changes = self.engine.stabilize()
         took_ns = self._world.clock.monotonic_ns() - began_ns
-        self._tell(Stabilized(self.engine, took_ns))
+        self._emit(Stabilized(self.engine, took_ns))
         self.report.stabilizations += 1
         digests: Mapping[str, str] = {}
         for output, rows in changes.outputs.items():
@@ -303,9 +303,12 @@ class DownstreamTask(PartitionTask):
             await self._outputs.commit(commits)
             self._committed = cut
             self.report.commits += 1
-            rows, self._rows_told = self.report.rows_out - self._rows_told, self.report.rows_out
+            rows, self._rows_reported = (
+                self.report.rows_out - self._rows_reported,
+                self.report.rows_out,
+            )
             seconds = (clock.monotonic_ns() - began_ns) / 1e9
-            self._tell(Committed(cut, rows, seconds, digests))
+            self._emit(Committed(cut, rows, seconds, digests))
         if self._sends is not None:
             if self._traces is not None:
                 self._traces.given(self._sends.trace)
@@ -349,7 +352,7 @@ class DownstreamTask(PartitionTask):
         await self._store()
         self.report.watermark_ns = self.engine.watermark_ns
         self.report.cut, self.report.digest = self.engine.cut, self.engine.digest
-        self._tell(Ended(self.report.cut, self.report.digest))
+        self._emit(Ended(self.report.cut, self.report.digest))
 
 
 class _DownstreamRun:

@@ -76,7 +76,7 @@ class Drive:
             self.engine.advance(name, part.watermark_ns, part.next_offset)
         return refused(part, failed) if failed else []
 
-    def bring_up(self) -> Changes:
+    def stabilize(self) -> Changes:
         """Stabilize the views at the cut and return the changes since the last time."""
         return self.engine.stabilize()
 

@@ -90,8 +90,8 @@ class DurableRun:
         if self._has_changed or self.live.outputs.is_unfinished:
             return
         if is_due and not self._storing.is_busy:
-            if not self.live.is_up:
-                await self.live.bring_up()
+            if not self.live.is_stabilized:
+                await self.live.stabilize()
             await self.commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)

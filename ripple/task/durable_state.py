@@ -170,9 +170,9 @@ class DurableState:
         owner = await self.checkpoints.claim(
             world.clock, world.random, epoch=self._epoch, above=known, keep=parts.settings.keep
         )
-        parts.tell(Started(plan.name, self.partition, owner.epoch))
+        parts.emit(Started(plan.name, self.partition, owner.epoch))
         if owner.damaged:
-            parts.tell(EntriesLost(owner.damaged))
+            parts.emit(EntriesLost(owner.damaged))
         return Claimed(self, parts, owner, await self.checkpoints.begin(), place)
 
     def open_place(self, pipeline: str) -> HintStore:
@@ -200,7 +200,7 @@ class DurableState:
             guards=self.world.guards,
         )
         if found.damage:
-            parts.tell(DeadLettersLost(found.damage))
+            parts.emit(DeadLettersLost(found.damage))
         return found
 
     def open_in_flight(
@@ -214,10 +214,10 @@ class DurableState:
             is_calm=self._is_remote,
             has_survived=self.is_handed_over or self.has_noted,
             lettered=letters.quarantined,
-            tell=parts.tell,
+            emit=parts.emit,
         )
         for event in found.remarks():
-            parts.tell(event)
+            parts.emit(event)
         return found
 
 
@@ -245,7 +245,7 @@ class Claimed:
         if isinstance(parts.outputs, PreparedGroup):
             await parts.outputs.prepare()
         warm = await keeper.ready()
-        standings = await parts.outputs.open(self.owner.epoch, parts.tell)
+        standings = await parts.outputs.open(self.owner.epoch, parts.emit)
         if parts.lanes is not None:
             endings.add(parts.lanes.close)
             of_lanes = await parts.lanes.open(self.owner.epoch, standings)
@@ -258,7 +258,7 @@ class Claimed:
             standings,
             start,
             world.guards,
-            parts.tell,
+            parts.emit,
             plan=parts.plan,
             lanes=parts.lanes,
         )
@@ -271,7 +271,7 @@ class Claimed:
             self.owner,
             parts.settings.snapshot_rows,
             world.executor,
-            parts.tell,
+            parts.emit,
             parts.inputs.wake,
             now_ns=world.clock.monotonic_ns,
             outlives=lambda epoch: bool(standings) and keeper.is_next(epoch),
@@ -394,7 +394,7 @@ class Restoration:
         began_ns, before = clock.monotonic_ns(), engine.counters.consumed
         if not await opened.claimed.keeper.catch_up.run(kept):
             return False
-        parts.tell(Stabilized(engine, 0))
+        parts.emit(Stabilized(engine, 0))
         last = base.checkpoint
         if last is None and not base.passed_over:  # what a follower has is beyond the newest
             last = next(iter(opened.claimed.listed), None)
@@ -409,7 +409,7 @@ class Restoration:
             None if last is None else last.written_ns,
         )
         parts.report.restored = restored
-        parts.tell(restored)
+        parts.emit(restored)
         await parts.inputs.open(engine.cut, parts.settings.batch_rows)
         # A later task must find the state of this code, or where the beginning was; or it may be
         # killed like the last one, during the first stabilization.

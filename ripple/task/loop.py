@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs
 from ripple.core.causes import Causes
-from ripple.core.events import Committed, Ended, Refused, Stabilized, Tell, untold
+from ripple.core.events import Committed, Ended, EventListener, Refused, Stabilized, no_listener
 from ripple.core.frozen import frozen
 from ripple.engine.machine import Engine
 from ripple.model.batch import Batch, Marker, Rejected
@@ -83,7 +83,7 @@ class InFlightNotes(Protocol):
 class TaskSpec:
     """The arguments of every kind of task.
 
-    tell: is given events. stop: asked between two batches whether to end in good order. watch:
+    emit: is given events. stop: asked between two batches whether to end in good order. watch:
     called after each batch. staged: whether to compute the plan's first stage alone. sends:
     publishes the state edge. lanes: the event edge to the next stage. engine: the class that
     computes. division: how the input is partitioned, if known. intake: None for no limit. traces:
@@ -95,7 +95,7 @@ class TaskSpec:
     outputs: CommitGroup
     settings: Settings
     report: Report
-    tell: Tell
+    emit: EventListener
     stop: Callable[[], bool]
     watch: Callable[[Engine, Report], None]
     staged: bool = False
@@ -125,7 +125,7 @@ async def _nothing() -> None:
 class TaskLoop:
     """Takes entries, writes their changes, and commits.
 
-    Invariants: ``is_up`` says whether the views, and the written rows, are at the engine's cut;
+    Invariants: ``is_stabilized``: the views, and the written rows, are at the engine's cut;
     ``cut`` is the one of the last stabilization. At most one commit is in progress, and the
     committed cut is one that the engine has reached.
     """
@@ -151,7 +151,7 @@ class TaskLoop:
         self.cut: Cut = drive.engine.cut
         self.outputs = outputs
         self.report = parts.report
-        self.is_up = True
+        self.is_stabilized = True
         self.work_ns = 0  # that taking batches took
         self._drive = drive
         self._inputs = parts.inputs
@@ -160,13 +160,13 @@ class TaskLoop:
         self._flush = flush
         self._guards = guards
         self._now_ns = now_ns
-        self._tell = parts.tell
-        self._noticed = ExceptionNotices(parts.tell, drive.engine.counters)
+        self._emit = parts.emit
+        self._noticed = ExceptionNotices(parts.emit, drive.engine.counters)
         self._watch = parts.watch
         self._traces = parts.traces
         self._committed: Cut = {}
         self._lettered: Cut = {}  # up to this cut the next owner finds the dead letters
-        self._rows_told = self._rows_traced = 0
+        self._rows_reported = self._rows_traced = 0
         self._committing: asyncio.Task[None] | None = None
         self.report.rejected = letters.counts
 
@@ -178,9 +178,9 @@ class TaskLoop:
         await self.apply(name, entry)
         if self._notes is None:
             began_ns = self._now_ns()
-            self._give(self._drive.bring_up(), began_ns)
+            self._give(self._drive.stabilize(), began_ns)
         else:
-            await self.bring_up()
+            await self.stabilize()
         if traces is not None:
             traces.end(self.outputs.rows_out - self._rows_traced)
             self._rows_traced = self.outputs.rows_out
@@ -191,7 +191,7 @@ class TaskLoop:
 
     async def apply(self, name: str, entry: Batch | Marker) -> None:
         """Apply a batch or a marker; rejected records become dead letters."""
-        self.is_up = False
+        self.is_stabilized = False
         if self._notes is None or isinstance(entry, Marker):
             rejected = self._drive.apply(name, entry)
         else:
@@ -211,12 +211,12 @@ class TaskLoop:
             causes = Causes()
             for bad in rejected:
                 causes.add(bad.cause)
-            self._tell(Refused(name, causes))
+            self._emit(Refused(name, causes))
             self._noticed.refused(name, len(rejected), rejected[-1].cause)
 
-    async def bring_up(self) -> None:
+    async def stabilize(self) -> None:
         """Stabilize the views; write the changes to the outputs that lack them."""
-        await self._write(self._drive.bring_up)
+        await self._write(self._drive.stabilize)
 
     async def close(self) -> None:
         """Declare the end of all inputs: windows end, and the resulting changes are written."""
@@ -225,25 +225,25 @@ class TaskLoop:
         self.report.stabilizations += any(rows.num_rows for rows in changes.outputs.made.values())
         self.watch()
 
-    async def _write(self, bring_up: Callable[[], Changes]) -> Changes:
+    async def _write(self, stabilize: Callable[[], Changes]) -> Changes:
         if self._notes is None:
             began_ns = self._now_ns()
-            changes = bring_up()
+            changes = stabilize()
         else:
             self._notes.stabilizing(self.engine.cut)
             await self._flush()
             began_ns = self._now_ns()
             with self._notes.blamed():
-                changes = bring_up()
+                changes = stabilize()
             self._notes.idle()
         self._give(changes, began_ns)
         return changes
 
     def _give(self, changes: Changes, began_ns: int) -> None:
         """Write what the views, which are up, have changed. began_ns: when that was begun."""
-        if self._tell is not untold:  # of every batch
-            self._tell(Stabilized(self.engine, self._now_ns() - began_ns))
-        self.is_up = True
+        if self._emit is not no_listener:  # of every batch
+            self._emit(Stabilized(self.engine, self._now_ns() - began_ns))
+        self.is_stabilized = True
         self.cut = changes.cut
         self.outputs.write(changes, self.engine)
         self.report.rows_out = self.outputs.rows_out
@@ -284,8 +284,8 @@ class TaskLoop:
             self._committed = cut
             self.report.commits += 1
             seconds = (self._now_ns() - began_ns) / 1e9
-            rows, self._rows_told = written - self._rows_told, written
-            self._tell(Committed(cut, rows, seconds, digests))
+            rows, self._rows_reported = written - self._rows_reported, written
+            self._emit(Committed(cut, rows, seconds, digests))
 
         if not self.outputs.commits_beside:
             await act()
@@ -328,21 +328,21 @@ class TaskLoop:
     @property
     def is_committed(self) -> bool:
         """Whether the outputs have committed all that was taken in."""
-        return self.is_up and self._committed == self.engine.cut
+        return self.is_stabilized and self._committed == self.engine.cut
 
     @property
     def uncommitted_rows(self) -> int:
         """How many rows were written since the last commit."""
-        return self.outputs.rows_out - self._rows_told
+        return self.outputs.rows_out - self._rows_reported
 
     @property
     def is_whole(self) -> bool:
         """Whether all work is in the engine, the stored dead letters, and given to the outputs."""
-        return self.is_up and self._lettered == self.engine.cut
+        return self.is_stabilized and self._lettered == self.engine.cut
 
     def end(self) -> None:
         """Report how it stands at the end."""
         self.report.watermark_ns = self.report.watermark_ns or self.engine.watermark_ns
         self.report.uncomputable = self.engine.uncomputable
         self.report.cut, self.report.digest = self.engine.cut, self.engine.digest
-        self._tell(Ended(self.report.cut, self.report.digest))
+        self._emit(Ended(self.report.cut, self.report.digest))

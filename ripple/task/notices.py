@@ -13,7 +13,7 @@ from ripple.core.events import FromFuture, RecordsRefused, Uncomputable, VeryLat
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from ripple.core.events import Tell
+    from ripple.core.events import EventListener
     from ripple.engine.machine import Counters
     from ripple.engine.machine.partition import Partition
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ExceptionNotices:
     """The exceptions of a partition that one task has reported."""
 
-    def __init__(self, tell: Tell, known: Counters) -> None:
+    def __init__(self, emit: EventListener, known: Counters) -> None:
         """Begin with the counts of previous tasks."""
-        self._tell = tell
+        self._emit = emit
         self._before = {FromFuture: known.future, VeryLate: known.very_late}
-        self._told: dict[Hashable, int] = {}
+        self._noticed: dict[Hashable, int] = {}
         self._refused: Counter[str] = Counter()
 
     def look(self, engine: Partition) -> None:
@@ -34,23 +34,23 @@ class ExceptionNotices:
         for kind, total in ((FromFuture, counters.future), (VeryLate, counters.very_late)):
             count = total - self._before[kind]
             if self._is_news(kind, count):
-                self._tell(kind(count))
+                self._emit(kind(count))
         for fold, count in engine.uncomputable_counts.items():
             if self._is_news((Uncomputable, fold), count):
                 found = engine.uncomputable[fold]
                 first = next(iter(found.rows), None)
                 why = ((), "", "") if first is None else (first.key, first.step, first.reason)
-                self._tell(Uncomputable(fold, found.count, found.final, *why))
+                self._emit(Uncomputable(fold, found.count, found.final, *why))
 
     def refused(self, name: str, count: int, cause: str) -> None:
         """Take notice of records that became dead letters. cause: of the last one."""
         self._refused[name] += count
         if self._is_news((RecordsRefused, name), self._refused[name]):
-            self._tell(RecordsRefused(name, self._refused[name], cause))
+            self._emit(RecordsRefused(name, self._refused[name], cause))
 
     def _is_news(self, what: Hashable, count: int) -> bool:
         """Return whether it is the first, or twice as many as were reported; note that."""
-        if not count or count < 2 * self._told.get(what, 0):
+        if not count or count < 2 * self._noticed.get(what, 0):
             return False
-        self._told[what] = count
+        self._noticed[what] = count
         return True

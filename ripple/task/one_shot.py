@@ -37,13 +37,13 @@ class EphemeralState:
         plan, inputs = parts.plan, parts.inputs
         endings.add(inputs.close)
         engine = Engine(plan, inputs=inputs.names, start=getattr(inputs, "start", {}))
-        parts.tell(Started(plan.name, engine.partition, None))
-        standings = await parts.outputs.open(None, parts.tell)
+        parts.emit(Started(plan.name, engine.partition, None))
+        standings = await parts.outputs.open(None, parts.emit)
         endings.add(parts.outputs.close)
         letters = self._open_letters()
         endings.add(letters.close)
         outputs = Outputs(
-            parts.outputs, standings, engine.cut, _all_guards, parts.tell, plan=parts.plan
+            parts.outputs, standings, engine.cut, _all_guards, parts.emit, plan=parts.plan
         )
         await inputs.open(engine.cut, parts.settings.batch_rows)
         yield OneShotRun(TaskLoop(Drive(engine), parts, outputs, letters, guards=_all_guards))

@@ -13,7 +13,7 @@ from ripple.connectors.contract import Commit
 from ripple.core import cut as cuts
 from ripple.core.cut import Cut
 from ripple.core.errors import OutputError
-from ripple.core.events import Diverged, Tell
+from ripple.core.events import Diverged, EventListener
 from ripple.core.row_ops import OP, OP_SET, with_named_ops
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.task.lanes import is_lane
@@ -39,7 +39,7 @@ class Outputs:
         standings: Mapping[str, OutputStatus],
         start: Cut,
         guards: Callable[[str], bool],
-        tell: Tell,
+        emit: EventListener,
         *,
         plan: Plan,
         lanes: Lanes | None = None,
@@ -55,7 +55,7 @@ class Outputs:
         self._of_lanes = frozenset(filter(is_lane, standings))
         self.standings = standings
         self._guards = guards
-        self._tell = tell
+        self._emit = emit
         for one in standings.values():
             if one.committed is not None:
                 cuts.check_inputs(one.committed.cut, start, one.name)
@@ -195,7 +195,7 @@ class Outputs:
             if commit.digest in ("", found) or not self._guards("digest_check"):
                 continue
             if output not in self._changed:
-                self._tell(Diverged(output, commit.cut, found, commit.digest))
+                self._emit(Diverged(output, commit.cut, found, commit.digest))
                 raise SnapshotError(
                     f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
                     f"has digest {found}, but {self.standings[output].name} recorded "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.commit_group import OutputStatus, ReadableGroup
     from ripple.core.cut import Cut
-    from ripple.core.events import Tell
+    from ripple.core.events import EventListener
     from ripple.engine.machine import Changes
     from ripple.model.pipeline.plan import Plan
     from ripple.task.downstream_start import DownstreamStart
@@ -45,7 +45,7 @@ class Reconciliation:
         standings: Mapping[str, OutputStatus],
         *,
         guards: Guards,
-        tell: Tell,
+        emit: EventListener,
     ) -> None:
         self._plan = plan
         self._base = base
@@ -53,7 +53,7 @@ class Reconciliation:
         self._outputs = outputs
         self._standings = standings
         self._guards = guards
-        self._tell = tell
+        self._emit = emit
         self._was_shown: dict[str, PublishedRows] = {}
         # Rows that became final while nothing was written, by output.
         self._final: dict[str, list[pa.Table]] = {}
@@ -154,7 +154,7 @@ class Reconciliation:
         assert commit is not None
         if commit.digest in ("", found) or not self._guards("digest_check"):
             return
-        self._tell(Diverged(output, commit.cut, found, commit.digest))
+        self._emit(Diverged(output, commit.cut, found, commit.digest))
         raise SnapshotError(
             f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored has digest "
             f"{found}, but {standing.name} recorded {commit.digest}: the senders' inputs, the "

@@ -51,13 +51,13 @@ class Replay:
                 continue
             await live.apply(*found)
             if is_shown or frees:
-                await live.bring_up()
+                await live.stabilize()
             await kept.keep_replay()
             live.watch()
-            parts.tell(Replaying(live.engine.cut, stop))
+            parts.emit(Replaying(live.engine.cut, stop))
             await kept.clock.sleep(0)
             if parts.stop():
                 return False
-        if not live.is_up:
-            await live.bring_up()
+        if not live.is_stabilized:
+            await live.stabilize()
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputAwayError, InputError
-from ripple.core.events import InputBack, InputWaits, Tell, untold
+from ripple.core.events import EventListener, InputBack, InputWaits, no_listener
 from ripple.task.passed_inputs import PassedInputs
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PAUSE_S, PAUSE_S_MAX = 0.1, 30.0
 STEADY_S = 5.0  # an absence after so long is a new one: pauses begin anew
 PATIENCE_S = 180.0  # as commits have it
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # a wait is reported after so long, and then so often
+EMIT_FIRST_S, EMIT_INTERVAL_S = 5.0, 30.0  # a wait is reported after so long, and then so often
 
 
 class RetryingInputs(PassedInputs):
@@ -38,7 +38,7 @@ class RetryingInputs(PassedInputs):
         """patience_s: how long to wait for an input that is away; None: without end."""
         super().__init__(inputs)
         self._patience_s = patience_s
-        self.tell: Tell = untold
+        self.emit: EventListener = no_listener
         """Takes what happens."""
         self._opening: tuple[int, Cut | None] | None = None
         self._return: asyncio.Task[None] | None = None
@@ -100,13 +100,16 @@ class RetryingInputs(PassedInputs):
     async def _come_back(self, cut: Cut, error: InputAwayError) -> None:
         """Open the inputs again at the task's cut. Raises as a restarted task would."""
         assert self._opening is not None
-        loop, told_at_s = asyncio.get_running_loop(), self._away_at_s + TELL_FIRST_S - TELL_S
+        loop, emitted_at_s = (
+            asyncio.get_running_loop(),
+            self._away_at_s + EMIT_FIRST_S - EMIT_INTERVAL_S,
+        )
         read = await self._inputs.identities(cut)
         while True:
             now_s = loop.time()
-            if now_s - told_at_s >= TELL_S:
-                self.tell(InputWaits(now_s - self._away_at_s, str(error)))
-                told_at_s = now_s
+            if now_s - emitted_at_s >= EMIT_INTERVAL_S:
+                self.emit(InputWaits(now_s - self._away_at_s, str(error)))
+                emitted_at_s = now_s
             if self._patience_s is not None and now_s - self._away_at_s >= self._patience_s:
                 raise InputError(
                     f"{error}; the run has waited {self._patience_s:.0f} s. Start it again once "
@@ -121,7 +124,7 @@ class RetryingInputs(PassedInputs):
                 error = again
                 continue
             self._back_at_s = loop.time()
-            self.tell(InputBack(self._back_at_s - self._away_at_s))
+            self.emit(InputBack(self._back_at_s - self._away_at_s))
             return
 
     async def _give_up(self) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
 
-_REASONS_TOLD = 5
+_REASONS_MAX = 5
 
 
 def run(
@@ -182,8 +182,8 @@ def _lost(report: Report, *, are_kept: bool) -> str:
     """Say how many records did not count and are not kept; "" if there are none."""
     parts = []
     if report.rejected and not are_kept:
-        told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_TOLD)]
-        more = [] if len(report.rejected) <= _REASONS_TOLD else ["..."]
+        told = [f"{why}: {count}" for why, count in report.rejected.most_common(_REASONS_MAX)]
+        more = [] if len(report.rejected) <= _REASONS_MAX else ["..."]
         reasons = ", ".join([*told, *more])
         parts.append(f"{report.rejected.total()} rejected ({reasons}; dead_letters= keeps them)")
     if report.very_late:

@@ -224,16 +224,16 @@ class Standby:
                 if not isinstance(found, Signal):
                     drive.apply(*found)
                     if frees:
-                        drive.bring_up()
+                        drive.stabilize()
                     await self._world.clock.sleep(0)
             if found is Signal.ENDED:
                 break
             if found is Signal.WAITING:
                 await inputs.more()
             if self._stopped.is_set() and not self._is_nearing:
-                drive.bring_up()
+                drive.stabilize()
                 return
-        drive.bring_up()
+        drive.stabilize()
         del self._ahead[0]
         self._check(target, engine)
         self.behind = len(self._ahead)

@@ -126,7 +126,7 @@ class Task:
             if function is not None:
                 need_function(name, function)
         self._on_batch = on_batch or (lambda _, __: None)
-        self._tell = on_event or self._log_event
+        self._emit = on_event or self._log_event
         self._holder = holder or f"a program, process {os.getpid()} on {os.uname().nodename}"
         self._is_stopping = False
         self._closing: AsyncExitStack | None = None
@@ -177,7 +177,7 @@ class Task:
             source = self._source if isinstance(self._source, str) else ""
             remark = retried_remark(self._rebuild, self.plan, disk, source)
             if remark:
-                self._tell(Remark(remark))
+                self._emit(Remark(remark))
             self._closing = closing.pop_all()
         return self
 
@@ -263,7 +263,7 @@ class Task:
                 holder=self._holder,
             ),
             settings=self._settings,
-            tell=self._tell,
+            emit=self._emit,
             stop=self._is_asked,
             watch=self._on_batch,
         )
@@ -282,7 +282,7 @@ class Task:
             world.clock,
             world.random,
             WAITING,
-            failed=lambda why: self._tell(Remark(f"the next commit waits for the store: {why}")),
+            failed=lambda why: self._emit(Remark(f"the next commit waits for the store: {why}")),
             stop=self._is_asked,
         )
         notes = None if is_remote else NoteFile(world.disk, in_flight_path(self.plan.name))

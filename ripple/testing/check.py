@@ -269,7 +269,7 @@ class Lane:
         """Stabilize and raise :class:`Divergence` where engine, follower and reference differ."""
         self._feed()
         self.since = 0
-        self.follower.follow(self._drive.bring_up())
+        self.follower.follow(self._drive.stabilize())
         self.engine.check_invariants()
         refused = [(name, offset, step) for name, offset, step, _ in reference.dead_letters]
         watermark_ns = reference.watermark_ns

@@ -10,7 +10,7 @@ from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.starting import stuck as stuck_module
 from ripple.cli.cluster.starting.stuck import STUCK_S, Stuck, failing, of_problems
 from ripple.control.probes import Page, serve_pages
-from ripple.control.rpc.words import FAILED
+from ripple.control.rpc.membership_messages import FAILED
 from ripple.world.live_network import LiveNetwork
 
 LOST = "InputError: trades/1 ends at offset 285, but records up to 1143 were read from it"

@@ -114,13 +114,13 @@ def _things(plan: Plan, folder: Path) -> Iterator[tuple[Network | None, SmallDis
         yield net, disk
 
 
-async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None]) -> Done:
+async def disturb(job: Job, plan: Plan, folder: Path, emit: Callable[[str], None]) -> Done:
     """Let a cluster work through ``plan.trades``, and compare."""
     done = Done()
     began_s = time.monotonic()
     for what in (network, small_disk):
         if (why := what.missing()) is not None:
-            tell(f"not {what.__name__}: {why}")
+            emit(f"not {what.__name__}: {why}")
     with _things(plan, folder) as (net, disk):
         if disk is not None:
             job = replace(job, folder=disk.folder / "made")
@@ -135,7 +135,7 @@ async def disturb(job: Job, plan: Plan, folder: Path, tell: Callable[[str], None
         async with up_now as up:
             done.said = up.said
             acts = Acts(up, random.Random(plan.seed), done.events, net, disk)
-            done.caught_up_s = await _go(job, plan, up, acts, tell)
+            done.caught_up_s = await _go(job, plan, up, acts, emit)
         done.seconds = time.monotonic() - began_s
         expected, found = await asyncio.to_thread(job.alone, folder), job.made()
         one, many = await asyncio.to_thread(job.tables_alone, folder), job.tables_made()
@@ -170,7 +170,7 @@ def _differences(
 
 
 async def _go(
-    job: Job, plan: Plan, up: Cluster, acts: Acts, tell: Callable[[str], None]
+    job: Job, plan: Plan, up: Cluster, acts: Acts, emit: Callable[[str], None]
 ) -> list[float]:
     """Append, disturb, and wait now and then until all is caught up; return for how long."""
     waits_s = []
@@ -185,7 +185,7 @@ async def _go(
         await asyncio.sleep(acts.chance.random() * 2)
         if step % REST == 0:
             waits_s.append(await up.caught_up(PATIENCE_S))
-            tell(f"{step} of {plan.events}: caught up after {waits_s[-1]:.2f} s")
+            emit(f"{step} of {plan.events}: caught up after {waits_s[-1]:.2f} s")
     await asyncio.to_thread(append, job.source, plan.partitions, steps, 1, is_end=True)
     return [*waits_s, await up.caught_up(PATIENCE_S)]
 

@@ -61,8 +61,8 @@ from ripple.control import process
 process.begin()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE), process.files()[1])
 """
-    soft, hard, told = ended(script, limit=64).stdout.split()
-    assert soft == hard == told
+    soft, hard, left_out = ended(script, limit=64).stdout.split()
+    assert soft == hard == left_out
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_unread_output_blocks_nothing_and_reports_omitted_lines():
     kept = found[0].splitlines()
     assert kept[0] == b"0" * 127
     assert kept[-1] == b"again"
-    told = [int(line.split()[-2]) for line in kept if line.startswith(b"(left out")]
-    assert sum(told) == 4096 - (len(kept) - 1 - len(told)) > 0
+    left_out = [int(line.split()[-2]) for line in kept if line.startswith(b"(left out")]
+    assert sum(left_out) == 4096 - (len(kept) - 1 - len(left_out)) > 0
     os.close(reading)
 
 

@@ -288,12 +288,12 @@ class Cluster:
             if is_due and self.step_number >= other.stalled_until and not self._is_cut():
                 view = other.state.detector.view(self.now_ns)
                 self._saw(replica, view)
-                self._tell(replica, ev.ViewHeard(view))
-        self._tell(replica, ev.Ticked())
+                self._emit(replica, ev.ViewHeard(view))
+        self._emit(replica, ev.Ticked())
         queue, replica.queue = replica.queue, []
         for event in queue:
             self._note(replica, event)
-            self._tell(replica, event)
+            self._emit(replica, event)
 
     def _note(self, replica: Replica, event: ev.Event) -> None:
         if isinstance(event, ev.Heartbeat | ev.ProcessExited):
@@ -314,7 +314,7 @@ class Cluster:
         if known is None or known[1].number < view.number:
             replica.views[view.replica] = (self.now_ns, view)
 
-    def _tell(self, replica: Replica, event: ev.Event) -> None:
+    def _emit(self, replica: Replica, event: ev.Event) -> None:
         before = replica.state.now
         instructions = replica.state.step(event, self.now_ns)
         # Judged by what was known then: to do the first may tell it more.
@@ -343,10 +343,10 @@ class Cluster:
                 views = tuple(v for _, v in sorted(self.stored_views.items()))
                 for view in views:
                     self._saw(replica, view)
-                self._tell(replica, ev.ViewsRead(views))
+                self._emit(replica, ev.ViewsRead(views))
             case ins.WriteView(view) if replica.has_store:
                 self.stored_views[replica.name] = view
-                self._tell(replica, ev.ViewWritten())
+                self._emit(replica, ev.ViewWritten())
             case ins.Announce(version):
                 for worker in self.workers:
                     if self._reaches(worker, replica) and version.version not in self.damaged:
@@ -374,12 +374,12 @@ class Cluster:
                 self.loses_replies -= 1
             else:
                 self._read_chain(replica)
-        self._tell(replica, ev.ProposalEnded())
+        self._emit(replica, ev.ProposalEnded())
 
     def _read_chain(self, replica: Replica) -> None:
         if replica.has_store:
             readable = [v for v in self.chain if v.version not in self.damaged]
-            self._tell(replica, ev.ChainRead(readable[-1], self.newest.version))
+            self._emit(replica, ev.ChainRead(readable[-1], self.newest.version))
 
     def _ended(self, worker: Worker, replica: Replica) -> None:
         if self._connected(worker.id, replica.name):

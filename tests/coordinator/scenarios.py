@@ -44,7 +44,7 @@ class Shell:
         self._reading: Reading[Assignment] | None = None
         self.state = Coordinator(nonce, world.clock.monotonic_ns(), LIMITS, guards=world.guards)
 
-    async def tell(self, event: ev.Event) -> None:
+    async def handle(self, event: ev.Event) -> None:
         for told in self.state.step(event, self._world.clock.monotonic_ns()):
             match told:
                 case ins.Propose(version):
@@ -52,9 +52,9 @@ class Shell:
                 case ins.ReadChain():
                     await self.read()
                 case ins.ReadViews():
-                    await self.tell(ev.ViewsRead(()))
+                    await self.handle(ev.ViewsRead(()))
                 case ins.WriteView():
-                    await self.tell(ev.ViewWritten())
+                    await self.handle(ev.ViewWritten())
 
     async def read(self) -> None:
         try:
@@ -65,7 +65,7 @@ class Shell:
         content = entry.content if entry is not None else None
         if content is not None:
             believe(self._world, content)
-        await self.tell(ev.ChainRead(content, self._reading.newest_number))
+        await self.handle(ev.ChainRead(content, self._reading.newest_number))
 
     async def _propose(self, version: Assignment) -> None:
         reading = self._reading
@@ -78,7 +78,7 @@ class Shell:
         except StoreError:
             pass  # it is there or not: the chain tells
         await self.read()
-        await self.tell(ev.ProposalEnded())
+        await self.handle(ev.ProposalEnded())
 
 
 def believe(world: SimWorld, now: Assignment) -> None:
@@ -108,10 +108,10 @@ class Workers:
     def heal(self) -> None:
         self._open = dict.fromkeys(self._open, True)
 
-    async def tell(self, shell: Shell, number: int) -> None:
+    async def handle(self, shell: Shell, number: int) -> None:
         for worker in WORKERS:
             if self._open[worker, number]:
-                await shell.tell(self._said_by(worker))
+                await shell.handle(self._said_by(worker))
 
     def _said_by(self, worker: str) -> ev.Event:
         history: dict[int, Assignment] = self._world.witness.get("history", {})
@@ -152,10 +152,10 @@ async def two_coordinators(world: SimWorld, seed: int) -> None:
             if tick == HEALED_TICKS:
                 workers.heal()
             if tick % 4 == 0:
-                await workers.tell(shell, number)
+                await workers.handle(shell, number)
             if shell.state.now is None or tick % 20 == 0:
                 await shell.read()
-            await shell.tell(ev.Ticked())
+            await shell.handle(ev.Ticked())
             rested = rested + 1 if shell.state.now == newest else 0
             newest = shell.state.now
             if rested > RESTED_TICKS < tick - HEALED_TICKS and is_well(newest):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from coordinator.service.sessions import WorkerSession, WorkerSessions
-from ripple.control.rpc import words
-from ripple.control.rpc.messages import told_from_bytes
+from ripple.control.rpc import membership_messages as msg
+from ripple.control.rpc.messages import coordinator_message_from_bytes
 from ripple.world.control import UnreachableError
 
 WHO = ("w1", 3)
@@ -18,7 +18,7 @@ class Slow:
     peer = "w1:1"
 
     def __init__(self, length_max: int = 100) -> None:
-        self.told: list[words.Told] = []
+        self.told: list[msg.CoordinatorMessage] = []
         self.may = asyncio.Event()
         self._length_max = length_max
 
@@ -26,7 +26,7 @@ class Slow:
         await self.may.wait()
         if len(self.told) == self._length_max:
             raise UnreachableError("it is gone")
-        self.told.append(told_from_bytes(message))
+        self.told.append(coordinator_message_from_bytes(message))
 
     async def receive(self) -> bytes | None:
         raise AssertionError("nobody listens here")
@@ -76,16 +76,16 @@ async def test_slow_worker_is_told_the_newest_of_each_kind() -> None:
     await asyncio.sleep(0)
     for version in range(2, 1000):
         sessions.announce(version)
-        sessions.tell_candidate("n", words.Refused("n", f"reason {version}"))
-        sessions.tell_candidate("other", words.Refused("other", "not here"))
+        sessions.send_to_candidate("n", msg.Refused("n", f"reason {version}"))
+        sessions.send_to_candidate("other", msg.Refused("other", "not here"))
     sessions.announce(5)  # an old one is no news
     slow.may.set()
     for _ in range(10):
         await asyncio.sleep(0)
     assert slow.told == [
-        words.Announced(1),
-        words.Announced(999),
-        words.Refused("n", "reason 999"),
+        msg.Announced(1),
+        msg.Announced(999),
+        msg.Refused("n", "reason 999"),
     ]
     sending.cancel()
 

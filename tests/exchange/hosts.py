@@ -253,7 +253,7 @@ class Hosts:
         name, epoch = self.owners[stage, number]
         return Route(name, f"{name}:1", epoch)
 
-    def told(self, place: Place, event: Event) -> None:
+    def on_event(self, place: Place, event: Event) -> None:
         """Judge what a life says."""
         if isinstance(event, PartitionFailed):
             self.failures.append(f"{place}: {event.error!r}")
@@ -369,7 +369,7 @@ class Machine:
         keeper = DurableState(checkpoints, self.world, epoch=epoch)
         first = ActiveTask(
             self.pipeline.plan, inputs, outputs, keeper, settings=self.hosts.settings,
-            tell=partial(self.hosts.told, place), staged=True, sends=sending,
+            emit=partial(self.hosts.on_event, place), staged=True, sends=sending,
         )  # fmt: skip
         try:
             await first.run()
@@ -394,7 +394,7 @@ class Machine:
     def runner(self, place: Place) -> Runner:
         (stage, number), pipeline = place, self.pipeline
         partition, exchange = pipeline.number_of(place), self.port.exchange
-        tell = partial(self.hosts.told, place)
+        emit = partial(self.hosts.on_event, place)
         context = TaskContext(
             self.world, pipeline.plan, self.world.store, None,  # type: ignore[arg-type]  # no inputs
             pipeline.counts[0], self.hosts.settings, exchange=exchange,
@@ -405,7 +405,7 @@ class Machine:
             outputs=partial(pipeline.sinks, self.world, place),
             upstream=partial(subscribed, exchange, stage, number),
         )  # fmt: skip
-        return Runner(self.world.clock, partition, tell, work)
+        return Runner(self.world.clock, partition, emit, work)
 
 
 def endpoints_of(hosts: Hosts) -> Endpoints:

@@ -300,7 +300,7 @@ def test_killed_server_loses_and_doubles_nothing_that_is_written(
 def test_a_commit_waits_for_a_server_that_is_away(
     server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ripple.connectors.commit_group.TELL_FIRST_S", 0.0)
+    monkeypatch.setattr("ripple.connectors.commit_group.EMIT_FIRST_S", 0.0)
     told = asyncio.Event()
 
     async def story() -> None:
@@ -431,7 +431,7 @@ def test_revoked_and_restored_rights_end_no_run(
         sink = continue_sink(f"{stream}-out", WRITING)
         source = RetryingInputs(open_inputs(stream, replace(READING, follow=True)))
         waits, cut = list[str](), {"ticks": 0}
-        source.tell = lambda event: waits.append(getattr(event, "error", ""))
+        source.emit = lambda event: waits.append(getattr(event, "error", ""))
         await source.open(cut, 10)
         found: list[int] = []
 
@@ -463,7 +463,7 @@ def test_revoked_and_restored_rights_end_no_run(
 
     monkeypatch.setenv("NATS_USER", "app")
     monkeypatch.setenv("NATS_PASSWORD", "a")
-    monkeypatch.setattr("ripple.task.retrying_inputs.TELL_FIRST_S", 0.0)
+    monkeypatch.setattr("ripple.task.retrying_inputs.EMIT_FIRST_S", 0.0)
     monkeypatch.setattr("ripple.connectors.nats.inputs.ASK_S", 0.5)
     monkeypatch.setattr("ripple.connectors.nats.sink.ASK_S", 0.5)
     server.stop()

@@ -724,11 +724,11 @@ def test_rights_that_are_taken_are_waited_for(
         inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
         waits: list[str] = []
 
-        def tell(event: object) -> None:
+        def emit(event: object) -> None:
             if isinstance(event, InputWaits):
                 waits.append(event.error)
 
-        inputs.tell = tell
+        inputs.emit = emit
         await asyncio.to_thread(add, 0)
         await inputs.open(cut, 10)
         reader = asyncio.create_task(read_up_to(inputs, cut, 10 * len(RIGHTS) + 10))
@@ -748,7 +748,7 @@ def test_rights_that_are_taken_are_waited_for(
         assert "password authentication failed" in waits[0]
         assert "permission denied" in waits[-1]
 
-    monkeypatch.setattr(retrying_inputs, "TELL_FIRST_S", 0.0)
+    monkeypatch.setattr(retrying_inputs, "EMIT_FIRST_S", 0.0)
     asyncio.run(story())
 
 

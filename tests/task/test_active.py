@@ -220,7 +220,7 @@ async def test_lives_of_two_partitions_share_a_process_and_a_disk(world: SimWorl
             SinkGroup({"out": MemorySink}),
             DurableState(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
             settings=SETTINGS,
-            tell=told[partition].append,
+            emit=told[partition].append,
         )
 
     for _ in range(2):
@@ -246,7 +246,7 @@ async def test_lives_of_two_partitions_share_a_process_and_a_disk(world: SimWorl
 async def test_life_tells_what_it_does_in_order(world: SimWorld) -> None:
     append(world)
     told: list[Event] = []
-    one = life(world, tell=told.append)
+    one = life(world, emit=told.append)
     await one.run()
     kinds = [type(event) for event in told if not isinstance(event, Stabilized)]
     assert kinds[:2] == [Started, Restored]

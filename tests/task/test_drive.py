@@ -60,20 +60,20 @@ def test_refused_records_are_told_with_their_offset_and_step() -> None:
     assert accounts(rejected) == [(1, seven), (2, "too few fields")]
     (bad,) = (one for one in rejected if one.step == "checked")
     assert bad.raw == b'{"symbol": "b", "size": 7}'
-    assert drive.bring_up().cut == {"ticks": 5}
+    assert drive.stabilize().cut == {"ticks": 5}
 
 
 def test_pieces_of_suspects_are_applied_one_by_one_and_change_nothing() -> None:
     whole = Drive(rp.Engine(PLAN))
     rejected = whole.apply("ticks", Batch(BATCH.records.slice(0, 3), 4, BATCH.rejected))
-    whole.bring_up()
+    whole.stabilize()
     drive = Drive(rp.Engine(PLAN), Suspected())
     apart, parts = drive.parts("ticks", BATCH)
     assert [piece.first_offset for piece, _ in parts] == [0, 1, 2, 3, 4]
     for piece, part in parts:
         apart += drive.apply_part("ticks", part)
         assert drive.engine.cut == {"ticks": piece.next_offset}
-    drive.bring_up()
+    drive.stabilize()
     assert accounts(apart) == [*accounts(rejected), (4, "quarantine: it kills")]
     assert drive.engine.digest == whole.engine.digest
     counters = drive.engine.counters

@@ -79,7 +79,7 @@ def test_a_sink_whose_server_is_away_is_asked_again_and_told_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_module, "PAUSE_S", 0.001)
-    monkeypatch.setattr(group_module, "TELL_FIRST_S", 0.0)
+    monkeypatch.setattr(group_module, "EMIT_FIRST_S", 0.0)
     told: list[object] = []
     let = threading.Event()
     let.set()

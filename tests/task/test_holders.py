@@ -59,7 +59,7 @@ def stage(committed: dict[str, int] | None, notes: dict[str, str]) -> Any:
 
     life: Any = DownstreamTask.__new__(DownstreamTask)
     PartitionTask.__init__(life, lambda: False)
-    life._standings, life._committed, life._tell = standing("id"), committed, None
+    life._standings, life._committed, life._emit = standing("id"), committed, None
     life._claim = claimed
     life._checkpoints = SimpleNamespace(list=listed)
     life.engine = SimpleNamespace(digests={"o": ""})

@@ -35,7 +35,7 @@ class Reader:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self.events.append(event)
 
     @property
@@ -48,7 +48,7 @@ class Reader:
 
 def test_rows_that_cannot_be_computed_are_told_and_measured_while_it_goes_on() -> None:
     engine, reader = Engine(PLAN), Reader()
-    noticed = ExceptionNotices(reader.tell, engine.counters)
+    noticed = ExceptionNotices(reader.emit, engine.counters)
 
     def take(symbols: str) -> None:
         rows = [{"symbol": symbol, "size": 1} for symbol in symbols]
@@ -76,7 +76,7 @@ def test_rows_that_cannot_be_computed_are_told_and_measured_while_it_goes_on() -
 
 def test_events_of_the_future_and_late_ones_are_told_of_this_life_alone() -> None:
     reader, engine = Reader(), Engine(PLAN)
-    noticed = ExceptionNotices(reader.tell, Counters(future=10, very_late=20))
+    noticed = ExceptionNotices(reader.emit, Counters(future=10, very_late=20))
     for future, very_late in ((10, 20), (11, 20), (11, 22), (12, 23), (13, 24), (13, 25)):
         engine.counters.future, engine.counters.very_late = future, very_late
         noticed.look(engine)
@@ -90,7 +90,7 @@ def test_events_of_the_future_and_late_ones_are_told_of_this_life_alone() -> Non
 
 def test_refused_records_are_told_with_a_cause() -> None:
     reader = Reader()
-    noticed = ExceptionNotices(reader.tell, Counters())
+    noticed = ExceptionNotices(reader.emit, Counters())
     for count in (1, 1, 1, 5):
         noticed.refused("trades", count, f"checks: size of {count}")
     assert reader.lines == [

@@ -60,7 +60,7 @@ class Lived:
             ),
             keeper,
             settings=SETTINGS,
-            tell=self.told.append,
+            emit=self.told.append,
         )
 
     def _topic(self, name: str) -> Topic:

@@ -74,7 +74,7 @@ class Server:
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrying_inputs, "PAUSE_S", 0.001)
     monkeypatch.setattr(retrying_inputs, "PAUSE_S_MAX", 0.002)
-    monkeypatch.setattr(retrying_inputs, "TELL_FIRST_S", 0.0)
+    monkeypatch.setattr(retrying_inputs, "EMIT_FIRST_S", 0.0)
 
 
 async def opened(server: Server, patience_s: float | None = None) -> RetryingInputs:
@@ -87,7 +87,7 @@ async def opened(server: Server, patience_s: float | None = None) -> RetryingInp
 async def test_what_is_away_is_waited_for_and_checked_before_it_is_read_on() -> None:
     server, told = Server(), []
     inputs = await opened(server)
-    inputs.tell = told.append
+    inputs.emit = told.append
     server.error = InputAwayError("no answer")
     assert inputs.next(CUT) is Signal.WAITING
     while len(server.asked) < 3:

@@ -61,7 +61,7 @@ class Member:
     seen: Seen
     now: Assignment | None = None
     incarnation: int | None = None
-    told: list[Event] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     checkpoints: int = 0
     versions: list[tuple[int, int | None]] = field(default_factory=list)
     membership: Membership = None  # type: ignore[assignment]  # set when it runs
@@ -109,8 +109,8 @@ def coordinator_of(
             peers=[address_of(peer) for peer in peers],
             say=lambda line: seen.said.append(f"{name}: {line}"),
         )
-        tell = shell.tell
-        shell.tell = lambda event: (seen.events.append((name, event)), tell(event))[1]  # type: ignore[method-assign]
+        handle = shell.handle
+        shell.handle = lambda event: (seen.events.append((name, event)), handle(event))[1]  # type: ignore[method-assign]
         await world.control.serve(address_of(name), Handlers(shell).service)
         await shell.run()
 
@@ -145,7 +145,7 @@ def worker_of_cluster(
             member.report,
             member.heard,
             checkpoint=member.checkpoint,
-            tell=member.told.append,
+            emit=member.events.append,
             mark=None if mark is None else marked,
             heartbeat_interval_ms=heartbeat_interval_ms,
         )

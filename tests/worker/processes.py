@@ -125,20 +125,22 @@ def on_disk(world: SimWorld, disk: SimDisk) -> SimWorld:
     return replace(world, disk=own)
 
 
-def runtime_of(world: SimWorld, process: str, tell: Callable[[Event], None]) -> Runtime:
+def runtime_of(world: SimWorld, process: str, emit: Callable[[Event], None]) -> Runtime:
     """Return the engine of a process. What fails without a reason is a bug."""
 
-    def told(_: int, event: Event) -> None:
+    def on_event(_: int, event: Event) -> None:
         if isinstance(event, PartitionFailed) and not isinstance(
             event.error, OSError | RippleError
         ):
             raise AssertionError(f"{process} failed") from event.error
-        tell(event)
+        emit(event)
 
     store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
 
     def site(partitions: int) -> TaskContext:
-        return TaskContext(world, PLAN, store, LogEnds(world), partitions, SETTINGS, told, process)
+        return TaskContext(
+            world, PLAN, store, LogEnds(world), partitions, SETTINGS, on_event, process
+        )
 
     return Runtime(process, site)
 

@@ -70,7 +70,7 @@ class Seen:
         ]
 
 
-def tell(
+def run_story(
     story: Story,
     trial: ClusterTrial,
     *,
@@ -97,4 +97,4 @@ def tell(
 
 
 def told(trial: ClusterTrial, **shape: Any) -> Callable[..., Any]:
-    return run_by(lambda story: tell(story, trial, **shape), "seen")
+    return run_by(lambda story: run_story(story, trial, **shape), "seen")

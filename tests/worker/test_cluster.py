@@ -108,11 +108,11 @@ def test_a_failure_says_the_seed_what_happened_what_differs_and_how_to_repeat_it
     with pytest.raises(SimulationError) as failure:
         cluster_test(trials.windows, seeds=range(20), without=("muted_replay",))
     message = str(failure.value)
-    told = re.search(r"^seed (\d+): Broken: I16: output '\w+': \(.*\) was written again", message)
-    assert told
+    found = re.search(r"^seed (\d+): Broken: I16: output '\w+': \(.*\) was written again", message)
+    assert found
     assert "what happened: " in message
     assert re.search(r"^faults: ", message, re.MULTILINE)
-    assert f"python -m ripple.testing tests.worker.trials:windows --seed {told[1]}" in message
+    assert f"python -m ripple.testing tests.worker.trials:windows --seed {found[1]}" in message
     assert "--without muted_replay" in message
 
 

@@ -20,16 +20,16 @@ def test_three_deaths_in_five_minutes_are_told_with_the_last_until_they_are_long
     for second in (0, 100):
         clock.now_s = second
         deaths.died(0, "by SIGABRT", is_unable=False)
-    assert not deaths.told
+    assert not deaths.report
     clock.now_s = 200
     deaths.died(1, "by SIGKILL", is_unable=False)
-    assert deaths.told == (
+    assert deaths.report == (
         "its processes have ended 3 times in 5 minutes, the last one, 1, by SIGKILL: is there "
         "memory enough?"
     )
     assert not deaths.too_many
     clock.now_s = 301
-    assert not deaths.told
+    assert not deaths.report
 
 
 def test_twenty_deaths_of_one_process_are_too_many_for_this_worker() -> None:
@@ -49,7 +49,7 @@ def test_process_that_cannot_work_is_reported_at_once_and_gives_up_after_ten_sec
     for second in (1, 2, 4, 8):
         clock.now_s = second
         deaths.died(2, "IndentationError: unexpected indent", is_unable=True)
-        assert "IndentationError" in deaths.told
+        assert "IndentationError" in deaths.report
         assert not deaths.too_many
     clock.now_s = 12
     deaths.died(2, "IndentationError: unexpected indent", is_unable=True)

@@ -58,7 +58,7 @@ class Live:
         self.ports = [
             ExchangePort(
                 live_world(folder), f"p{n}", plan, self.where, lambda stage: len(self.parts[stage]),
-                address="localhost:0", key=key, tls=tls, tell=self.told.append, limits=limits,
+                address="localhost:0", key=key, tls=tls, emit=self.told.append, limits=limits,
             )
             for n in range(count)
         ]  # fmt: skip
@@ -179,7 +179,7 @@ async def test_a_really_slow_receiver_gets_each_row_less_often_and_takes_no_memo
 async def test_a_process_that_does_not_listen_yet_is_told_of_once_it_has_had_time_to_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "UNTOLD_S", 0.5)
+    monkeypatch.setattr(exchange, "START_S", 0.5)
 
     live = Live(tmp_path)
     await live.ports[0].open()
@@ -258,11 +258,11 @@ def test_strangers_are_told_of_once_in_a_while_with_their_number() -> None:
     async def main() -> None:
         port = ExchangePort(
             replace(world, network=LiveNetwork()), "p0", PLANS[NAME], lambda *_: None, lambda _: 1,
-            address="localhost:0", key=key, tell=told.append,
+            address="localhost:0", key=key, emit=told.append,
         )  # fmt: skip
         for _ in range(5):
             await port._accept(Stranger(0))
-        await asyncio.sleep(exchange.TOLD_AGAIN_S)
+        await asyncio.sleep(exchange.REPORT_AGAIN_S)
         await port._accept(Stranger(0))
 
     world.loop.run_until_complete(main())
@@ -289,7 +289,7 @@ async def test_a_process_with_another_plan_is_refused_and_told_why(tmp_path: Pat
         ExchangePort(
             live_world(tmp_path), f"p{n}", PLANS[name],
             lambda stage, _: Route(f"p{stage}", places[f"p{stage}"]), lambda _: 1,
-            address="localhost:0", key=key, tell=told.append,
+            address="localhost:0", key=key, emit=told.append,
         )
         for n, name in enumerate(("one-total", "by-venue"))
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from ripple.testing.sim import paths as sim_paths
 from ripple.testing.sim import remote_store as sim_remote_store
 from tests.engine.machine.stage_plans import trades
 from tests.worker import trials
-from tests.worker.seen import Seen, tell, told
+from tests.worker.seen import Seen, run_story, told
 from worker.engine.identity import code_of
 
 
@@ -157,7 +157,7 @@ def test_s3_outage_30min_bounded_memory() -> None:
 
     # A dead letter has to be in the store before what follows it is committed.
     calm = trials.shown("windows", trials.first(rp.Tumbling(10)), trades(Random(0), 40))
-    tell(story, calm, workers=1, partitions=4, alongside=True)
+    run_story(story, calm, workers=1, partitions=4, alongside=True)
 
 
 def test_rolling_upgrade_field_reorder_refused() -> None:

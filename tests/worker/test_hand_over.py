@@ -12,7 +12,7 @@ from ripple.core.events import Restored
 from tests.examples import EXAMPLES
 from tests.worker import trials
 from tests.worker.moves import MOVED, STEPS, Move
-from tests.worker.seen import Seen, Story, tell
+from tests.worker.seen import Seen, Story, run_story
 
 SETTLED_S = 60.0
 
@@ -37,13 +37,13 @@ def test_death_at_any_step_of_a_move_leaves_one_owner(step: str) -> None:
     first = 2 * list(STEPS).index(step)
     for number in range(first, first + (2 if EXAMPLES == 1 else len(WHO))):
         who = WHO[number % len(WHO)]
-        tell(dying(who, step), trials.windows, coordinators=2, alongside=True)
+        run_story(dying(who, step), trials.windows, coordinators=2, alongside=True)
 
 
 def test_later_stage_whose_owner_died_writes_only_what_readers_lack() -> None:
     """I16, of the partitions that its owner had beside the one that moves."""
     story = dying("the owner", "it is to move")
-    tell(story, trials.totals, coordinators=2, partitions=2, alongside=True)
+    run_story(story, trials.totals, coordinators=2, partitions=2, alongside=True)
 
 
 def dying(who: str, step: str) -> Story:
@@ -112,4 +112,4 @@ def test_owner_goes_on_with_its_state_when_the_next_one_fails() -> None:
         assert any(restored[0].start.values()), "it began anew"
         assert restored[0].written_ns is not None, "how old its checkpoint is was forgotten"
 
-    tell(story, trials.windows, alongside=True)
+    run_story(story, trials.windows, alongside=True)

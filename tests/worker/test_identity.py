@@ -53,8 +53,8 @@ def test_places_are_the_same_however_they_are_said_and_others_are_not(
 def test_output_cannot_be_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").symlink_to(tmp_path / "data")
-    told = "cannot write log:here/trades: it is the run's own source"
-    with pytest.raises(OutputError, match=told):
+    problem = "cannot write log:here/trades: it is the run's own source"
+    with pytest.raises(OutputError, match=problem):
         ends_of("log:data/trades", {"other": "log:data/v", "out": "log:here/trades"}, "", 1000)
 
 

@@ -58,9 +58,9 @@ class Alone:
         self.world = sim_world()
         SOURCE.install(self.world, whole=True)
         self.store = GoneInFlight()
-        self.told: list[Event] = []
+        self.events: list[Event] = []
         site = TaskContext(
-            self.world, PLAN, self.store, ends(self.world), PARTITIONS, SETTINGS, self._tell
+            self.world, PLAN, self.store, ends(self.world), PARTITIONS, SETTINGS, self._emit
         )
         self.partition = runner_of(site, given(1, *[("a/0", 1)] * PARTITIONS), 0)
 
@@ -74,7 +74,7 @@ class Alone:
 
     async def at_end(self) -> None:
         """Wait until all that it reads is committed."""
-        while not any(isinstance(one, Committed) and dict(one.cut) == END for one in self.told):
+        while not any(isinstance(one, Committed) and dict(one.cut) == END for one in self.events):
             await asyncio.sleep(0.01)
 
     async def killed(
@@ -93,8 +93,8 @@ class Alone:
         await place.flush()
         self.store.is_away = False
 
-    def _tell(self, _: int, event: Event) -> None:
-        self.told.append(event)
+    def _emit(self, _: int, event: Event) -> None:
+        self.events.append(event)
         self.store.is_away = self.store.is_away and not isinstance(event, PartitionFailed)
 
 
@@ -108,7 +108,7 @@ def test_records_of_lives_that_a_store_has_ended_are_not_set_aside() -> None:
         await one.at_end()
 
     one.run(story)
-    assert [event for event in one.told if isinstance(event, Quarantined)] == []
+    assert [event for event in one.events if isinstance(event, Quarantined)] == []
     assert one.store.times_away == 1, "the first life is careful after others, and no later one"
 
 

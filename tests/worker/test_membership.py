@@ -44,8 +44,8 @@ async def rest(cluster: SimCluster, seen: Seen, seconds: int = 60, **of: Any) ->
     raise AssertionError(problem_of(seen, **of))
 
 
-def told(seen: Seen, worker: str, kind: type) -> list[Any]:
-    return [one for one in seen.members[worker].told if isinstance(one, kind)]
+def events_of(seen: Seen, worker: str, kind: type) -> list[Any]:
+    return [one for one in seen.members[worker].events if isinstance(one, kind)]
 
 
 def version(seen: Seen) -> int:
@@ -71,7 +71,7 @@ async def test_workers_join_together_and_share_all_partitions(cluster: SimCluste
     seen = start(cluster)
     await rest(cluster, seen, 8)
     assert version(seen) <= 2, "they are collected"
-    assert all(len(told(seen, name, events.Joined)) == 1 for name in seen.members)
+    assert all(len(events_of(seen, name, events.Joined)) == 1 for name in seen.members)
 
 
 @simulated
@@ -82,8 +82,8 @@ async def test_coordinator_is_not_lost_between_two_heartbeats(cluster: SimCluste
     worker = worker_of_cluster(seen, "w1", ONE, heartbeat_interval_ms=9_000)
     cluster.host("w1").start(worker)
     await asyncio.sleep(60)
-    assert told(seen, "w1", events.Joined)
-    assert not told(seen, "w1", events.CoordinatorLost)
+    assert events_of(seen, "w1", events.Joined)
+    assert not events_of(seen, "w1", events.CoordinatorLost)
 
 
 @simulated
@@ -134,7 +134,7 @@ def evicted_in_its_sleep(removed: frozenset[str] = frozenset()) -> None:
         await rest(cluster, seen)
         beats = [event for _, event in seen.events if isinstance(event, ev.Heartbeat)]
         assert all(beat.who != was for beat in beats), "it speaks as who it was"
-        assert [type(one) for one in member.told].count(events.Evicted) == 1
+        assert [type(one) for one in member.events].count(events.Evicted) == 1
         versions = [incarnation for _, incarnation in member.versions]
         assert None in versions[versions.index(was[1]) :], "it has heard of it"
 
@@ -361,7 +361,7 @@ async def test_misfit_is_refused_and_told_what_differs(cluster: SimCluster) -> N
     other = replace(CODE, plan_hash="plan-2")
     cluster.host("w3").start(worker_of_cluster(seen, "w3", code=other))
     await asyncio.sleep(60)
-    refused = told(seen, "w3", events.JoinRefused)
+    refused = events_of(seen, "w3", events.JoinRefused)
     assert "plan hash is plan-2, the cluster's is plan-1" in refused[0].reason
     assert 5 < len(refused) < 30, "it asks again, not every second"
     assert any("plan hash is plan-2" in line for line in seen.said)
@@ -377,7 +377,7 @@ async def test_a_worker_with_another_store_says_so_and_asks_to_join_no_more(
     apart = MemoryStore()
     cluster.host("w3").start(worker_of_cluster(seen, "w3", store=apart))
     await asyncio.sleep(120)
-    unread = told(seen, "w3", events.AssignmentUnread)
+    unread = events_of(seen, "w3", events.AssignmentUnread)
     assert "is it the coordinators' store?" in unread[0].reason
     assert "the newest in this worker's store is none" in unread[0].reason
     joins = [v for v in seen.history.values() if "w3 joins" in v.cause]
@@ -394,7 +394,7 @@ async def test_flapping_worker_waits_before_it_joins_again(cluster: SimCluster) 
         await asyncio.sleep(8)
         cluster.host("w2").restart()
         await rest(cluster, seen)
-    (postponed,) = told(seen, "w2", events.JoinPostponed)
+    (postponed,) = events_of(seen, "w2", events.JoinPostponed)
     assert 10_000 < postponed.wait_ms <= 20_000
 
 

@@ -12,7 +12,7 @@ import pytest
 from ripple.testing.cluster.trial import ClusterTrial
 from tests.worker import trials
 from tests.worker.moves import STEPS, Move
-from tests.worker.seen import Seen, Story, tell
+from tests.worker.seen import Seen, Story, run_story
 
 
 async def moves(seen: Seen) -> None:
@@ -50,8 +50,8 @@ MISSED: dict[str, tuple[Story, ClusterTrial, dict[str, Any], str]] = {
 def test_absence_of_a_safeguard_is_seen_at_once(safeguard: str) -> None:
     story, trial, shape, why = MISSED[safeguard]
     with pytest.raises(AssertionError, match=why):
-        tell(story, trial, seed=SEED, without=(safeguard,), alongside=True, **shape)
-    tell(story, trial, seed=SEED, alongside=True, **shape)
+        run_story(story, trial, seed=SEED, without=(safeguard,), alongside=True, **shape)
+    run_story(story, trial, seed=SEED, alongside=True, **shape)
 
 
 def test_document_says_where_the_absence_of_each_safeguard_is_found() -> None:

@@ -29,12 +29,12 @@ class Flaky:
     """A partition whose tasks are scripted: the first one fails."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        self.told: list[Event] = []
+        self.events: list[Event] = []
         self.is_live = asyncio.Event()
         self.is_awake = asyncio.Event()
         self.report = Report()
         self.clock = clock or LiveClock()
-        self.runner = runner.Runner(self.clock, 3, self.told.append, self)
+        self.runner = runner.Runner(self.clock, 3, self.events.append, self)
 
     def standby(self) -> None:
         return None
@@ -51,7 +51,7 @@ class Flaky:
         if epoch == epoch_of(7, 0):
             raise OSError("the disk is full")
         self.report.restored, self.report.events = cast("Any", "as it was"), 3
-        self.attempt.tell(Stored("a checkpoint", {}))
+        self.attempt.emit(Stored("a checkpoint", {}))
         self.is_live.set()
         await self.is_awake.wait()
 
@@ -60,13 +60,13 @@ async def test_failure_that_is_over_is_reported_no_more_and_work_is_counted_once
     scripted = Flaky()
     partition = scripted.runner
     partition.own(7)
-    while not scripted.told:
+    while not scripted.events:
         await asyncio.sleep(0)
     assert partition.health.failure == "OSError: the disk is full"
     await scripted.is_live.wait()
     now = partition.health
     assert (now.is_live, now.failure, now.epoch) == (True, None, epoch_of(7, 1))
-    failed, _ = scripted.told
+    failed, _ = scripted.events
     assert isinstance(failed, PartitionFailed)
     assert (failed.partition, failed.epoch) == (3, epoch_of(7, 0))
     partition.leave()
@@ -81,7 +81,7 @@ class Restless(Flaky):
     lives_s = 0.0
 
     async def live(self, epoch: int) -> None:
-        self.attempt.tell(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
+        self.attempt.emit(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
         await self.clock.sleep(self.lives_s)
         raise OSError("the output is away")
 

@@ -49,14 +49,14 @@ class Cluster:
         self.disk = new_disk(whole=whole)
         self.disks: list[SimDisk] = []  # as each process sees it
         self.runtimes: dict[str, Runtime] = {}
-        self.told: list[tuple[str, Event]] = []
+        self.events: list[tuple[str, Event]] = []
         self.newest: Assignment | None = None
 
     def start(self, name: str, start: int = 0) -> None:
         async def main(world: SimWorld) -> None:
             own = on_disk(world, self.disk)
             self.disks.append(own.disk)
-            runtime = runtime_of(own, f"{name}/0", lambda event: self.told.append((name, event)))
+            runtime = runtime_of(own, f"{name}/0", lambda event: self.events.append((name, event)))
             self.runtimes[name] = runtime
             seen = 0
             while True:  # as whoever reads the chain
@@ -134,7 +134,7 @@ def expected() -> list[list[Any]]:
 
 
 def tell_story(
-    tell: Callable[[Cluster], Awaitable[None]],
+    run_story: Callable[[Cluster], Awaitable[None]],
     seeds: range = range(2 * EXAMPLES),
     without: tuple[str, ...] = (),
 ) -> None:
@@ -144,7 +144,7 @@ def tell_story(
     @on_cluster
     async def scenario(cluster: SimCluster, seed: int) -> None:
         one = Cluster(cluster)
-        await tell(one)
+        await run_story(one)
         await one.all_written()
 
     for seed in seeds:
@@ -189,7 +189,7 @@ async def test_follower_takes_over_what_it_has_followed_without_restoring(one: C
     one.assign(("b/0", 3, None, "a/0"), ("b/0", 3, None, "a/0"))
     await one.live("b", 0, 3)
     await one.live("b", 1, 3)
-    restored = [event for name, event in one.told if name == "b" and is_restored(event)]
+    restored = [event for name, event in one.events if name == "b" and is_restored(event)]
     assert [event.checkpoint for event in restored] == [None, None]
     assert all(any(event.start.values()) for event in restored), "it began anew"
 
@@ -227,7 +227,7 @@ def test_partitions_move_warm_while_their_input_grows() -> None:
             "not everything was written",
             every_s=0.5,
         )
-        restored = [event for _, event in one.told if isinstance(event, Restored)]
+        restored = [event for _, event in one.events if isinstance(event, Restored)]
         assert len(restored) == 6
         assert not any(event.checkpoint for event in restored), "somebody has restored"
 
@@ -330,7 +330,7 @@ async def test_partitions_take_in_nothing_while_a_queue_is_full_and_commit_what_
     before = applied()
     await asyncio.sleep(5)
     assert applied() == before
-    commits = [event for _, event in one.told if isinstance(event, Committed)]
+    commits = [event for _, event in one.events if isinstance(event, Committed)]
     assert sum(sum(cut.values()) for cut in last_cuts(commits)) == before
     held["outboxes"] = 0
 

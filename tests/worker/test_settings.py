@@ -158,8 +158,8 @@ def test_data_ports_of_processes_are_not_those_of_their_neighbours() -> None:
     for port, processes in ((0, 1), (9101, 114)):
         with pytest.raises(SettingsError, match=f"rpc_port is {port}"):
             delta_addresses("h", port, processes)
-    told = "health_port is 10101, where process 2 has its data port"
-    with pytest.raises(SettingsError, match=told):
+    problem = "health_port is 10101, where process 2 has its data port"
+    with pytest.raises(SettingsError, match=problem):
         delta_addresses("h", 9101, 3, {"health_port": 10_101, "metrics_port": 0})
     assert delta_addresses("h", 9101, 3, {"health_port": 9100, "metrics_port": 0}) == found
 
@@ -223,13 +223,13 @@ def test_places_of_several_outputs_are_taken() -> None:
 
 
 def test_a_mistyped_variable_is_told_and_those_of_others_are_left_alone() -> None:
-    def told(*names: str) -> list[str]:
+    def warned(*names: str) -> list[str]:
         return list(mistyped(SETTINGS, dict.fromkeys(names, "5")))
 
-    assert told("RIPPLE_KEEEP") == [
+    assert warned("RIPPLE_KEEEP") == [
         "RIPPLE_KEEEP is set, but is no setting: did you mean RIPPLE_KEEP?"
     ]
-    assert len(told("RIPPLE_CHECKPOINT_INTERVAL", "RIPPLE_STOR", "RIPPLE_CONFG")) == 3
+    assert len(warned("RIPPLE_CHECKPOINT_INTERVAL", "RIPPLE_STOR", "RIPPLE_CONFG")) == 3
     programs = (SETTINGS, coordinator.settings.SETTINGS, ripple.client.flight.settings.SETTINGS)
     beside = [one.variable for settings in programs for one in settings]
     services = [

@@ -39,17 +39,17 @@ def test_a_worker_that_nobody_answers_says_so_until_somebody_does() -> None:
     watch = Watch(clock)
     clock.at_s = 31
     assert names(watch) == ["WorkerSilent"]
-    watch.told(events.CoordinatorAnswered("c", 1))
+    watch.on_event(events.CoordinatorAnswered("c", 1))
     assert names(watch) == []
 
 
 def test_a_refusal_for_its_code_is_an_alert_until_it_has_joined() -> None:
     watch = Watch(Clock())
-    watch.told(events.JoinRefused("c", "another worker called w1 waits to join"))
+    watch.on_event(events.JoinRefused("c", "another worker called w1 waits to join"))
     assert names(watch) == []
-    watch.told(events.JoinRefused("c", "w1 does not fit this cluster: its plan hash is x"))
+    watch.on_event(events.JoinRefused("c", "w1 does not fit this cluster: its plan hash is x"))
     assert names(watch) == ["SchemaMismatch"]
-    watch.told(events.Joined("w1", 3))
+    watch.on_event(events.Joined("w1", 3))
     assert names(watch) == []
 
 

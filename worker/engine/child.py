@@ -198,7 +198,7 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
         address=begin.deltas,
         key=lambda: key_of(store),
         tls=settings.tls,
-        tell=log.tell,
+        emit=log.emit,
     )
     exchange = port.exchange
 
@@ -217,9 +217,9 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
         traffic=exchange.traffic,
     )
 
-    def tell(partition: int, event: Event) -> None:
-        measures.told(partition, event)
-        log.tell(event, partition=partition)
+    def emit(partition: int, event: Event) -> None:
+        measures.on_event(partition, event)
+        log.emit(event, partition=partition)
 
     def pressed(pressure: Pressure) -> None:
         level = Level.WARN if pressure.level else Level.INFO
@@ -248,7 +248,7 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
             ends,
             partitions,
             _task_settings(settings, sinks),
-            tell,
+            emit,
             f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
             exchange,
             intake,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from worker.engine.endpoints import Endpoints
 
 
-def _untold(_partition: int, _event: Event) -> None:
+def _no_listener(_partition: int, _event: Event) -> None:
     pass
 
 
@@ -29,7 +29,7 @@ def _untold(_partition: int, _event: Event) -> None:
 class TaskContext:
     """What the partitions of one process share. partitions: number of those of the first stage.
 
-    store: of checkpoints, dead letters and hints; it should retry failures (RetryingStore). tell:
+    store: of checkpoints, dead letters and hints; it should retry failures (RetryingStore). emit:
     listener of each partition's events. exchange: with the partitions of downstream stages; None if
     one engine computes all stages. intake: backpressure; None takes everything in. tracer: None
     without tracing. home: of repartition topics; None if they are logs on the world's disk. turns:
@@ -42,7 +42,7 @@ class TaskContext:
     ends: Endpoints
     partitions: int
     settings: Settings = field(default_factory=Settings)
-    tell: Callable[[int, Event], None] = _untold
+    emit: Callable[[int, Event], None] = _no_listener
     holder: str = "a worker"
     exchange: Exchange | None = None
     intake: Intake | None = None

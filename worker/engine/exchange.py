@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.credentials import Credentials, Side
 from ripple.core.errors import RippleError
-from ripple.core.events import PeerConnected, PeerLost, Tell, untold
+from ripple.core.events import EventListener, PeerConnected, PeerLost, no_listener
 from ripple.exchange.connection import speak
 from ripple.exchange.exchange import Exchange
 from ripple.world import addresses
@@ -27,8 +27,8 @@ CONNECT_S = 5.0
 PAUSE_S = 0.1
 PAUSE_MAX_S = 1.0  # most absent peers are restarting, which takes a second or two
 STEADY_S = 1.0
-UNTOLD_S = 3.0  # a process that starts listens once it has loaded everything
-TOLD_AGAIN_S = 30.0
+START_S = 3.0  # a process that starts listens once it has loaded everything
+REPORT_AGAIN_S = 30.0
 WHY_LENGTH_MAX = 300  # between log entries about unknown peers
 FREE_S = 5.0  # a port may be in use by a process that ends for so long
 LOOK_S = 1.0  # period at which routes are checked if no change was notified
@@ -55,7 +55,7 @@ class ExchangePort:
         tls: Tls | None = None,
         insecure: bool = False,
         limits: ExchangeLimits | None = None,
-        tell: Tell = untold,
+        emit: EventListener = no_listener,
     ) -> None:
         """Speak for ``process`` and listen at ``address``; routes, senders: as of Exchange.
 
@@ -68,7 +68,7 @@ class ExchangePort:
         self._network = world.network
         self._clock, self._random = world.clock, world.random
         self._tls, self._insecure = tls, insecure
-        self._tell = tell
+        self._emit = emit
         self._key = key
         self._credentials: Credentials | None = None
         self._wanted = asyncio.Event()
@@ -76,7 +76,7 @@ class ExchangePort:
         self._listen_at = address
         self._listener: Listener | None = None
         self._served: dict[asyncio.Task[Any], None] = {}
-        self._strangers, self._untold_ns = 0, 0
+        self._strangers, self._report_again_ns = 0, 0
         self._ways: dict[str, asyncio.Task[None]] = {}
         self.exchange = Exchange(
             process, plan, routes, senders, limits=limits, changed=self._wanted.set
@@ -116,7 +116,7 @@ class ExchangePort:
                 way.cancel()
                 del self._ways[peer]
             if way.done() and not way.cancelled() and (error := way.exception()) is not None:
-                self._tell(PeerLost(peer, f"{type(error).__name__}: {error}"))
+                self._emit(PeerLost(peer, f"{type(error).__name__}: {error}"))
         for peer in peers:
             if peer > self.exchange.process and peer not in self._ways:
                 self._ways[peer] = asyncio.create_task(self._keep(peer))
@@ -124,16 +124,16 @@ class ExchangePort:
     async def _keep(self, peer: str) -> None:
         """Keep a connection with a process open, with back-off."""
         pauses = Pauses(self._clock.monotonic_ns, PAUSE_S, PAUSE_MAX_S, steady_s=STEADY_S)
-        untold_ns = self._clock.monotonic_ns() + int(UNTOLD_S * 1e9)
+        start_ns = self._clock.monotonic_ns() + int(START_S * 1e9)
         while True:
             pauses.begin()
             why = await self._connect(peer, pauses.works)
             now_ns = self._clock.monotonic_ns()
             if why is None:
-                untold_ns = now_ns + int(UNTOLD_S * 1e9)
-            elif now_ns >= untold_ns:
-                untold_ns = now_ns + int(TOLD_AGAIN_S * 1e9)
-                self._tell(PeerLost(peer, why))
+                start_ns = now_ns + int(START_S * 1e9)
+            elif now_ns >= start_ns:
+                start_ns = now_ns + int(REPORT_AGAIN_S * 1e9)
+                self._emit(PeerLost(peer, why))
             # jitter, so that peers do not all return at once
             share = 0.5 + self._random.below(1024) / 2048
             await self._clock.sleep(pauses.next_s() * share)
@@ -175,7 +175,7 @@ class ExchangePort:
         try:
             credentials = await self._known()
         except (RippleError, TimeoutError) as error:
-            self._tell(PeerLost(peer or stream.peer, f"peers cannot be authenticated: {error}"))
+            self._emit(PeerLost(peer or stream.peer, f"peers cannot be authenticated: {error}"))
             return
         dirty = asyncio.Event()
         side, binding = Side.CONNECTS if peer else Side.ACCEPTS, stream.binding
@@ -198,22 +198,22 @@ class ExchangePort:
             opened=lambda: self._opened(stream, session.peer),
         )
         if peer or session.peer:
-            self._tell(PeerLost(peer or session.peer, why))
+            self._emit(PeerLost(peer or session.peer, why))
         else:
             self._tell_of_stranger(stream.peer, why)
 
     def _tell_of_stranger(self, address: str, why: str) -> None:
-        """Log a rejected peer, at most once every TOLD_AGAIN_S: it may be any program."""
+        """Log a rejected peer, at most once every REPORT_AGAIN_S: it may be any program."""
         self._strangers += 1
         now_ns = self._clock.monotonic_ns()
-        if now_ns >= self._untold_ns:
+        if now_ns >= self._report_again_ns:
             others = f" ({self._strangers - 1} others before)" if self._strangers > 1 else ""
-            self._tell(PeerLost(address, f"{why[:WHY_LENGTH_MAX]}{others}"))
-            self._strangers, self._untold_ns = 0, now_ns + int(TOLD_AGAIN_S * 1e9)
+            self._emit(PeerLost(address, f"{why[:WHY_LENGTH_MAX]}{others}"))
+            self._strangers, self._report_again_ns = 0, now_ns + int(REPORT_AGAIN_S * 1e9)
 
     def _opened(self, stream: Stream, peer: str) -> None:
         stream.settle()
-        self._tell(PeerConnected(peer))
+        self._emit(PeerConnected(peer))
 
     async def _known(self) -> Credentials:
         """Return the authenticator of peers. Raises RippleError."""

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 def runner_of(site: TaskContext, assignment: Assignment, partition: int) -> Runner:
     """Return the runner of a partition of the assignment."""
-    tell, work = partial(site.tell, partition), _Workloads(site, assignment).of(partition)
-    return Runner(site.world.clock, partition, tell, work, site.turns)
+    emit, work = partial(site.emit, partition), _Workloads(site, assignment).of(partition)
+    return Runner(site.world.clock, partition, emit, work, site.turns)
 
 
 class _Workloads:

@@ -13,7 +13,7 @@ from worker.engine.workload import Attempt
 from worker.health import TaskHealth
 
 if TYPE_CHECKING:
-    from ripple.core.events import Event, Tell
+    from ripple.core.events import Event, EventListener
     from ripple.task.standby import Standby, StandbyState
     from ripple.world.ports import Clock
     from worker.engine.workload import Assembled, Workload
@@ -41,14 +41,14 @@ class Runner:
         self,
         clock: Clock,
         partition: int,
-        tell: Tell,
+        emit: EventListener,
         work: Workload,
         turns: ConcurrencyLimit | None = None,
     ) -> None:
-        """Do nothing yet. partition: of the assignment. tell: listener of its events."""
+        """Do nothing yet. partition: of the assignment. emit: listener of its events."""
         self._clock = clock
         self._partition = partition
-        self._tell = tell
+        self._emit = emit
         self._work = work
         self._turns = turns or ConcurrencyLimit()
         self._owning, self._following = BackgroundJob(), BackgroundJob()
@@ -205,7 +205,7 @@ class Runner:
             has_noted=self._has_noted,
             inputs=None if self._warm is None else self._warm.inputs,
             ready=lambda: self._ready(is_handed_over=is_handed_over),
-            tell=self._told,
+            emit=self._on_event,
             stop=lambda: self._is_to_stop,
             parks=lambda: self._is_resuming and not self._is_leaving,
         )
@@ -248,14 +248,14 @@ class Runner:
         assert self._running is not None
         self._running.wake()
 
-    def _told(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         """Handle an event of a task, and pass it on."""
         if isinstance(event, Stored):
             self._stored += 1
         if isinstance(event, Restored):
             self._taken_over()
             self._pauses.works()
-        self._tell(event)
+        self._emit(event)
 
     def _taken_over(self) -> None:
         if self._is_taking_over:
@@ -264,7 +264,7 @@ class Runner:
 
     def _failed(self, error: Exception, epoch: int) -> None:
         self._failure = f"{type(error).__name__}: {error}"
-        self._tell(PartitionFailed(self._partition, epoch, error))
+        self._emit(PartitionFailed(self._partition, epoch, error))
 
     def _new_pauses(self) -> Pauses:
         return Pauses(self._clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)

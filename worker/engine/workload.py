@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.commit_group import CommitGroup, ReadableGroup
     from ripple.connectors.inputs import Inputs
-    from ripple.core.events import Tell
+    from ripple.core.events import EventListener
     from ripple.engine.operators.division import Division
     from ripple.exchange.publications import Publications
     from ripple.model.pipeline.plan import Plan
@@ -46,7 +46,7 @@ class Attempt:
     epoch: its own. is_handed_over: whether the previous owner continues until this one is ready.
     has_noted: whether the last notes of records in flight are of the task before, in this process.
     inputs: of the standby, if there is one. ready: returns the state of a standby, or the one that
-    the task before retained. tell: listener of events. stop: whether to stop gracefully. parks:
+    the task before retained. emit: listener of events. stop: whether to stop gracefully. parks:
     whether the next task takes the retained state, without a checkpoint.
     """
 
@@ -55,7 +55,7 @@ class Attempt:
     has_noted: bool
     inputs: Inputs | None
     ready: Callable[[], Awaitable[StandbyState | None]]
-    tell: Tell
+    emit: EventListener
     stop: Callable[[], bool]
     parks: Callable[[], bool]
 
@@ -196,7 +196,7 @@ class InputWork(_Work):
                 outputs,
                 state,
                 settings=context.settings,
-                tell=attempt.tell,
+                emit=attempt.emit,
                 stop=attempt.stop,
                 staged=self.staged,
                 sends=sending,
@@ -252,7 +252,7 @@ class StageWork(_Work):
                 epoch=epoch,
                 sends=sending,
                 settings=context.settings,
-                tell=attempt.tell,
+                emit=attempt.emit,
                 stop=attempt.stop,
                 wake=wake,
                 traces=self._traces(outputs),

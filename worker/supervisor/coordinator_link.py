@@ -6,8 +6,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ripple.control.rpc import methods, words
-from ripple.control.rpc.messages import said_to_bytes, told_from_bytes
+from ripple.control.rpc import membership_messages as msg
+from ripple.control.rpc import methods
+from ripple.control.rpc.messages import coordinator_message_from_bytes, worker_message_to_bytes
 from ripple.control.rpc.reading import RpcError
 from ripple.core import events
 from ripple.world.control import ControlError, DeadlineError
@@ -15,7 +16,7 @@ from ripple.world.control import ControlError, DeadlineError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from ripple.control.rpc.words import Said, Told
+    from ripple.control.rpc.membership_messages import CoordinatorMessage, WorkerMessage
     from ripple.world.control import Channel, OpenConversation
     from ripple.world.ports import World
     from ripple.world.tls import Tls
@@ -44,15 +45,15 @@ class CoordinatorLink:
         address: str,
         tls: Tls | None,
         *,
-        beat: Callable[[], list[Said]],
-        take: Callable[[Told, str], None],
-        tell: events.Tell,
+        beat: Callable[[], list[WorkerMessage]],
+        take: Callable[[CoordinatorMessage, str], None],
+        emit: events.EventListener,
         interval_s: float,
     ) -> None:
         self.address = address
         self._world = world
         self._tls = tls
-        self._beat, self._take, self._tell = beat, take, tell
+        self._beat, self._take, self._emit = beat, take, emit
         self._silent_s = max(SILENT_S, interval_s + ANSWER_S)
         self._channel: Channel | None = None
         self._waiting: dict[Hashable, bytes] = {}
@@ -67,10 +68,10 @@ class CoordinatorLink:
         now_ns = self._world.clock.monotonic_ns()
         return self._heard_ns is not None and now_ns - self._heard_ns < self._silent_s * NS
 
-    def say(self, said: Said) -> None:
+    def say(self, said: WorkerMessage) -> None:
         """Send a message, now or once there is a conversation."""
-        slot = said.slot if isinstance(said, words.Exited) else None
-        self._waiting[type(said), slot] = said_to_bytes(said)
+        slot = said.slot if isinstance(said, msg.Exited) else None
+        self._waiting[type(said), slot] = worker_message_to_bytes(said)
         self._wake.set()
 
     def connect(self) -> None:
@@ -121,9 +122,9 @@ class CoordinatorLink:
                     data = await conversation.receive()
                 if data is None:
                     return
-                told = told_from_bytes(data)
+                message = coordinator_message_from_bytes(data)
                 self._found()
-                self._take(told, self.address)
+                self._take(message, self.address)
         finally:
             sending.cancel()
             conversation.close()
@@ -144,16 +145,16 @@ class CoordinatorLink:
     def _found(self) -> None:
         if self._heard_ns is None:
             self._is_lost = False
-            self._tell(events.CoordinatorFound(self.address))
+            self._emit(events.CoordinatorFound(self.address))
         self._heard_ns = self._world.clock.monotonic_ns()
         if self._said_ns is not None:
             took_ns, self._said_ns = self._heard_ns - self._said_ns, None
-            self._tell(events.CoordinatorAnswered(self.address, took_ns))
+            self._emit(events.CoordinatorAnswered(self.address, took_ns))
 
     def _lost(self, reason: str) -> None:
         if not self._is_lost:
             self._is_lost = True
-            self._tell(events.CoordinatorLost(self.address, reason))
+            self._emit(events.CoordinatorLost(self.address, reason))
 
     def _pause_s(self, failures: int) -> float:
         """Return between half and all of a pause that doubles with every failure."""

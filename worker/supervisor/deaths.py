@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ripple.world.ports import Clock
 
-TOLD_S, TOLD = 300, 3  # so many within so long are reported
+REPORT_S, REPORT_MIN = 300, 3  # so many within so long are reported
 VAIN_S, VAIN = 600, 20  # so many, and the worker gives its partitions away
 # One that reports that it cannot work will not recover soon: a file may be half written for a
 # moment.
@@ -35,14 +35,14 @@ class Deaths:
         self._deaths.append(_Death(self._clock.monotonic_ns(), process, how, is_unable))
 
     @property
-    def told(self) -> str:
+    def report(self) -> str:
         """A report for people, "" if there are none or few."""
-        recent = self._within(TOLD_S)
+        recent = self._within(REPORT_S)
         unable = any(one.is_unable for one in recent)
-        if len(recent) < TOLD and not unable:
+        if len(recent) < REPORT_MIN and not unable:
             return ""
         last = recent[-1]
-        often = f"{len(recent)} times in {TOLD_S // 60} minutes"
+        often = f"{len(recent)} times in {REPORT_S // 60} minutes"
         memory = ": is there memory enough?" if last.how == "by SIGKILL" else ""
         return f"its processes have ended {often}, the last one, {last.process}, {last.how}{memory}"
 

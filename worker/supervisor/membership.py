@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ripple.control.rpc import words
+from ripple.control.rpc import membership_messages as msg
 from ripple.core import events
 from ripple.core.errors import RippleError
 from worker.supervisor.coordinator_link import CoordinatorLink
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ripple.control.assignment import Assignment, AssignmentChain, Candidate, Report
-    from ripple.control.rpc.words import Said, Told, Who
+    from ripple.control.rpc.membership_messages import CoordinatorMessage, Who, WorkerMessage
     from ripple.storage.fenced import Reading
     from ripple.world.ports import World
     from ripple.world.tls import Tls
@@ -63,7 +63,7 @@ class Membership:
             error of it ends ``run``.
         tls: certificates and authority; None on one machine only.
         checkpoint: called when a coordinator asks for checkpoints; call ``checkpointed`` then.
-        tell: listener of events, for people.
+        emit: listener of events, for people.
         heartbeat_interval_ms: between heartbeats.
         mark: reads the identity of the store's cluster, "" without a coordinator; None to skip the
             comparison.
@@ -81,7 +81,7 @@ class Membership:
         *,
         tls: Tls | None = None,
         checkpoint: Callable[[], None] = _nothing,
-        tell: events.Tell = events.untold,
+        emit: events.EventListener = events.no_listener,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         mark: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Membership:
         self._guards = world.guards
         self._chain = chain
         self._candidate, self._report, self._heard = candidate, report, heard
-        self._checkpoint, self._tell = checkpoint, tell
+        self._checkpoint, self._emit = checkpoint, emit
         self._read_mark = mark
         self._mark = ""
         self._interval_s = heartbeat_interval_ms / 1000
@@ -100,7 +100,7 @@ class Membership:
                 tls,
                 beat=self._beat,
                 take=self._take,
-                tell=tell,
+                emit=emit,
                 interval_s=self._interval_s,
             )
             for address in coordinators
@@ -170,12 +170,12 @@ class Membership:
     def exited(self, slot: int, start: int) -> None:
         """Report that the process in a slot, in its ``start``-th start from 0, has ended."""
         if self._incarnation is not None:
-            self._say(words.Exited((self._id, self._incarnation), slot, start))
+            self._say(msg.Exited((self._id, self._incarnation), slot, start))
 
     def checkpointed(self) -> None:
         """Report that checkpoints were stored."""
         if self._incarnation is not None:
-            self._say(words.Checkpointed((self._id, self._incarnation)))
+            self._say(msg.Checkpointed((self._id, self._incarnation)))
 
     # Sending.
 
@@ -210,27 +210,27 @@ class Membership:
             for one in said:
                 link.say(one)
 
-    def _beat(self) -> list[Said]:
+    def _beat(self) -> list[WorkerMessage]:
         """Return the present heartbeat."""
         if self._is_late or self._settled < self._doubts:
-            return [words.Present()]
+            return [msg.Present()]
         if self._incarnation is None:
             is_silent = self._is_leaving or self._draining is not None
             # A worker of another store is told so by the coordinators' refusal.
             is_unsure = self._read_mark is not None and not self._mark
             is_silent |= is_unsure or (self._is_elsewhere and self._read_mark is None)
             if is_silent or self._clock.monotonic_ns() < self._asks_again_ns:
-                return [words.Present()]
-            return [words.Register(replace(self._candidate(self._nonce), store=self._mark))]
+                return [msg.Present()]
+            return [msg.Register(replace(self._candidate(self._nonce), store=self._mark))]
         who = (self._id, self._incarnation)
         if self._is_leaving:
-            return [words.Left(who)]
-        beat = words.Heartbeat(who, self._report())
+            return [msg.Left(who)]
+        beat = msg.Heartbeat(who, self._report())
         if self._draining is not None and not self._is_drained:
-            return [beat, words.Draining(who, self._draining)]
+            return [beat, msg.Draining(who, self._draining)]
         return [beat]
 
-    def _say(self, said: Said) -> None:
+    def _say(self, said: WorkerMessage) -> None:
         for link in self._links:
             link.say(said)
 
@@ -240,24 +240,24 @@ class Membership:
 
     # Receiving.
 
-    def _take(self, told: Told, address: str) -> None:
+    def _take(self, message: CoordinatorMessage, address: str) -> None:
         """Handle a coordinator's hint."""
-        match told:
-            case words.Announced(version):
+        match message:
+            case msg.Announced(version):
                 self._announced = max(version, self._announced or 0)
                 is_unsure = self._read_mark is not None and not self._mark
                 if version > self._newest_number or is_unsure:
                     self._hint.set()
-            case words.Evicted(who):
+            case msg.Evicted(who):
                 if self._is_me(who):
                     self._hint.set()
-            case words.StoreCheckpoints(who):
+            case msg.StoreCheckpoints(who):
                 if self._is_me(who):
                     self._checkpoint()
-            case words.Refused(nonce, reason):
+            case msg.Refused(nonce, reason):
                 why = events.JoinRefused(address, reason)
                 self._put_off(nonce, REFUSED_WAIT_S, why)
-            case words.Postponed(nonce, wait_ms, reason):
+            case msg.Postponed(nonce, wait_ms, reason):
                 self._put_off(nonce, wait_ms / 1000, events.JoinPostponed(address, wait_ms, reason))
 
     def _is_me(self, who: Who) -> bool:
@@ -269,7 +269,7 @@ class Membership:
             return
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._asks_again_ns:
-            self._tell(why)
+            self._emit(why)
         if self._mark == NOBODY:
             self._hint.set()
         self._asks_again_ns = max(self._asks_again_ns, now_ns + round(seconds * NS))
@@ -317,7 +317,7 @@ class Membership:
             )
         if problem != self._is_unread:
             self._is_unread = problem
-            self._tell(events.AssignmentUnread(problem))
+            self._emit(events.AssignmentUnread(problem))
         return False
 
     async def _look_whose(self, *, has_coordinator: bool) -> None:
@@ -342,9 +342,9 @@ class Membership:
         self._newest = version
         self._incarnation = member.incarnation if member is not None and is_mine else None
         if before is None and self._incarnation is not None:
-            self._tell(events.Joined(self._id, self._incarnation))
+            self._emit(events.Joined(self._id, self._incarnation))
         elif before is not None and self._incarnation is None:
-            self._tell(events.Evicted(self._id, before, version.version, version.cause))
+            self._emit(events.Evicted(self._id, before, version.version, version.cause))
             self._nonce = self._new_nonce()
         self._heard(version, self._incarnation)
         self._changed.set()

@@ -118,15 +118,17 @@ class Supervisor:
         self.membership = membership
         running = [asyncio.ensure_future(slot.run()) for slot in self.slots]
         member = asyncio.ensure_future(membership.run())
-        told = asyncio.ensure_future(stopping.wait())
+        signalled = asyncio.ensure_future(stopping.wait())
         vain = asyncio.ensure_future(self._is_vain.wait())
         try:
-            await asyncio.wait([member, told, vain, *running], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [member, signalled, vain, *running], return_when=asyncio.FIRST_COMPLETED
+            )
             for task in (member, *running):
                 if task.done():
                     task.result()  # a bug of ours: it does not end by itself
         finally:
-            told.cancel()
+            signalled.cancel()
             vain.cancel()
             if not (stopping.is_set() or self._is_vain.is_set()):
                 for slot in self.slots:

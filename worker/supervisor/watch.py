@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.control.rpc.words import MISFIT
+from ripple.control.rpc.membership_messages import MISFIT
 from ripple.control.telemetry.alerts import Alerts, Seen, State
 from ripple.control.telemetry.levels import Level
 from ripple.core import events
@@ -33,7 +33,7 @@ class Watch:
         self._refused = ""
         self.deaths = Deaths(clock)
 
-    def told(self, event: events.Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         """Take an event of the membership."""
         match event:
             case events.CoordinatorAnswered():
@@ -54,7 +54,7 @@ class Watch:
         """Evaluate once; return the alerts that have begun or ceased to fire."""
         now_ns = self._clock.monotonic_ns()
         silent_s = (now_ns - self._answered_ns) / NS
-        seen = Seen(samples, silent_s, self._refused, self.deaths.told)
+        seen = Seen(samples, silent_s, self._refused, self.deaths.report)
         return self._alerts.look(seen, now_ns)
 
     @property

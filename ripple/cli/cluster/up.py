@@ -50,7 +50,7 @@ FIRST = "main"  # the first stage, in the assignment
 LOOK_INTERVAL_S = 1.0
 LOOK_INTERVAL_MAX_S = 5.0
 LOOK_REST = 9  # looking takes a tenth of the time at most, within that bound
-TELL_INTERVAL_S = 10.0
+PRINT_INTERVAL_S = 10.0
 # Workers take up to 30 s to stop gracefully.
 WORKERS_END_S = 40.0
 COORDINATORS_END_S = 5.0
@@ -297,8 +297,8 @@ class _Status:
         self._failing = failing
         self._stuck = Stuck()
         self._is_terminal = sys.stderr.isatty()
-        self._told_s = time.monotonic()
-        self._told = ""
+        self._printed_s = time.monotonic()
+        self._printed = ""
         self.newest = ""
         self._why = ""  # why progress is unknown, as last printed
 
@@ -347,6 +347,8 @@ class _Status:
     def _show(self) -> None:
         if self._is_terminal:
             write(f"\r\033[K{self.newest}")
-        elif self.newest != self._told and time.monotonic() - self._told_s >= TELL_INTERVAL_S:
+        elif (
+            self.newest != self._printed and time.monotonic() - self._printed_s >= PRINT_INTERVAL_S
+        ):
             say(f"{PROGRAM}: {self.newest}")
-            self._told, self._told_s = self.newest, time.monotonic()
+            self._printed, self._printed_s = self.newest, time.monotonic()

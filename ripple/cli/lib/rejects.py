@@ -25,24 +25,24 @@ class ReportedLetters(DeadLetters):
     """Dead letters, of which the first SHOWN_MAX are printed and all are counted by reason."""
 
     def __init__(
-        self, program: str, target: Target | None, *, before_telling: Callable[[], None]
+        self, program: str, target: Target | None, *, before_report: Callable[[], None]
     ) -> None:
         super().__init__(target)
         self._program = program
         self._kept_in = target.name if target is not None else None
-        self._before_telling = before_telling
+        self._before_report = before_report
 
     def write(self, source: str, rejected: Iterable[Rejected]) -> None:
         """Count and store records, and print the first ones."""
         rejected = tuple(rejected)
-        untold = rejected[: max(SHOWN_MAX - self.total, 0)]
-        if untold:
-            self._before_telling()
-        for record in untold:
+        fresh = rejected[: max(SHOWN_MAX - self.total, 0)]
+        if fresh:
+            self._before_report()
+        for record in fresh:
             say(f"{self._program}: {source}, {record.place}: {record.cause}: {shown(record.raw)}")
         super().write(source, rejected)
 
-    def tell_counts(self) -> None:
+    def report_counts(self) -> None:
         """Print the number of records by reason."""
         say_counts(self.counts, self._kept_in)
 
@@ -55,7 +55,7 @@ def open_letters(program: str, options: argparse.Namespace, progress: Progress) 
     target = open_target(options.dead_letter) if options.dead_letter is not None else None
     if options.strict:
         return DeadLetters(target)
-    return ReportedLetters(program, target, before_telling=progress.clear)
+    return ReportedLetters(program, target, before_report=progress.clear)
 
 
 def say_counts(counts: Counter[str], kept_in: str | None) -> None:

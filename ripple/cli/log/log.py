@@ -184,7 +184,7 @@ def _append(options: argparse.Namespace) -> int:
     source = open_source(place, topic.schema, name=name, batch_rows=rows, header=options.header)
     progress = Progress(source)
     target = open_target(options.dead_letter) if options.dead_letter else None
-    letters = ReportedLetters(PROGRAM, target, before_telling=progress.clear)
+    letters = ReportedLetters(PROGRAM, target, before_report=progress.clear)
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
     seen = 0
     writers: list[TopicWriter] = []
@@ -221,7 +221,7 @@ def _append(options: argparse.Namespace) -> int:
         progress.clear()
         letters.close()
     say(f"appended {many(seen, 'record')}")
-    letters.tell_counts()
+    letters.report_counts()
     if letters.counts and not seen:
         kept = f"they are in {target.name}" if target else "--dead-letter FILE keeps them"
         raise InputError(
@@ -255,7 +255,7 @@ def _tail(options: argparse.Namespace) -> int:
 async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
-    letters = ReportedLetters(PROGRAM, None, before_telling=lambda: None)
+    letters = ReportedLetters(PROGRAM, None, before_report=lambda: None)
     left = options.n
     with PartitionReader(topic, partition or 0) as reader:
         offset = _start(reader, options.start)
@@ -270,7 +270,7 @@ async def _write_tail(options: argparse.Namespace, target: Target) -> None:
                 left -= records.num_rows
                 if left == 0:
                     break
-    letters.tell_counts()
+    letters.report_counts()
 
 
 async def _entries(

@@ -45,10 +45,10 @@ def run(options: argparse.Namespace, plan: Plan, sinks: Mapping[str, str]) -> in
     progress = Progress(None)
     shown: RunShown | None = None
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         line = line_of(event)
         if shown is not None:
-            shown.told(event, line)
+            shown.on_event(event, line)
         if line is not None:
             progress.clear()
             say_meanwhile(f"{PROGRAM}: {line}")
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace, plan: Plan, sinks: Mapping[str, str]) -> in
         rebuild=options.rebuild,
         on_error=options.on_error,
         on_batch=lambda _, report: watch(report.consumed),
-        on_event=tell,
+        on_event=emit,
         holder=f"ripple run, process {os.getpid()} on {os.uname().nodename}",
     )
     stopping = _Stopping(task.stop)

@@ -241,8 +241,8 @@ def _print(value: dict[str, Any]) -> None:
         print(f"{node['verdict']:<8} {node['key']}{cause}")
         if node["cannot_see"] is not None:
             print(f"         cannot see: {node['cannot_see']}")
-    for told in (*value["remarks"], *value["problems"]):
-        say(f"ripple plan: {told}")
+    for line in (*value["remarks"], *value["problems"]):
+        say(f"ripple plan: {line}")
     print(value["would"])
 
 

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
     plan = load_plan(options.file)
     sinks = sinks_by_output(plan, options.sink)
-    told = _Report(plan)
+    report = _Report(plan)
     with opened(options, is_brief=not options.follow) as spark:
         from ripple.spark.session import SparkJobError, blaming  # noqa: PLC0415 - imports pyspark
         from ripple.spark.streaming.running import run as started  # noqa: PLC0415 - likewise
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
                     options.store,
                     follow=options.follow,
                     every=options.every,
-                    show=told.show,
+                    show=report.show,
                     partitions=options.partitions,
                     batch_rows=options.batch,
                     keep=options.keep,
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
                 raise
             # A service manager signals all processes, and the JVM exits without asking.
             raise SignalledError(stopping.number) from error
-    told.say()
+    report.say()
     stopping.say()
     return stopping.code
 

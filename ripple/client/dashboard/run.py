@@ -28,7 +28,7 @@ _NO_ROWS = "the dashboard of a run has no rows of outputs; they are in its sinks
 
 
 class RunShown:
-    """One run; ``told`` receives its task's events."""
+    """One run; ``on_event`` receives its task's events."""
 
     def __init__(self, plan: Plan, store: ObjectStore, world: World, place: str) -> None:
         """Show the given plan. place: the store's URI, for people."""
@@ -45,9 +45,9 @@ class RunShown:
         self._consumed = self._rows = 0
         self._lines: list[Values] = []
 
-    def told(self, event: Event, line: str | None) -> None:
+    def on_event(self, event: Event, line: str | None) -> None:
         """Handle an event, and its text if it has one."""
-        self._measures.told(0, event)
+        self._measures.on_event(0, event)
         match event:
             case events.Started(epoch=epoch):
                 self._epoch = epoch

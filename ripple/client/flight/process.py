@@ -44,7 +44,7 @@ async def serve(
     validity = validity_of(settings.tls, world.clock)
     state = _State(validity)
     if settings.roles is not None:
-        settings.roles.tell(say)
+        settings.roles.warn_with(say)
     async with AsyncExitStack() as stack:
         logs = {}
         for name, place in settings.logs.items():

@@ -112,26 +112,26 @@ SCHEMA = pa.schema(
 def about(wanted: Sequence[int]) -> pa.Table:
     """Return these capabilities, all if there are no numbers."""
     known: dict[int, Any] = {**_ABOUT, _CONVERTS: {}}  # see CAST
-    told = {n: known[n] for n in sorted(known) if not wanted or n in wanted}
-    places = [_PLACES[type(value)] for value in told.values()]
+    chosen = {n: known[n] for n in sorted(known) if not wanted or n in wanted}
+    places = [_PLACES[type(value)] for value in chosen.values()]
     children: list[pa.Array] = []
     offsets = [0] * len(places)
     for place, field in enumerate(_UNION):
         rows = [row for row, its in enumerate(places) if its == place]
         for offset, row in enumerate(rows):
             offsets[row] = offset
-        children.append(pa.array(_values(told.values(), place), field.type))
+        children.append(pa.array(_values(chosen.values(), place), field.type))
     union = pa.UnionArray.from_dense(
         pa.array(places, pa.int8()),
         pa.array(offsets, pa.int32()),
         children,
         [field.name for field in _UNION],
     )
-    return pa.Table.from_arrays([pa.array(told, pa.uint32()), union], schema=SCHEMA)
+    return pa.Table.from_arrays([pa.array(chosen, pa.uint32()), union], schema=SCHEMA)
 
 
-def _values(told: Iterable[Any], place: int) -> list[Any]:
-    found = [value for value in told if _PLACES[type(value)] == place]
+def _values(chosen: Iterable[Any], place: int) -> list[Any]:
+    found = [value for value in chosen if _PLACES[type(value)] == place]
     return [list(value.items()) for value in found] if place == _PLACES[dict] else found
 
 

@@ -30,7 +30,7 @@ async def start(
     )
 
 
-async def tell(stdin: asyncio.StreamWriter, data: bytes | memoryview) -> None:
+async def send(stdin: asyncio.StreamWriter, data: bytes | memoryview) -> None:
     """Write to a process, once its pipe has room. Raises ConnectionError if it has ended.
 
     Event loops report a closed pipe in different ways, or not at all.

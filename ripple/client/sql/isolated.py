@@ -61,7 +61,7 @@ async def query_apart(
     invalid statement, LimitError for too much data, TimeoutError; and the errors of ``fetch``.
     """
     limits = Limits() if limits is None else limits
-    told = {
+    request = {
         "sql": sql,
         "known": list(known),
         "rows_max": None if rows_max is None else rows_max + 1,
@@ -78,7 +78,7 @@ async def query_apart(
     talk = _Talk(process)
     try:
         async with asyncio.timeout(START_S):
-            await talk.tell(json.dumps(told).encode() + b"\n")
+            await talk.send(json.dumps(request).encode() + b"\n")
             named = json.loads(await talk.heard("tables"))
         tables = await fetch(named)
         size = sum(table.nbytes for table in tables.values())
@@ -87,11 +87,11 @@ async def query_apart(
                 f"the tables have {size:,} bytes, more than {limits.tables_bytes_max:,}"
             )
         async with asyncio.timeout(START_S):
-            await talk.tell(json.dumps(list(tables)).encode() + b"\n")
+            await talk.send(json.dumps(list(tables)).encode() + b"\n")
             for table in tables.values():
-                await talk.tell(_stream(table))
+                await talk.send(_stream(table))
             if parameters is not None:
-                await talk.tell(_stream(pa.Table.from_batches([parameters])))
+                await talk.send(_stream(pa.Table.from_batches([parameters])))
             await talk.heard("begins")
         with suppress(TimeoutError):  # reported below
             async with asyncio.timeout(limits.timeout_s + GRACE_S):
@@ -111,9 +111,9 @@ class _Talk:
         assert process.stdout is not None
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
 
-    async def tell(self, data: bytes | memoryview) -> None:
+    async def send(self, data: bytes | memoryview) -> None:
         with suppress(ConnectionError):  # the reader reports how the process ended
-            await subprocesses.tell(self._stdin, data)
+            await subprocesses.send(self._stdin, data)
 
     async def heard(self, wanted: str) -> str:
         """Return the arguments of the expected keyword. Raises the process's error."""
@@ -148,28 +148,28 @@ def _stream(table: pa.Table) -> memoryview:
 
 def main() -> None:
     """Run one query."""
-    told = json.loads(sys.stdin.buffer.readline())
+    request = json.loads(sys.stdin.buffer.readline())
     try:
         from ripple.client.sql.query import query  # noqa: PLC0415 - the same
         from ripple.client.sql.tables_read import mentioned  # noqa: PLC0415 - an extra, and slow
 
-        _say("tables", json.dumps(mentioned(told["sql"], told["known"])))
+        _say("tables", json.dumps(mentioned(request["sql"], request["known"])))
         names = json.loads(sys.stdin.buffer.readline())
         source = pa.PythonFile(sys.stdin.buffer, mode="r")
         tables = {name: pa.ipc.open_stream(source).read_all() for name in names}
-        parameters: list[object] | None = [] if told["are_given"] else None
-        if told["has_parameters"]:
+        parameters: list[object] | None = [] if request["are_given"] else None
+        if request["has_parameters"]:
             (row,) = pa.ipc.open_stream(source).read_all().to_batches()
             parameters = [column[0].as_py() for column in row.columns]
-        _limit(told)
+        _limit(request)
         _say("begins")
         rows = query(
-            told["sql"],
+            request["sql"],
             tables,
-            timeout_s=told["timeout_s"],
-            memory_mib=told["memory_mib"],
-            rows_max=told["rows_max"],
-            bytes_max=told["answer_bytes_max"],
+            timeout_s=request["timeout_s"],
+            memory_mib=request["memory_mib"],
+            rows_max=request["rows_max"],
+            bytes_max=request["answer_bytes_max"],
             threads=1,
             parameters=parameters,
         )
@@ -190,11 +190,11 @@ def _say(kind: str, said: str = "") -> None:
     sys.stdout.buffer.flush()
 
 
-def _limit(told: Mapping[str, Any]) -> None:
+def _limit(request: Mapping[str, Any]) -> None:
     """Set the system's limits of memory and time."""
-    cpu_s = int(told["timeout_s"] + START_S)
+    cpu_s = int(request["timeout_s"] + START_S)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    data = _data_bytes() + (told["memory_mib"] << 20) + told["answer_bytes_max"] + SLACK_BYTES
+    data = _data_bytes() + (request["memory_mib"] << 20) + request["answer_bytes_max"] + SLACK_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (data, data))
 
 

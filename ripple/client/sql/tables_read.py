@@ -48,15 +48,15 @@ def _read(sql: str) -> list[list[str]] | None:
         bare = _EXPLAINS.sub("", sql, count=1)
         try:
             (text,) = connection.execute("SELECT json_serialize_sql(?)", [bare]).fetchall()[0]
-            told = json.loads(text)
+            parsed = json.loads(text)
         except (duckdb.Error, RecursionError, MemoryError):
             return None
-    return None if told["error"] else _tables(told["statements"])
+    return None if parsed["error"] else _tables(parsed["statements"])
 
 
-def _tables(told: object) -> list[list[str]] | None:
+def _tables(parsed: object) -> list[list[str]] | None:
     found: list[list[str]] = []
-    for node in _nodes(told):
+    for node in _nodes(parsed):
         if node.get("type") in {"BASE_TABLE", "SHOW_REF"} and node.get("table_name"):
             path = [node.get(part) or "" for part in ("catalog_name", "schema_name", "table_name")]
             found.append([part for part in path if part])
@@ -65,9 +65,9 @@ def _tables(told: object) -> list[list[str]] | None:
     return found
 
 
-def _nodes(told: object) -> Iterator[dict[str, Any]]:
+def _nodes(parsed: object) -> Iterator[dict[str, Any]]:
     """Yield all objects of a document, at any depth."""
-    left = [told]
+    left = [parsed]
     while left:
         one = left.pop()
         if isinstance(one, dict):

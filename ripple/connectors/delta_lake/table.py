@@ -39,21 +39,21 @@ class Record(NamedTuple):
 
     def to_json(self) -> str:
         """Return the text that is committed."""
-        told = {
+        fields = {
             "number": self.number,
             "pipeline": self.owner.pipeline,
             "output": self.owner.output,
             "epoch": self.epoch,
             "reached": to_json(self.commit),
         }
-        return json.dumps(told, sort_keys=True)
+        return json.dumps(fields, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Record:
         """Read it again. Raises ValueError, KeyError and TypeError."""
-        told = json.loads(text)
-        owner = Owner(told["pipeline"], told["output"])
-        return cls(told["number"], owner, told["epoch"], from_json(told["reached"]))
+        fields = json.loads(text)
+        owner = Owner(fields["pipeline"], fields["output"])
+        return cls(fields["number"], owner, fields["epoch"], from_json(fields["reached"]))
 
 
 class Table:
@@ -76,7 +76,7 @@ class Table:
 
     def record(self) -> Record | None:
         """Return what our newest commit says, None where there is none; read it anew."""
-        with self._told():
+        with self._one_line_errors():
             if not DeltaTable.is_deltatable(self._path):
                 return None
             self._table = table = DeltaTable(self._path)
@@ -97,7 +97,7 @@ class Table:
 
     def make(self, record: Record) -> None:
         """Create the table, without rows; nothing if another process has done so meanwhile."""
-        with self._told():
+        with self._one_line_errors():
             self._table = DeltaTable.create(
                 self._path, self.schema, mode="error", commit_properties=_properties(record)
             )
@@ -117,7 +117,7 @@ class Table:
         """Bring changes into the table, each key once; False if another commit came between."""
         assert self._table is not None
         properties = _properties(record)
-        with self._told():
+        with self._one_line_errors():
             try:
                 if changes.num_rows:
                     self._merge(self._table, changes, properties)
@@ -133,7 +133,7 @@ class Table:
     def keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the fields ``key`` of all rows, with ``op``."""
         assert self._table is not None
-        with self._told():
+        with self._one_line_errors():
             columns = list(key) or self.schema.names[:1]
             for batch in self._table.to_pyarrow_dataset().to_batches(columns=columns):
                 op = pa.array([OP_NAMES[OP_SET]] * batch.num_rows, pa.string())
@@ -141,7 +141,7 @@ class Table:
 
     def replace(self, rows: pa.Table, record: Record) -> None:
         """Let the table be these rows, in one commit."""
-        with self._told():
+        with self._one_line_errors():
             write_deltalake(
                 self._path, rows, mode="overwrite", commit_properties=_properties(record)
             )
@@ -189,7 +189,7 @@ class Table:
         return record
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _one_line_errors(self) -> Iterator[None]:
         try:
             yield
         except (DeltaError, OSError) as error:

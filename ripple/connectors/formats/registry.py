@@ -157,7 +157,7 @@ class Registry:
                 with error:
                     if error.code == _NOT_FOUND and method == "GET":
                         return None
-                    why = f"HTTP {error.code}: {_told(error)}"
+                    why = f"HTTP {error.code}: {_reason_of(error)}"
                     if error.code < 500:
                         raise RegistryError(f"{self.url}{path}: {why}") from error
             except ValueError as error:
@@ -176,7 +176,7 @@ class Registry:
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
 
-def _told(error: urllib.error.HTTPError) -> str:
+def _reason_of(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.loads(error.read(1 << 16))["message"])
     except (ValueError, KeyError, TypeError, OSError):

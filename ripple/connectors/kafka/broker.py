@@ -59,9 +59,9 @@ class KafkaBroker(KafkaReader):
         *,
         compression: Compression = "none",
         keeps_ids: bool = True,
-        tell: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(brokers, security, keeps_ids=keeps_ids, tell=tell)
+        super().__init__(brokers, security, keeps_ids=keeps_ids, warn=warn)
         self._compression: Compression = compression
         self._is_connected = False
         self._bytes_max: dict[str, int] = {}
@@ -98,7 +98,7 @@ class KafkaBroker(KafkaReader):
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
         """Return a reader with headers; the client is connected."""
-        return KafkaConsumer(self._client, headers=True, ahead=ahead, tell=self._tell)
+        return KafkaConsumer(self._client, headers=True, ahead=ahead, warn=self._warn)
 
     async def make(
         self,
@@ -265,8 +265,8 @@ class KafkaBroker(KafkaReader):
 
             async def ask() -> int:
                 node = await private.controller(client)
-                told = await private.batch_bytes_max(client, node, topic)
-                self._bytes_max[topic] = min(told or BATCH_BYTES_DEFAULT, BATCH_BYTES_MAX)
+                limit = await private.batch_bytes_max(client, node, topic)
+                self._bytes_max[topic] = min(limit or BATCH_BYTES_DEFAULT, BATCH_BYTES_MAX)
                 return 0
 
             await self.until_done(f"what topic {topic!r} takes", ask)

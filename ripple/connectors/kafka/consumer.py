@@ -44,7 +44,7 @@ class KafkaConsumer:
     """Committed records of some partitions; see Consumer of the broker port.
 
     Without a caller it holds two fetches of each partition, and a decoded piece. A broker that is
-    unavailable is asked again and again: ``away_s`` is the time since then, and ``tell`` is called
+    unavailable is asked again and again: ``away_s`` is the time since then, and ``warn`` is called
     once. headers: whether records come with theirs. refuses: whether an unreadable batch is
     rejected, record by record, or raised. An assignment that leaves a partition out, and later
     takes it up at the same offset, finds the prefetched records again. Not ``ahead``: a request is
@@ -59,7 +59,7 @@ class KafkaConsumer:
         headers: bool = False,
         refuses: bool = False,
         ahead: bool = True,
-        tell: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.stable_ends: dict[TopicPartition, int] = {}
         self.losses = 0
@@ -67,7 +67,7 @@ class KafkaConsumer:
         self._client = client
         self._headers, self._refuses = headers, refuses
         self._ahead = self._is_asked = ahead
-        self._tell = tell
+        self._warn = warn
         self._slots: dict[TopicPartition, _Slot] = {}
         self._assigned: tuple[TopicPartition, ...] = ()
         self._changed = asyncio.Event()
@@ -287,7 +287,7 @@ class KafkaConsumer:
         """Note that a broker did not answer, and look up the leaders after a while."""
         if self._away_since is None:
             self._away_since = asyncio.get_running_loop().time()
-            self._tell(f"Kafka at {self._client.brokers} does not answer: {words(error)}")
+            self._warn(f"Kafka at {self._client.brokers} does not answer: {words(error)}")
         self.losses += 1
         await self._pause()
         try:
@@ -299,7 +299,7 @@ class KafkaConsumer:
 
     def _is_there(self) -> None:
         if self._away_since is not None:
-            self._tell(f"Kafka at {self._client.brokers} answers again")
+            self._warn(f"Kafka at {self._client.brokers} answers again")
         self._away_since, self._pause_s = None, FIRST_PAUSE_S
 
     async def _pause(self) -> None:

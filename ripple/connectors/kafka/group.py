@@ -21,7 +21,7 @@ from ripple.connectors.kafka.rows import divided, joined
 from ripple.connectors.kafka.single_writer import check_right_behind, end_what_hangs
 from ripple.connectors.kafka.uri import KafkaUri
 from ripple.core.errors import OutputError
-from ripple.core.events import Tell, untold
+from ripple.core.events import EventListener, no_listener
 from ripple.core.tracing import FIELD
 from ripple.storage.fenced import FencedError
 from ripple.world import broker as brokers
@@ -133,14 +133,16 @@ class KafkaGroup:
         """Connect, and learn what the first transactions need; see PreparedGroup."""
         await self._patience.surely("begin to write to", self._prepare, OPEN_PATIENCE_S)
 
-    async def open(self, epoch: int | None, tell: Tell = untold) -> Mapping[str, OutputStatus]:
+    async def open(
+        self, epoch: int | None, emit: EventListener = no_listener
+    ) -> Mapping[str, OutputStatus]:
         """Fence all earlier writers, read the cuts, and record the new owner.
 
         Raises FencedError if an owner of a higher epoch has begun, OutputError.
         """
         if epoch is None:
             raise OutputError(f"{self._where} is written in transactions by an owner alone")
-        self._epoch, self._patience.tell = epoch, tell
+        self._epoch, self._patience.emit = epoch, emit
 
         async def begin() -> None:
             if not self._is_prepared:

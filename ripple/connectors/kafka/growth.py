@@ -26,10 +26,10 @@ class Growth:
     """Tells of partitions that were added to a topic, once for each number of them."""
 
     def __init__(
-        self, reader: Counting, topic: str, partitions: int, tell: Callable[[str], None]
+        self, reader: Counting, topic: str, partitions: int, warn: Callable[[str], None]
     ) -> None:
         """partitions: how many there were as reading began."""
-        self._reader, self._topic, self._tell = reader, topic, tell
+        self._reader, self._topic, self._warn = reader, topic, warn
         self._read = self._known = partitions
 
     async def watch(self) -> None:
@@ -40,7 +40,7 @@ class Growth:
                 found = await self._reader.partitions(self._topic)
                 if found > self._known:
                     self._known = found
-                    self._tell(
+                    self._warn(
                         f"topic {self._topic} of Kafka has {found} partitions now, and "
                         f"{self._read} at the start: the others are not "
                         "read. To continue with those alone after a restart, name "

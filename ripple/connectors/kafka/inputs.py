@@ -136,7 +136,7 @@ class KafkaInputs:
             first = await self._reader.earliest(places)
             end = await self._reader.ends(places)
         except BrokerError as error:
-            raise _told(error) from error
+            raise _error_of(error) from error
         by_name = self._partitions.items()
         return (
             {name: first[place] for name, place in by_name},
@@ -155,7 +155,7 @@ class KafkaInputs:
         try:
             found = await ask(list(self._partitions.values()), time_ms)
         except BrokerError as error:
-            raise _told(error) from error
+            raise _error_of(error) from error
         asked = {name: found[place] for name, place in self._partitions.items()}
         return {name: end[name] if at < 0 else at for name, at in asked.items()}
 
@@ -217,7 +217,7 @@ class KafkaInputs:
             )
             for name in self._partitions
         }
-        self._reading.start(self._read_on, _told_meanwhile)
+        self._reading.start(self._read_on, _read_error_of)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return the batch after ``cut`` and its input, or the reason why there is none."""
@@ -264,10 +264,10 @@ class KafkaInputs:
 
     def _end_of(self, ahead: _Ahead) -> int:
         """Return up to where records are there, as brokers have said without being asked."""
-        told: Mapping[TopicPartition, int] = getattr(
+        known: Mapping[TopicPartition, int] = getattr(
             self._consumer, "stable_ends", {}
         )  # by each fetch
-        return max(ahead.through, told.get(ahead.place, 0))
+        return max(ahead.through, known.get(ahead.place, 0))
 
     def _waiting(self) -> Signal:
         self._reading.check()
@@ -351,7 +351,7 @@ class KafkaInputs:
             consumer.assign({place: offset})
             read = (await consumer.read(records_max=1, wait_s=SAMPLE_S)).get(place)
         except BrokerError as error:
-            raise _told(error) from error
+            raise _error_of(error) from error
         finally:
             await consumer.close()
         if read is None or not len(read.offsets) or int(read.offsets[0]) != offset:
@@ -379,7 +379,7 @@ _WAY_OUT = (
 )
 
 
-def _told(error: Exception) -> Exception:
+def _error_of(error: Exception) -> Exception:
     if isinstance(error, OffsetError):
         return InputError(f"{error}. {_WAY_OUT}")
     if isinstance(error, AnotherTopicError):
@@ -391,14 +391,14 @@ def _told(error: Exception) -> Exception:
     return InputAwayError(str(error)) if isinstance(error, BrokerError) else error
 
 
-def _told_meanwhile(error: Exception) -> Exception:
+def _read_error_of(error: Exception) -> Exception:
     """Return the cleanup of a started reader."""
     if isinstance(error, NoTopicError):
         return InputError(
             f"{error} any more, and its unread records are lost: start over with "
             "another topic, in another --checkpoint-dir"
         )
-    return _told(error)
+    return _error_of(error)
 
 
 def _another(how: str) -> InputError:

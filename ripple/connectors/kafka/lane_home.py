@@ -33,7 +33,7 @@ class KafkaLanes(NamedTuple):
 
     def broker(self) -> KafkaBroker:
         """Return a connection, which is made when something is asked first."""
-        return KafkaBroker(self.brokers, self.security, tell=_log.warning)
+        return KafkaBroker(self.brokers, self.security, warn=_log.warning)
 
 
 def open_lanes(path: str) -> KafkaLanes:

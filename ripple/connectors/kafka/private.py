@@ -155,7 +155,7 @@ async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str,
         try:
             connection = await create_conn(host, port, **arguments)
         except Exception as error:  # of any kind: it is the reason
-            reasons.append(f"{host}:{port}: {told(error, spoken)}")
+            reasons.append(f"{host}:{port}: {reason_of(error, spoken)}")
         else:
             connection.close()
             reasons.append(
@@ -164,7 +164,7 @@ async def why_not(hosts: Sequence[tuple[str, int, Any]], arguments: Mapping[str,
     return "; ".join(reasons)
 
 
-def told(error: Exception, spoken: str) -> str:
+def reason_of(error: Exception, spoken: str) -> str:
     """Return an error in words. spoken: how the broker was spoken to."""
     if isinstance(error, TimeoutError):
         return "no answer in time"

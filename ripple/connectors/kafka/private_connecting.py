@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Mapping
 from math import inf
 from typing import TYPE_CHECKING
 
-from ripple.connectors.kafka.private import told
+from ripple.connectors.kafka.private import reason_of
 from ripple.core.extras import needed
 
 with needed("kafka", "a kafka: URI"):
@@ -120,7 +120,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # likewise
             await made.connect()
         except (OSError, TimeoutError, errors.KafkaError) as error:
             spoken = self._arguments.get("security_protocol", "PLAINTEXT")
-            self._why[node] = f"{where}: {told(error, spoken)}"
+            self._why[node] = f"{where}: {reason_of(error, spoken)}"
             if held is not None and held.ends_at_s > _now_s():
                 held.renews_at_s = _now_s() + AGAIN_S
                 return

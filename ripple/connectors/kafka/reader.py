@@ -23,11 +23,11 @@ class KafkaReader:
         security: Security,
         *,
         keeps_ids: bool = True,
-        tell: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """keeps_ids: see KafkaClient."""
         self._client = KafkaClient(brokers, security, keeps_ids=keeps_ids)
-        self._tell = tell
+        self._warn = warn
         self.has_headers = False
         """Whether readers give the headers of records."""
 
@@ -72,5 +72,5 @@ class KafkaReader:
         """Return a reader, which refuses what cannot be read, record by record; see Broker."""
         headers = self.has_headers
         return KafkaConsumer(
-            self._client, headers=headers, refuses=True, ahead=ahead, tell=self._tell
+            self._client, headers=headers, refuses=True, ahead=ahead, warn=self._warn
         )

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import OutputError
-from ripple.core.events import CommitWaits, Tell, untold
+from ripple.core.events import CommitWaits, EventListener, no_listener
 from ripple.world.broker import AnotherTopicError, BrokerError, NoTopicError, TooLargeError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ATTEMPT_S = 30.0
 PATIENCE_S = 180.0
 PAUSE_S, PAUSE_S_MAX = 0.02, 2.0
-TELL_FIRST_S, TELL_S = 5.0, 30.0  # when a wait is reported first, and then how often
+EMIT_FIRST_S, EMIT_INTERVAL_S = 5.0, 30.0  # when a wait is reported first, and then how often
 
 
 class RetryPolicy:
@@ -40,7 +40,7 @@ class RetryPolicy:
         self._where = where
         self._failed = failed
         self._waits = waits
-        self.tell: Tell = untold
+        self.emit: EventListener = no_listener
 
     async def surely(
         self,
@@ -56,7 +56,7 @@ class RetryPolicy:
         """
         began_ns = self._clock.monotonic_ns()
         until_ns = began_ns + int(patience_s * 1e9)
-        pause_s, tell_at_s = PAUSE_S, TELL_FIRST_S
+        pause_s, emit_at_s = PAUSE_S, EMIT_FIRST_S
         while True:
             try:
                 async with asyncio.timeout(ATTEMPT_S):
@@ -68,9 +68,9 @@ class RetryPolicy:
                 await self._failed(error)
                 why = str(error) or f"no answer within {ATTEMPT_S:.0f} s"
                 waited_s = (self._clock.monotonic_ns() - began_ns) / 1e9
-                if waited_s >= tell_at_s:
-                    tell_at_s = waited_s + TELL_S
-                    self.tell(CommitWaits(waited_s, rows, f"{self._where}: {why}"))
+                if waited_s >= emit_at_s:
+                    emit_at_s = waited_s + EMIT_INTERVAL_S
+                    self.emit(CommitWaits(waited_s, rows, f"{self._where}: {why}"))
                 if not self._waits:
                     raise OutputError(f"cannot {what} {self._where}: {why}") from error
                 if self._clock.monotonic_ns() >= until_ns:

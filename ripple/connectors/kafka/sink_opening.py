@@ -243,7 +243,7 @@ def _broker(place: KafkaUri, compression: Compression, *, keeps_ids: bool = True
         _security(place),
         compression=compression,
         keeps_ids=keeps_ids,
-        tell=_log.warning,
+        warn=_log.warning,
     )
 
 

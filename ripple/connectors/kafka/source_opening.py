@@ -52,7 +52,7 @@ def open_source(path: str, reading: Reading) -> KafkaSource:
             f"{'&' if place.options else '?'}partition=0, or read all of them with --checkpoint-dir"
         )
     return KafkaSource(
-        KafkaReader(place.brokers, security, tell=_log.warning),
+        KafkaReader(place.brokers, security, warn=_log.warning),
         TopicPartition(place.topic, number or 0),
         values,
         name=reading.name,
@@ -90,7 +90,7 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
         part, of = reading.part
         check_divided(str(place), len(partitions), of)
         partitions = dict(list(partitions.items())[part::of])
-    reader = KafkaReader(place.brokers, security, tell=_log.warning)
+    reader = KafkaReader(place.brokers, security, warn=_log.warning)
     is_first = reading.part is None or reading.part[0] == 0  # of all of a cluster's
     is_whole = is_first and place.options.keys().isdisjoint((PARTITION, PARTITIONS))
     return KafkaInputs(

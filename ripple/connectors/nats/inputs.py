@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.buffered_input import MOMENTS, BufferedInput
 from ripple.connectors.nats.envelope import EnvelopeError, value_of
-from ripple.connectors.nats.session import ASK_S, FAILURES, connected, left, stream_info, told
+from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of, left, stream_info
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.extras import needed
 from ripple.model.batch import RAW_BYTES_MAX, Rejected
@@ -122,7 +122,7 @@ class NatsInputs(BufferedInput[_Mark]):
         except NotFoundError:
             return  # it was removed meanwhile, as streams do it
         except FAILURES as error:
-            raise told(self._place, await left(self._client, error), InputAwayError) from error
+            raise error_of(self._place, await left(self._client, error), InputAwayError) from error
         if found.time is not None and abs(_us(found.time) - last.got_us) > SAME_US:
             raise InputError(
                 f"{self._place}: number {last.offset + 1} is another message than the one that was "
@@ -167,7 +167,7 @@ class NatsInputs(BufferedInput[_Mark]):
         try:
             info = await stream_info(await self._stream(), self._place)
         except FAILURES as error:
-            raise told(self._place, await left(self._client, error), InputAwayError) from error
+            raise error_of(self._place, await left(self._client, error), InputAwayError) from error
         if info is None:
             anew = f" any more: its records are lost. {ANEW}" if self._created else ""
             raise InputError(f"{self._place}: there is no such stream{anew}")
@@ -179,9 +179,9 @@ class NatsInputs(BufferedInput[_Mark]):
             self._client = await connected(self._place, InputAwayError)
         return self._client.jetstream(timeout=ASK_S)
 
-    async def told(self, error: Exception) -> Exception:
+    async def error_of(self, error: Exception) -> Exception:
         """Return an error, with the server's reason; leave a server that does not answer."""
-        return told(self._place, await left(self._client, error), InputAwayError)
+        return error_of(self._place, await left(self._client, error), InputAwayError)
 
     def is_away(self, error: Exception) -> bool:
         """Tell whether the server may answer soon."""

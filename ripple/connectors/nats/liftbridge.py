@@ -19,7 +19,7 @@ from ripple.connectors.nats.envelope import (
     loads,
 )
 from ripple.connectors.nats.liftbridge_connector import AGAIN
-from ripple.connectors.nats.session import FAILURES, connected, told
+from ripple.connectors.nats.session import FAILURES, connected, error_of
 from ripple.core.errors import OutputError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class LiftbridgeSink(BasicSink):
             await self._client.subscribe(self._inbox, cb=self._hear)
             await self._client.flush()
         except FAILURES as error:
-            raise told(self._place, error, OutputError) from error
+            raise error_of(self._place, error, OutputError) from error
 
     async def _sent(self, rows: list[bytes]) -> None:
         first, self._number = self._number, self._number + len(rows)

@@ -10,7 +10,7 @@ from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.nats.inputs import NatsInputs, check_kept
 from ripple.connectors.nats.liftbridge import LiftbridgeSink
-from ripple.connectors.nats.session import ASK_S, FAILURES, connected, told
+from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of
 from ripple.connectors.nats.sink import NatsSink
 from ripple.connectors.nats.subject import SubjectSource
 from ripple.connectors.nats.uri import LIFTBRIDGE, PREFIX, SUBJECT, NatsPlace
@@ -122,7 +122,7 @@ def _streams(place: NatsPlace) -> list[StreamInfo]:
         try:
             return await client.jetstream(timeout=ASK_S).streams_info()
         except FAILURES as error:
-            raise told(place, error, InputError) from error
+            raise error_of(place, error, InputError) from error
         finally:
             await client.close()
 

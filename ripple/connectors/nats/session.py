@@ -90,14 +90,14 @@ async def connected(
             await client.connect(f"nats://{place.server}", error_cb=hear_of, **options)
     except (NoServersError, TimeoutError) as error:
         why = heard[0] if heard else error  # the server may have answered with a reason
-        raise told(place, why, failure) from why
+        raise error_of(place, why, failure) from why
     except (*FAILURES, ValueError, RuntimeError) as error:
-        raise told(place, error, failure) from error
+        raise error_of(place, error, failure) from error
     except InputError as error:  # of files
         raise failure(f"{place}: {error}") from error
     except nkeys.NkeysError as error:
         wrong = ValueError(f"the file of NATS_NKEY or NATS_CREDS holds no seed: {error}")
-        raise told(place, wrong, failure) from error
+        raise error_of(place, wrong, failure) from error
     return client
 
 
@@ -124,7 +124,7 @@ async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | No
         return None
 
 
-def told(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
+def error_of(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
     """Return an error in one line, which names the place; one of ours as it is."""
     if isinstance(error, RippleError):
         return error

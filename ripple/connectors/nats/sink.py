@@ -18,7 +18,7 @@ from ripple.connectors.background import Background
 from ripple.connectors.contract import Commit
 from ripple.connectors.files.text.cut_record import from_json, to_json
 from ripple.connectors.files.text.sink import TextFormat, TextLines
-from ripple.connectors.nats.session import ASK_S, FAILURES, connected, left, stream_info, told
+from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of, left, stream_info
 from ripple.core.errors import OutputAwayError, OutputError
 from ripple.core.extras import needed
 
@@ -180,11 +180,11 @@ class NatsSink:
             except (*FAILURES, APIError, OutputAwayError) as error:
                 is_wrong = isinstance(error, APIError) and error.err_code == WRONG_LAST
                 if isinstance(error, APIError) and not is_wrong and (error.code or 0) < 500:
-                    raise told(self._place, error, OutputError) from error
+                    raise error_of(self._place, error, OutputError) from error
                 why = await left(self._client, error)
                 delay_s = next(delays, None)
                 if delay_s is None:
-                    raise told(self._place, why, OutputAwayError) from error
+                    raise error_of(self._place, why, OutputAwayError) from error
                 await asyncio.sleep(delay_s)
                 try:
                     self._state = await self._last(await self._stream())
@@ -261,7 +261,7 @@ class NatsSink:
             await js.publish(self._place.stream, b"", headers=headers)
             return await self._last(js)
         except (*FAILURES, APIError) as error:
-            raise told(self._place, error, OutputError) from error
+            raise error_of(self._place, error, OutputError) from error
 
     async def _last(self, js: JetStreamContext) -> _State:
         """Return what the stream's last message says. Raises as the server does, OutputError."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.background import Background
 from ripple.connectors.formats.held import Held
 from ripple.connectors.nats.envelope import EnvelopeError, value_of
-from ripple.connectors.nats.session import FAILURES, connected, told
+from ripple.connectors.nats.session import FAILURES, connected, error_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 
@@ -132,7 +132,7 @@ class SubjectSource:
             )
             await client.flush()
         except FAILURES as error:
-            raise told(self._place, error, InputError) from error
+            raise error_of(self._place, error, InputError) from error
 
     async def _come(self, message: Msg) -> None:
         while len(self._messages) >= self._batch_rows:

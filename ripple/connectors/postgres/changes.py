@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Published(NamedTuple):
-    """A table as changes of it are told: its number, and the names that it has there."""
+    """A table as changes of it are error_of: its number, and the names that it has there."""
 
     relation: int
     schema: str
@@ -35,7 +35,7 @@ class Changes:
     transaction that comes first ``_skipped`` changes are before the first position.
     """
 
-    is_told_of: bool = False
+    has_relation: bool = False
     """Whether the server has told of the table since this was last set to False."""
 
     def __init__(self, name: str, shape: RecordShape, table: Published, begin: Mark) -> None:
@@ -78,7 +78,7 @@ class Changes:
                     "or recreated, and the records so far are of the one before"
                 )
             if is_named:
-                self.is_told_of = True
+                self.has_relation = True
                 self._relate(message)
         return None
 

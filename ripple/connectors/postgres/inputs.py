@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.connectors.buffered_input import DELAYS_S, BufferedInput
 from ripple.connectors.postgres.changes import Changes, Refused
 from ripple.connectors.postgres.position import Mark, Position, lsn_text
-from ripple.connectors.postgres.slot import Slot, Slots, is_denied, told
+from ripple.connectors.postgres.slot import Slot, Slots, error_of, is_denied
 from ripple.connectors.postgres.stream import Alive, Stream
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
@@ -45,26 +45,26 @@ ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to
 class _Identity(NamedTuple):
     """The identity of the changes before a cut: server, slot, publication, and the last change.
 
-    told: as of a slot; "" of runs that did not note it.
+    published: as of a slot; "" of runs that did not note it.
     """
 
     server: str
     slot: str
     mark: Mark
-    told: str = ""
+    published: str = ""
 
     def __str__(self) -> str:
         at, committed_ns, xid = self.mark
-        return f"{self.server} {self.slot} {at} {self.told or '-'} {committed_ns} {xid}"
+        return f"{self.server} {self.slot} {at} {self.published or '-'} {committed_ns} {xid}"
 
     @classmethod
     def parse(cls, text: str) -> _Identity:
         server, slot, at, *more = text.split(" ")
         if not more:
             return cls(server, slot, Mark(Position.parse(at)))
-        told, committed_ns, xid = more
+        published, committed_ns, xid = more
         mark = Mark(Position.parse(at), int(committed_ns), int(xid))
-        return cls(server, slot, mark, told.strip("-"))
+        return cls(server, slot, mark, published.strip("-"))
 
 
 class PostgresInputs(BufferedInput[Mark]):
@@ -92,7 +92,7 @@ class PostgresInputs(BufferedInput[Mark]):
         self._keeps = keeps
         self._from = 0
         self._at = Position(0)
-        self._server = self._told = ""
+        self._server = self._published = ""
         self._mark = Mark(self._at)  # after the last change
         self._slot: Slot | None = None  # as it was found, until it is read
         self._end_lsn = 0
@@ -118,8 +118,12 @@ class PostgresInputs(BufferedInput[Mark]):
             self._check_same(slot, offset, known)
             await self._check_last(slot, known.mark)
         except (psycopg.Error, OSError) as error:
-            raise told(self._place, error) from error
-        self.marks[offset], self._server, self._told = known.mark, known.server, known.told
+            raise error_of(self._place, error) from error
+        self.marks[offset], self._server, self._published = (
+            known.mark,
+            known.server,
+            known.published,
+        )
 
     def _check_same(self, slot: Slot, offset: int, known: _Identity) -> None:
         """Raise InputError for differences that need no reading."""
@@ -128,7 +132,7 @@ class PostgresInputs(BufferedInput[Mark]):
                 f"{self._place}: it was read up to {offset} from the slot {known.slot!r} of the "
                 f"server {known.server}, and this is {self._slots.name!r} of {slot.server}"
             )
-        if known.told and known.told != slot.told:
+        if known.published and known.published != slot.published:
             raise InputError(
                 f"{self._place}: the table was recreated, or its publication "
                 f"{self._slots.publication!r} was changed, since it was read up to "
@@ -161,7 +165,7 @@ class PostgresInputs(BufferedInput[Mark]):
             while changes.is_awaiting:
                 said = stream.read()
                 if said is None:
-                    stream.tell(asks=True)
+                    stream.send_status(asks=True)
                     await stream.wait(ASK_S)
                 elif isinstance(said, Alive):
                     changes.passed(said.lsn)
@@ -173,7 +177,7 @@ class PostgresInputs(BufferedInput[Mark]):
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return the server, the slot, what it tells, and the last change before the cut."""
         mark = self.marks.get(cut[self.name])
-        known = _Identity(self._server, self._slots.name, mark, self._told) if mark else ""
+        known = _Identity(self._server, self._slots.name, mark, self._published) if mark else ""
         return {self.name: str(known)}
 
     def _identity(self, identities: Mapping[str, str]) -> _Identity | None:
@@ -193,15 +197,15 @@ class PostgresInputs(BufferedInput[Mark]):
         if self.through == self._from:
             self.marks[self._from] = known or self._mark
         self._at = self._mark.at
-        if self._told and (self._server, self._told) != (slot.server, slot.told):
+        if self._published and (self._server, self._published) != (slot.server, slot.published):
             raise self._changed()
-        self._server, self._told, self._end_lsn = slot.server, slot.told, slot.end
+        self._server, self._published, self._end_lsn = slot.server, slot.published, slot.end
         self._let_go = (slot.first, slot.at)
         if self._keeps:
             try:
                 await self._slots.prepare()
             except psycopg.Error as error:
-                raise told(self._place, error) from error
+                raise error_of(self._place, error) from error
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
         """Let the slot advance with checkpoints; see KeepingInputs."""
@@ -223,7 +227,7 @@ class PostgresInputs(BufferedInput[Mark]):
             except (psycopg.Error, OSError) as error:
                 delay_s = next(delays, None) if self.is_away(error) else None
                 if delay_s is None:
-                    raise told(self._place, error) from error
+                    raise error_of(self._place, error) from error
                 await asyncio.sleep(delay_s)
 
     def _check_first(self, slot: Slot, offset: int) -> None:
@@ -246,7 +250,7 @@ class PostgresInputs(BufferedInput[Mark]):
                 if said is None:
                     if changes.at >= Position(slot.end):
                         raise self._ends(through, offset)
-                    stream.tell(asks=True)
+                    stream.send_status(asks=True)
                     await stream.wait(ASK_S)
                 elif isinstance(said, Alive):
                     changes.passed(said.lsn)
@@ -268,9 +272,11 @@ class PostgresInputs(BufferedInput[Mark]):
     def _ends(self, end: int, offset: int) -> InputError:
         return InputError(f"{self._place} ends at {end}, and it was read up to {offset}")
 
-    async def told(self, error: Exception) -> Exception:
+    async def error_of(self, error: Exception) -> Exception:
         """Return an error of the client in one line."""
-        return told(self._place, error) if isinstance(error, (psycopg.Error, OSError)) else error
+        return (
+            error_of(self._place, error) if isinstance(error, (psycopg.Error, OSError)) else error
+        )
 
     def is_away(self, error: Exception) -> bool:
         """Tell whether a server may be back soon, or the slot's other reader may leave it."""
@@ -286,7 +292,7 @@ class PostgresInputs(BufferedInput[Mark]):
     async def _look_again(self) -> Slot:
         """Return the slot. Raises InputError where another one, or another table, is told of."""
         slot = await self._slots.look(was_read=True)
-        if (slot.server, slot.told) != (self._server, self._told):
+        if (slot.server, slot.published) != (self._server, self._published):
             raise self._changed()
         return slot
 
@@ -304,9 +310,9 @@ class PostgresInputs(BufferedInput[Mark]):
         looked_s = loop.time()
         try:
             while True:
-                if changes.is_told_of or loop.time() - looked_s > LOOK_S:
+                if changes.has_relation or loop.time() - looked_s > LOOK_S:
                     await self._look_again()
-                    changes.is_told_of, looked_s = False, loop.time()
+                    changes.has_relation, looked_s = False, loop.time()
                 if stream.asked > ASKED_MAX:
                     await self._slots.ping()  # a server that shuts down accepts no connection
                     stream.asked = 0
@@ -317,7 +323,7 @@ class PostgresInputs(BufferedInput[Mark]):
                     await asyncio.sleep(0)
                 else:
                     if not self._is_caught_up:
-                        stream.tell(asks=True)
+                        stream.send_status(asks=True)
                     await stream.wait(REST_S if self._is_caught_up else ASK_S)
         finally:
             self._stream = None
@@ -341,7 +347,7 @@ class PostgresInputs(BufferedInput[Mark]):
             self._at, self._mark = changes.at, changes.mark
             if not self._is_caught_up and self._at.lsn >= self._end_lsn and not self._at.within:
                 self._catch_up()
-            if self.end is not None or changes.is_told_of:
+            if self.end is not None or changes.has_relation:
                 break
         if self._is_caught_up and said is None:
             self.end = self.through
@@ -372,7 +378,7 @@ class PostgresInputs(BufferedInput[Mark]):
                 await self.reading.room()
         except TimeoutError:
             await self._slots.ping()  # what the server asks is not read meanwhile
-        stream.tell()
+        stream.send_status()
         stream.heard()
 
     async def _advance(self, stream: Stream) -> None:
@@ -395,4 +401,4 @@ class PostgresInputs(BufferedInput[Mark]):
         await self._slots.know(offset, at)
         self._let_go = (offset, at)
         stream.needed_lsn = at.lsn
-        stream.tell()
+        stream.send_status()

@@ -40,8 +40,8 @@ _SHARE = "SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 1))"
 
 def defaults() -> dict[str, str]:
     """Return libpq's default; "" if there is none."""
-    told = Conninfo.get_defaults()
-    return {one.keyword.decode(): one.val.decode() if one.val else "" for one in told}
+    error_of = Conninfo.get_defaults()
+    return {one.keyword.decode(): one.val.decode() if one.val else "" for one in error_of}
 
 
 def connected(place: PostgresUri, subject: str) -> psycopg.Connection:
@@ -207,7 +207,7 @@ def _check_known(table: Table, is_there: bool, are_fitting: list[bool]) -> None:
         )
 
 
-def told(name: str, error: psycopg.Error) -> OutputError:
+def error_of(name: str, error: psycopg.Error) -> OutputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
     return OutputError(f"cannot write {name}: {said_by(error)}")
 

@@ -10,7 +10,7 @@ from ripple.connectors.contract import BasicSink
 from ripple.connectors.files.text.sink import TextFormat, TextLines
 from ripple.connectors.postgres.connector import ONCE
 from ripple.connectors.postgres.record import Records
-from ripple.connectors.postgres.session import claimed, connected, replaced, told
+from ripple.connectors.postgres.session import claimed, connected, error_of, replaced
 from ripple.connectors.target import WHOLE
 from ripple.core.errors import OutputAwayError, OutputError
 from ripple.core.extras import needed
@@ -110,7 +110,7 @@ class PostgresSink:
             self.committed = self._connect()
         except psycopg.Error as error:
             self.close()
-            raise told(self.name, error) from error
+            raise error_of(self.name, error) from error
         except OutputError:
             self.close()
             raise
@@ -122,14 +122,14 @@ class PostgresSink:
             try:
                 self._stage(self._open_connection())
             except psycopg.Error as error:
-                raise told(self.name, error) from error
+                raise error_of(self.name, error) from error
 
     def shown_keys(self, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the keys of the table, of all parts; see KnowingSink."""
         try:
             yield from self._table.keys(self._open_connection(), key)
         except psycopg.Error as error:
-            raise told(self.name, error) from error
+            raise error_of(self.name, error) from error
 
     @property
     def is_shared(self) -> bool:
@@ -148,13 +148,13 @@ class PostgresSink:
             except AWAY as error:
                 self._disconnect()
                 if self._has_staged:
-                    raise told(self.name, error) from error
+                    raise error_of(self.name, error) from error
                 delay_s = next(delays, None)
                 if delay_s is None:
-                    raise OutputAwayError(str(told(self.name, error))) from error
+                    raise OutputAwayError(str(error_of(self.name, error))) from error
                 self._wait(delay_s)
             except psycopg.Error as error:
-                raise told(self.name, error) from error
+                raise error_of(self.name, error) from error
         self.committed = reached
         self._pending.clear()
         self._has_staged = False
@@ -241,13 +241,13 @@ class WholeTable(BasicSink):
         try:
             self._connection = connected(table.place, owner.pipeline)
         except psycopg.Error as error:
-            raise told(self.name, error) from error
+            raise error_of(self.name, error) from error
         try:
             replaced(self._connection, table, owner, part)
             table.prepare(self._connection)
         except psycopg.Error as error:
             self.close()
-            raise told(self.name, error) from error
+            raise error_of(self.name, error) from error
         except OutputError:
             self.close()
             raise
@@ -271,7 +271,7 @@ class WholeTable(BasicSink):
                 key = self._table.longest_key(self._connection)
             raise _too_long(self.name, error, key) from error
         except psycopg.Error as error:
-            raise told(self.name, error) from error
+            raise error_of(self.name, error) from error
 
     def close(self) -> None:
         """Release the connection; uncommitted rows are discarded."""
@@ -281,13 +281,13 @@ class WholeTable(BasicSink):
         try:
             self._table.stage(self._connection, self._pending.lines)
         except psycopg.Error as error:
-            raise told(self.name, error) from error
+            raise error_of(self.name, error) from error
         self._pending.clear()
 
 
 def _too_long(name: str, error: psycopg.Error, key: str) -> OutputError:
     return OutputError(
-        f"{told(name, error)}: the longest key is {key or 'not known any more'}. An index of "
+        f"{error_of(name, error)}: the longest key is {key or 'not known any more'}. An index of "
         "PostgreSQL takes keys of up to 2,704 bytes: filter longer ones out in the pipeline, or "
         "write this output elsewhere"
     )

@@ -8,7 +8,7 @@ from ripple.connectors.connector import Part
 from ripple.connectors.contract import Commit
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.postgres.record import Records
-from ripple.connectors.postgres.session import connected, looked_at, said_by, told
+from ripple.connectors.postgres.session import connected, error_of, looked_at, said_by
 from ripple.connectors.postgres.sink import PostgresSink, WholeTable
 from ripple.connectors.postgres.table import Table
 from ripple.connectors.postgres.uri import PostgresUri
@@ -47,7 +47,7 @@ def reached(path: str, writing: Writing) -> Commit | None:
         with connected(place, writing.plan.name) as connection:
             known = records.all(connection) if records.is_there(connection) else []
     except psycopg.Error as error:
-        raise told(str(place), error) from error
+        raise error_of(str(place), error) from error
     found = [one.commit for one in known if writing.part in (None, one.part) and one.commit]
     if len(found) < 2:
         return found[0] if found else None
@@ -61,7 +61,7 @@ def look(path: str, writing: Writing) -> int:
         with connected(table.place, writing.plan.name) as connection:
             return looked_at(connection, table, _owner(writing), part, writing.epoch)
     except psycopg.Error as error:
-        raise told(str(table.place), error) from error
+        raise error_of(str(table.place), error) from error
 
 
 def owners(path: str, writing: Writing) -> int:
@@ -72,7 +72,7 @@ def owners(path: str, writing: Writing) -> int:
         with connected(place, writing.plan.name) as connection:
             known = records.all(connection) if records.is_there(connection) else []
     except psycopg.Error as error:
-        raise told(str(place), error) from error
+        raise error_of(str(place), error) from error
     return max([0, *(one.epoch for one in known)])
 
 

@@ -46,8 +46,8 @@ class Slot:
 
     server: its identifier, which is its own for ever. first, at: how many changes are before the
     place from which the slot can be read, and that place. is_known: whether that was written down,
-    as it is before a slot advances. end: where the log ends. columns: of the table. told: a text
-    that changes with what the publication tells of it.
+    as it is before a slot advances. end: where the log ends. columns: of the table. published:
+    a text that changes with what the publication tells of it.
     """
 
     server: str
@@ -57,7 +57,7 @@ class Slot:
     end: int
     table: Published
     columns: tuple[Column, ...]
-    told: str
+    published: str
 
 
 class Slots:
@@ -95,7 +95,7 @@ class Slots:
         async with self.connected() as connection:
             table, columns = await self._table(connection)
             await self._check_published(connection, table.relation, columns)
-            told = await self._told(connection, table.relation)
+            published = await self._publication(connection, table.relation)
             found = await _row(
                 connection,
                 "SELECT s.plugin, s.database, current_database(), s.wal_status, "
@@ -135,9 +135,9 @@ class Slots:
                 f"{self._anew()}"
             )
         is_known, end_lsn = known is not None, Position.parse(end).lsn
-        return Slot(server, first, at, is_known, end_lsn, table, columns, told)
+        return Slot(server, first, at, is_known, end_lsn, table, columns, published)
 
-    async def _told(self, connection: psycopg.AsyncConnection, relation: int) -> str:
+    async def _publication(self, connection: psycopg.AsyncConnection, relation: int) -> str:
         """Return a text that changes with every change of the table's publication.
 
         Rows of catalogs are identified by their numbers and the transactions that wrote them: so a
@@ -240,10 +240,10 @@ class Slots:
         )
         if found is None or not found[2]:
             how = "ALTER PUBLICATION {} ADD" if found else "CREATE PUBLICATION {} FOR"
-            told = "does not publish the table" if found else "is not there"
+            state = "does not publish the table" if found else "is not there"
             name = sql.Identifier(self.publication).as_string(connection)
             raise InputError(
-                f"{self.place}: the publication {self.publication!r} {told}: "
+                f"{self.place}: the publication {self.publication!r} {state}: "
                 f"{how.format(name)} TABLE {relation.as_string(connection)} (one that is "
                 "partitioned WITH (publish_via_partition_root))"
             )
@@ -291,7 +291,7 @@ class Slots:
         )
 
 
-def told(place: PostgresUri, error: BaseException) -> InputError:
+def error_of(place: PostgresUri, error: BaseException) -> InputError:
     """Return an error in one line: what the server says, or why it cannot be reached."""
     if isinstance(error, InputError):
         return error

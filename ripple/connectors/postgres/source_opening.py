@@ -11,7 +11,7 @@ from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.postgres import sink_opening as table
 from ripple.connectors.postgres.inputs import PostgresInputs
-from ripple.connectors.postgres.slot import Slots, told
+from ripple.connectors.postgres.slot import Slots, error_of
 from ripple.connectors.postgres.uri import PostgresUri
 from ripple.connectors.settings import Stream
 from ripple.core.errors import InputError, OutputError
@@ -101,4 +101,4 @@ def _asked(slots: Slots, what: Coroutine[Any, Any, T]) -> T:
         try:
             return loop.call(what)
         except (psycopg.Error, OSError) as error:
-            raise told(slots.place, error) from error
+            raise error_of(slots.place, error) from error

@@ -57,7 +57,7 @@ class Stream:
         self.needed_lsn = needed_lsn
         self.seen_lsn = needed_lsn
         self.asked = 0
-        self._told_s = self._heard_s = _now_s()
+        self._sent_s = self._heard_s = _now_s()
         self._has_heard = True
 
     @classmethod
@@ -102,7 +102,7 @@ class Stream:
         self.seen_lsn = max(self.seen_lsn, lsn)
         if asks:
             self.asked += 1
-            self.tell()
+            self.send_status()
         return Alive(lsn)
 
     async def wait(self, timeout_s: float) -> None:
@@ -115,8 +115,8 @@ class Stream:
             self._heard_s, self._has_heard = now_s, False
         if now_s - self._heard_s > ANSWER_S:
             raise psycopg.OperationalError(f"the server has said nothing for {ANSWER_S:g} s")
-        if now_s - self._told_s > STATUS_S:
-            self.tell(asks=True)
+        if now_s - self._sent_s > STATUS_S:
+            self.send_status(asks=True)
         loop, socket = asyncio.get_running_loop(), self._pg.socket
         loop.add_reader(socket, self._stirred.set)
         try:
@@ -136,9 +136,9 @@ class Stream:
         """Say that the server is there, or was not listened to."""
         self._has_heard = True
 
-    def tell(self, *, asks: bool = False) -> None:
+    def send_status(self, *, asks: bool = False) -> None:
         """Acknowledge the released log. asks: the server is to send its position."""
-        self._told_s = _now_s()
+        self._sent_s = _now_s()
         # No time of ours: the server does nothing with it.
         seen, needed_lsn = max(self.seen_lsn, self.needed_lsn), self.needed_lsn
         said = _STATUS.pack(b"r", seen, needed_lsn, needed_lsn, 0, asks)

@@ -90,16 +90,21 @@ class PostgresUri(NamedTuple):
         return f"{PREFIX}//{user}{host}{port}/{self.database}/{table}"
 
     def settings(self, said: Mapping[str, str]) -> dict[str, str]:
-        """Return what a connection is told: a server elsewhere must show a certificate.
+        """Return what a connection is settings: a server elsewhere must show a certificate.
 
         That is so unless the user says otherwise, in PGSSLMODE or a service. said: what libpq
         takes where it is told nothing, by its environment and a service.
         """
-        told = {"host": self.host, "port": self.port, "dbname": self.database, "user": self.user}
-        given = {name: value for name, value in told.items() if value}
+        settings = {
+            "host": self.host,
+            "port": self.port,
+            "dbname": self.database,
+            "user": self.user,
+        }
+        given = {name: value for name, value in settings.items() if value}
         hosts = f"{self.host or said.get('host', '')},{said.get('hostaddr', '')}".split(",")
-        is_told = "PGSSLMODE" in os.environ or said.get("sslmode", "prefer") != "prefer"
-        if not all(map(_is_here, hosts)) and not is_told:
+        is_set = "PGSSLMODE" in os.environ or said.get("sslmode", "prefer") != "prefer"
+        if not all(map(_is_here, hosts)) and not is_set:
             given |= {"sslmode": "verify-full"}
             if not said.get("sslrootcert"):
                 given |= {"sslrootcert": "system"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.connectors.buffered_input import MOMENTS, BufferedInput
 from ripple.connectors.redis.entry import Documents
 from ripple.connectors.redis.page import NOTHING, page_of
-from ripple.connectors.redis.session import FAILURES, client_of, told
+from ripple.connectors.redis.session import FAILURES, client_of, error_of
 from ripple.core.errors import InputError
 from ripple.model.batch import RAW_BYTES_MAX, Rejected
 
@@ -100,9 +100,9 @@ class RedisInputs(BufferedInput[bytes]):
         if client is not None:
             await client.aclose()
 
-    async def told(self, error: Exception) -> Exception:
+    async def error_of(self, error: Exception) -> Exception:
         """Return an error of the client in one line."""
-        return told(self._place, error) if isinstance(error, FAILURES) else error
+        return error_of(self._place, error) if isinstance(error, FAILURES) else error
 
     def is_away(self, error: Exception) -> bool:
         """Tell whether the server may answer soon."""
@@ -163,7 +163,7 @@ class RedisInputs(BufferedInput[bytes]):
         try:
             return await self._asked(after, count)
         except FAILURES as error:
-            raise told(self._place, error) from error
+            raise error_of(self._place, error) from error
 
     async def _asked(self, after: bytes, count: int) -> Page:
         page = await page_of(self._connected(), self._place, after, count)

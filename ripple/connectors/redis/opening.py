@@ -10,7 +10,7 @@ from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.redis.inputs import RedisInputs
 from ripple.connectors.redis.page import NOTHING, page_of
-from ripple.connectors.redis.session import FAILURES, client_of, told
+from ripple.connectors.redis.session import FAILURES, client_of, error_of
 from ripple.connectors.redis.uri import RedisPlace
 from ripple.connectors.settings import Stream
 
@@ -80,7 +80,7 @@ def _asked(place: RedisPlace, what: Callable[[Redis], Awaitable[T]]) -> T:
         try:
             return await what(client)
         except FAILURES as error:
-            raise told(place, error) from error
+            raise error_of(place, error) from error
         finally:
             await client.aclose()
 

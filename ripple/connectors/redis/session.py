@@ -66,7 +66,7 @@ def client_of(place: RedisPlace) -> Redis:
     )
 
 
-def told(place: RedisPlace, error: BaseException) -> InputError:
+def error_of(place: RedisPlace, error: BaseException) -> InputError:
     """Return an error in one line, which names the place."""
     if isinstance(error, InputError):
         return error

@@ -54,11 +54,11 @@ def check(path: str) -> str:
     with _naming(file):
         transforms = transforms_of(_said(file))
     found = _found(place, "source")
-    told = f"before {place}"
+    text = f"before {place}"
     if found.connector.check:
         inner = load(found.connector.scheme, found.connector.package, found.connector.check)
-        told = f"{told}: {inner(found.path)}"
-    return f"transforms: {len(transforms)}, {told}"
+        text = f"{text}: {inner(found.path)}"
+    return f"transforms: {len(transforms)}, {text}"
 
 
 class ThroughSource:

@@ -173,7 +173,7 @@ class WebsocketSource:
                     return
                 self._again(closed, delays or iter(()))
             except ssl.SSLCertVerificationError as error:  # it will not be another one soon
-                raise _told(self._feed, error) from error
+                raise _error_of(self._feed, error) from error
             except (ConnectionClosed, WebSocketException, OSError) as error:
                 if not _is_too_large(error):
                     self._again(error, delays or iter(()))
@@ -208,7 +208,7 @@ class WebsocketSource:
             return
         delay_s = next(delays, None)
         if delay_s is None:
-            raise _told(self._feed, error) from error
+            raise _error_of(self._feed, error) from error
         self._wait(delay_s)
 
     def _disconnect(self) -> None:
@@ -235,7 +235,7 @@ def _checked(feed: Feed) -> str:
         with _connecting(feed):
             return "a server of websockets answers"
     except (WebSocketException, OSError) as error:
-        raise _told(feed, error) from error
+        raise _error_of(feed, error) from error
 
 
 def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
@@ -254,5 +254,5 @@ def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
     return connection
 
 
-def _told(feed: Feed, error: Exception) -> InputError:
+def _error_of(feed: Feed, error: Exception) -> InputError:
     return InputError(f"cannot read {feed.url}: {said(error)}")

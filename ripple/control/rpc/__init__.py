@@ -1,9 +1,9 @@
 """Messages of the control channel between processes of a cluster, over gRPC.
 
-methods      names of the coordinator's methods
-words        messages between workers and coordinators, as values
-messages     these values as bytes
-reading      strict parsing of received bytes
+methods               names of the coordinator's methods
+membership_messages   messages between workers and coordinators, as values
+messages              these values as bytes
+reading               strict parsing of received bytes
 
 Modules that end in ``_pb2`` are generated from ``proto/`` by ``make protos``, never edited.
 """

@@ -16,7 +16,7 @@ from ripple.control.assignment import (
 )
 from ripple.control.assignment.member import SLOTS_MAX
 from ripple.control.assignment.version import PARTITIONS_MAX
-from ripple.control.rpc import words
+from ripple.control.rpc import membership_messages as msg
 from ripple.control.rpc import worker_pb2 as pb
 from ripple.control.rpc.reading import (
     NUMBER_MAX,
@@ -36,7 +36,7 @@ from ripple.core.errors import RippleError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ripple.control.rpc.words import Said, Told, Who
+    from ripple.control.rpc.membership_messages import CoordinatorMessage, Who, WorkerMessage
 
 # Of reasons, for people.
 REASON_LENGTH_MAX = 4096
@@ -44,102 +44,102 @@ SECONDS_MAX = 1e12
 ALERTS_MAX = 64  # of one member, each by its rule
 
 
-def said_to_bytes(said: Said) -> bytes:
+def worker_message_to_bytes(message: WorkerMessage) -> bytes:
     """Return a worker's message as bytes."""
-    return bytes(_from_worker(said).SerializeToString())
+    return bytes(_from_worker(message).SerializeToString())
 
 
-def _from_worker(said: Said) -> pb.FromWorker:
-    match said:
-        case words.Register(candidate):
+def _from_worker(message: WorkerMessage) -> pb.FromWorker:
+    match message:
+        case msg.Register(candidate):
             return pb.FromWorker(register=_candidate(candidate))
-        case words.Heartbeat(who, report):
+        case msg.Heartbeat(who, report):
             return pb.FromWorker(heartbeat=pb.Heartbeat(who=member_of(who), report=_report(report)))
-        case words.Exited(who, slot, start):
+        case msg.Exited(who, slot, start):
             return pb.FromWorker(
                 exited=pb.ProcessExited(who=member_of(who), slot=slot, start=start)
             )
-        case words.Draining(who, reason):
+        case msg.Draining(who, reason):
             return pb.FromWorker(draining=pb.Draining(who=member_of(who), reason=reason))
-        case words.Left(who):
+        case msg.Left(who):
             return pb.FromWorker(left=member_of(who))
-        case words.Checkpointed(who):
+        case msg.Checkpointed(who):
             return pb.FromWorker(checkpointed=member_of(who))
-        case words.Present():
+        case msg.Present():
             return pb.FromWorker(present=pb.Present())
 
 
-def said_from_bytes(data: bytes) -> Said:
+def worker_message_from_bytes(data: bytes) -> WorkerMessage:
     """Parse a worker's message. Raises RpcError."""
     message = parsed(pb.FromWorker, data)
     match choice(message, "said"):
         case "register":
-            return words.Register(_candidate_from(message.register))
+            return msg.Register(_candidate_from(message.register))
         case "heartbeat":
             beat = message.heartbeat
             needs(beat, "who", "report")
-            return words.Heartbeat(who_of(beat.who), _report_from(beat.report))
+            return msg.Heartbeat(who_of(beat.who), _report_from(beat.report))
         case "exited":
             exited = message.exited
             needs(exited, "who")
             slot = number(exited.slot, "slot", SLOTS_MAX - 1)
-            return words.Exited(who_of(exited.who), slot, number(exited.start, "start"))
+            return msg.Exited(who_of(exited.who), slot, number(exited.start, "start"))
         case "draining":
             needs(message.draining, "who")
             reason = text(message.draining.reason, "reason", REASON_LENGTH_MAX)
-            return words.Draining(who_of(message.draining.who), reason)
+            return msg.Draining(who_of(message.draining.who), reason)
         case "left":
-            return words.Left(who_of(message.left))
+            return msg.Left(who_of(message.left))
         case "checkpointed":
-            return words.Checkpointed(who_of(message.checkpointed))
+            return msg.Checkpointed(who_of(message.checkpointed))
         case _:
-            return words.Present()
+            return msg.Present()
 
 
-def told_to_bytes(told: Told) -> bytes:
+def coordinator_message_to_bytes(message: CoordinatorMessage) -> bytes:
     """Return a coordinator's message as bytes."""
-    return bytes(_to_worker(told).SerializeToString())
+    return bytes(_to_worker(message).SerializeToString())
 
 
-def _to_worker(told: Told) -> pb.ToWorker:
-    match told:
-        case words.Announced(version):
+def _to_worker(message: CoordinatorMessage) -> pb.ToWorker:
+    match message:
+        case msg.Announced(version):
             return pb.ToWorker(announced=pb.Announced(version=version))
-        case words.Refused(nonce, reason):
+        case msg.Refused(nonce, reason):
             return pb.ToWorker(refused=pb.Refused(nonce=nonce, reason=reason[:REASON_LENGTH_MAX]))
-        case words.Postponed(nonce, wait_ms, reason):
+        case msg.Postponed(nonce, wait_ms, reason):
             postponed = pb.Postponed(
                 nonce=nonce, wait_ms=wait_ms, reason=reason[:REASON_LENGTH_MAX]
             )
             return pb.ToWorker(postponed=postponed)
-        case words.Evicted(who, reason):
+        case msg.Evicted(who, reason):
             return pb.ToWorker(
                 evicted=pb.Evicted(who=member_of(who), reason=reason[:REASON_LENGTH_MAX])
             )
-        case words.StoreCheckpoints(who):
+        case msg.StoreCheckpoints(who):
             return pb.ToWorker(checkpoint=member_of(who))
 
 
-def told_from_bytes(data: bytes) -> Told:
+def coordinator_message_from_bytes(data: bytes) -> CoordinatorMessage:
     """Parse a coordinator's message. Raises RpcError."""
     message = parsed(pb.ToWorker, data)
     match choice(message, "told"):
         case "announced":
-            return words.Announced(number(message.announced.version, "version"))
+            return msg.Announced(number(message.announced.version, "version"))
         case "refused":
             reason = text(message.refused.reason, "reason", REASON_LENGTH_MAX)
-            return words.Refused(text(message.refused.nonce, "nonce"), reason)
+            return msg.Refused(text(message.refused.nonce, "nonce"), reason)
         case "postponed":
-            told = message.postponed
-            wait_ms = number(told.wait_ms, "wait_ms")
-            reason = text(told.reason, "reason", REASON_LENGTH_MAX)
-            return words.Postponed(text(told.nonce, "nonce"), wait_ms, reason)
+            postponed = message.postponed
+            wait_ms = number(postponed.wait_ms, "wait_ms")
+            reason = text(postponed.reason, "reason", REASON_LENGTH_MAX)
+            return msg.Postponed(text(postponed.nonce, "nonce"), wait_ms, reason)
         case "evicted":
             needs(message.evicted, "who")
             reason = text(message.evicted.reason, "reason", REASON_LENGTH_MAX)
-            return words.Evicted(who_of(message.evicted.who), reason)
+            return msg.Evicted(who_of(message.evicted.who), reason)
         case _:
-            return words.StoreCheckpoints(who_of(message.checkpoint))
+            return msg.StoreCheckpoints(who_of(message.checkpoint))
 
 
 def member_of(who: Who) -> pb.Member:

@@ -73,7 +73,7 @@ class Log:
         }
         self._entries.log(level, self._hidden(" ".join(message.split())), **shown)
 
-    def tell(self, event: Event, message: str | None = None, **context: object) -> None:
+    def emit(self, event: Event, message: str | None = None, **context: object) -> None:
         """Log an event; message: replaces its usual text. Skips events that are only counted."""
         level, component = level_of(event)
         if level < self._level:

@@ -107,7 +107,7 @@ class Measures:
         self._recomputed = self._samples.histograms["ripple_graph_recompute_count", (worker,)]
         self._stabilizations = self._cutoffs = self._retractions = 0
 
-    def told(self, partition: int, event: Event) -> None:
+    def on_event(self, partition: int, event: Event) -> None:
         """Take an event of a partition."""
         one = self._partitions.get(partition)
         if one is None:

@@ -473,7 +473,7 @@ class Partition(ABC):
         snapshot begun before and not yet complete must not be used any more.
 
         since: the number of a snapshot of this engine that is stored; this one then holds only
-        what changed after it, if the engine can tell: not when one of everything was begun later.
+        what changed after it, if the engine can emit: not when one of everything was begun later.
         The changes since a stored snapshot are not forgotten before one that is built on a later
         one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
         """

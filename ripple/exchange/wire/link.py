@@ -35,8 +35,8 @@ from ripple.exchange.wire.link_events import (
     PeerAccepted,
     PeerLeft,
     PeerOffered,
+    Received,
     Refused,
-    Told,
 )
 from ripple.exchange.wire.link_keep_alive import KeepAlive
 from ripple.exchange.wire.link_limits import LinkLimits
@@ -414,7 +414,7 @@ class Link:
     def _on_other(
         self, message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
     ) -> None:
-        self._emit(Told(message))
+        self._emit(Received(message))
 
     def _on_goodbye(self, goodbye: Goodbye) -> None:
         self._emit(PeerLeft(goodbye.reason, goodbye.detail[: self.limits.reason_chars_max]))

@@ -34,7 +34,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Received:
     """A message that the link only carries; of a Bundle, the columns fit the edge's schema."""
 
     message: Heartbeat | CheckpointRequest | CheckpointAck | EdgeMessage
@@ -55,4 +55,4 @@ class Ended:
     error: RemoteProtocolError | None
 
 
-Event: TypeAlias = PeerOffered | PeerAccepted | Refused | Told | PeerLeft | Ended
+Event: TypeAlias = PeerOffered | PeerAccepted | Refused | Received | PeerLeft | Ended

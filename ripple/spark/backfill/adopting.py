@@ -106,7 +106,7 @@ class _Adoption:
             self._take(rows)
         sides = [side.as_dict() for side in self._seam.end()]
         engine, how = self._engine, self._how
-        self._drive.bring_up()
+        self._drive.stabilize()
         part = {
             "partition": self._number,
             "inputs": [
@@ -145,7 +145,7 @@ class _Adoption:
                 self._causes.add(bad.cause)
                 if len(self._letters) < LETTERS_MAX:
                     self._letters.append(letter_of(name, bad))
-        self._drive.bring_up()
+        self._drive.stabilize()
 
     def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns = [rows.column(one.name).cast(one.type) for one in self._schema]

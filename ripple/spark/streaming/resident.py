@@ -154,7 +154,7 @@ class _ResidentTask:
             stream.outputs(self._plan, self._partition, self._epoch, world.executor),
             self._keeper,
             settings=stream.settings(),
-            tell=self._told,
+            emit=self._on_event,
             division=stream.division(self._plan),
         )
         self._task = asyncio.create_task(self._life.run())
@@ -216,7 +216,7 @@ class _ResidentTask:
                 task.result()
             raise RippleError(f"partition {self._partition} has ended here")
 
-    def _told(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, Restored):
             self._restored = event
         elif isinstance(event, StoreFailed):

@@ -100,7 +100,7 @@ class InFlight:
         is_calm: bool = False,
         has_survived: bool = False,
         lettered: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
-        tell: Callable[[Event], None] = lambda _: None,
+        emit: Callable[[Event], None] = lambda _: None,
     ) -> None:
         """Read the notes of earlier tasks, count the death of the last one, and judge.
 
@@ -110,12 +110,12 @@ class InFlight:
         bytes_max: of the file, beyond which it begins anew. is_calm: see the class.
         has_survived: whether the process of the last task is this one: it has not died, even
         without a note of its end. lettered: by input and offset, the reasons of quarantined
-        records, from their dead letters. tell: is given an event where notes cannot be written.
+        records, from their dead letters. emit: is given an event where notes cannot be written.
         Raises InputError for a file of a later release.
         """
         self._file = file
         self._bytes_max = bytes_max
-        self._tell = tell
+        self._emit = emit
         self._is_writable = True
         self._lost = ""
         try:
@@ -306,7 +306,7 @@ class InFlight:
             self._is_writable = True
         except OSError as error:
             if self._is_writable:
-                self._tell(NotesUnwritten(self._file.place, error))
+                self._emit(NotesUnwritten(self._file.place, error))
             self._is_writable = False
 
 

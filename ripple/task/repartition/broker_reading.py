@@ -96,7 +96,7 @@ class BrokerReading:
             lane: _Lane(place, offset)
             for (lane, place), offset in zip(self._places.items(), found, strict=True)
         }
-        self._reading.start(self._read_on, self._told)
+        self._reading.start(self._read_on, self._error_of)
 
     def next(self, lane: int) -> Section | None:
         """Return the next whole cut of a lane, None while it is not there. Raises InputError."""
@@ -245,7 +245,7 @@ class BrokerReading:
         finally:
             await consumer.close()
 
-    def _told(self, error: Exception) -> Exception:
+    def _error_of(self, error: Exception) -> Exception:
         if isinstance(error, OffsetError):
             return InputError(
                 f"{error}: what this partition has to read was removed. Begin with another folder, "

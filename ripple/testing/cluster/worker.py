@@ -285,10 +285,10 @@ class Process:
         """Host a partition, and emit its events with its epoch at that time."""
         made: list[Runner] = []
 
-        def tell(_: int, event: Event) -> None:
+        def emit(_: int, event: Event) -> None:
             self._worker.on_event(self, partition, made[0].health.epoch, event)
 
-        made.append(runner_of(replace(site, tell=tell), assignment, partition))
+        made.append(runner_of(replace(site, emit=emit), assignment, partition))
         return made[0]
 
 

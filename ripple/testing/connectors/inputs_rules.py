@@ -370,7 +370,7 @@ def inputs_resume_after_an_outage(subject: SourceSubject, folder: Path) -> None:
         path = await _put(subject, folder, ticks(0, ROWS))
         inputs = RetryingInputs(opened(subject, path, BATCH_ROWS, follow=True))
         notified = asyncio.Event()
-        inputs.tell = lambda _: notified.set()
+        inputs.emit = lambda _: notified.set()
         try:
             first, _ = await inputs.bounds()
             cut = dict(first)

@@ -246,7 +246,7 @@ def test_a_session_ends_with_the_token_that_began_it(tmp_path: Path) -> None:
     path.write_text(f'[reader.tokens]\nrita = "{"r" * 32}"\n')
     path.chmod(0o600)
     roles = FileOfRoles(str(path), "a test")
-    roles.tell(told.append)
+    roles.warn_with(told.append)
     gate = Gate(roles, lambda: "session")
     rita = roles.known(Caller("r" * 32))
     name = gate.begin(rita, 0.0, "r" * 32)

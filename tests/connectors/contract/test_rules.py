@@ -27,7 +27,7 @@ def hasty(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inputs that wait say so at once, before their pauses are long."""
-    monkeypatch.setattr(retrying_inputs, "TELL_FIRST_S", 0.05)
+    monkeypatch.setattr(retrying_inputs, "EMIT_FIRST_S", 0.05)
 
 
 def broken(suite: type, folder: Path) -> list[str]:

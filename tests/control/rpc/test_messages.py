@@ -19,14 +19,15 @@ from ripple.control.assignment import (
     MoveFailed,
     Report,
 )
-from ripple.control.rpc import methods, words
+from ripple.control.rpc import membership_messages as msg
+from ripple.control.rpc import methods
 from ripple.control.rpc import worker_pb2 as pb
 from ripple.control.rpc.coordinator_pb2 import DESCRIPTOR
 from ripple.control.rpc.messages import (
-    said_from_bytes,
-    said_to_bytes,
-    told_from_bytes,
-    told_to_bytes,
+    coordinator_message_from_bytes,
+    coordinator_message_to_bytes,
+    worker_message_from_bytes,
+    worker_message_to_bytes,
 )
 from ripple.control.rpc.reading import RpcError
 from tests.control.assignment.examples import candidate
@@ -44,8 +45,8 @@ REPORT = Report(
     (Alert("BackpressureHigh", "critical", "outboxes is 83% full", 4.5),),
 )
 SAID = [
-    words.Register(candidate("w1")),
-    words.Register(
+    msg.Register(candidate("w1")),
+    msg.Register(
         Candidate(
             id="w",
             nonce="n",
@@ -56,40 +57,41 @@ SAID = [
             store="ripple 1f",
         )
     ),
-    words.Heartbeat(WHO),
-    words.Heartbeat(WHO, REPORT),
-    words.Exited(WHO, 2, 5),
-    words.Draining(WHO, "it is to stop"),
-    words.Left(WHO),
-    words.Checkpointed(WHO),
-    words.Present(),
+    msg.Heartbeat(WHO),
+    msg.Heartbeat(WHO, REPORT),
+    msg.Exited(WHO, 2, 5),
+    msg.Draining(WHO, "it is to stop"),
+    msg.Left(WHO),
+    msg.Checkpointed(WHO),
+    msg.Present(),
 ]
 TOLD = [
-    words.Announced(0),
-    words.Announced(12),
-    words.Refused("n", "it does not fit"),
-    words.Postponed("n", 20_000, "it was evicted several times in a row"),
-    words.Evicted(WHO, "version 9 is without it"),
-    words.StoreCheckpoints(WHO),
+    msg.Announced(0),
+    msg.Announced(12),
+    msg.Refused("n", "it does not fit"),
+    msg.Postponed("n", 20_000, "it was evicted several times in a row"),
+    msg.Evicted(WHO, "version 9 is without it"),
+    msg.StoreCheckpoints(WHO),
 ]
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_worker_messages_round_trip(said: words.Said) -> None:
-    assert said_from_bytes(said_to_bytes(said)) == said
+def test_worker_messages_round_trip(said: msg.WorkerMessage) -> None:
+    assert worker_message_from_bytes(worker_message_to_bytes(said)) == said
 
 
 @pytest.mark.parametrize("told", TOLD)
-def test_coordinator_messages_round_trip(told: words.Told) -> None:
-    assert told_from_bytes(told_to_bytes(told)) == told
+def test_coordinator_messages_round_trip(told: msg.CoordinatorMessage) -> None:
+    assert coordinator_message_from_bytes(coordinator_message_to_bytes(told)) == told
 
 
 def test_every_word_has_an_example() -> None:
     assert {f.name for f in pb.FromWorker.DESCRIPTOR.fields} == {
-        pb.FromWorker.FromString(said_to_bytes(said)).WhichOneof("said") for said in SAID
+        pb.FromWorker.FromString(worker_message_to_bytes(said)).WhichOneof("said") for said in SAID
     }
     assert {f.name for f in pb.ToWorker.DESCRIPTOR.fields} == {
-        pb.ToWorker.FromString(told_to_bytes(told)).WhichOneof("told") for told in TOLD
+        pb.ToWorker.FromString(coordinator_message_to_bytes(told)).WhichOneof("told")
+        for told in TOLD
     }
 
 
@@ -147,26 +149,28 @@ BAD = [
 @pytest.mark.parametrize(("message", "problem"), BAD)
 def test_invalid_field_is_refused_by_name(message: Any, problem: str) -> None:
     with pytest.raises(RpcError, match=problem):
-        said_from_bytes(message.SerializeToString())
+        worker_message_from_bytes(message.SerializeToString())
 
 
 def test_told_of_nothing_is_refused() -> None:
     with pytest.raises(RpcError, match="says nothing"):
-        told_from_bytes(b"")
+        coordinator_message_from_bytes(b"")
     with pytest.raises(RpcError, match="no worker's id"):
-        told_from_bytes(pb.ToWorker(evicted=pb.Evicted(who=pb.Member())).SerializeToString())
+        coordinator_message_from_bytes(
+            pb.ToWorker(evicted=pb.Evicted(who=pb.Member())).SerializeToString()
+        )
 
 
 @settings(max_examples=36 * EXAMPLES)
 @given(st.binary(max_size=80), st.integers(0, 80), st.sampled_from(SAID))
-def test_bad_bytes_are_an_error_or_words(noise: bytes, at: int, said: words.Said) -> None:
-    data = said_to_bytes(said)
+def test_bad_bytes_are_an_error_or_words(noise: bytes, at: int, said: msg.WorkerMessage) -> None:
+    data = worker_message_to_bytes(said)
     for damaged in (noise, data[:at], data[:at] + noise + data[at:]):
-        for read in (said_from_bytes, told_from_bytes):
+        for read in (worker_message_from_bytes, coordinator_message_from_bytes):
             with suppress(RpcError):
                 assert read(damaged)
 
 
 def test_load_that_is_a_little_too_much_is_full() -> None:
-    read = said_from_bytes(said_to_bytes(words.Heartbeat(WHO, Report(1.0000001))))
-    assert read == words.Heartbeat(WHO, Report(1.0))
+    read = worker_message_from_bytes(worker_message_to_bytes(msg.Heartbeat(WHO, Report(1.0000001))))
+    assert read == msg.Heartbeat(WHO, Report(1.0))

@@ -48,9 +48,9 @@ LOST = events.CoordinatorLost("c:9200", "it is gone")
 def test_people_read_what_they_always_read() -> None:
     said = Said("auto", is_terminal=True)
     said.log.say("is told\nto stop")
-    said.log.tell(FAILED, partition=3)
-    said.log.tell(events.OutputTruncated("log:out", 7), partition=3)
-    said.log.tell(LOST)
+    said.log.emit(FAILED, partition=3)
+    said.log.emit(events.OutputTruncated("log:out", 7), partition=3)
+    said.log.emit(LOST)
     head = "2024-02-27T02:13:20.123Z w0/1: "
     assert said.lines == [
         f"{head}is told to stop\n",
@@ -62,7 +62,7 @@ def test_people_read_what_they_always_read() -> None:
 
 def test_machines_read_a_line_of_json_each() -> None:
     said = Said("auto")
-    said.log.tell(FAILED, partition=3)
+    said.log.emit(FAILED, partition=3)
     said.log.say("größer")
     assert [json.loads(line) for line in said.lines] == [
         {
@@ -87,7 +87,7 @@ def test_machines_read_a_line_of_json_each() -> None:
 
 def test_the_books_form_is_an_s_expression() -> None:
     said = Said("sexp")
-    said.log.tell(LOST)
+    said.log.emit(LOST)
     assert loads(said.lines[0].strip()) == [
         ["level", "Warn"],
         ["timestamp_ns", str(AT_NS)],
@@ -102,7 +102,7 @@ def test_events_of_each_batch_are_logged_at_debug_alone() -> None:
     committed = events.Committed({"a": 7}, 3, 0.1, {})
     for level, lines in (("info", 0), ("debug", 1)):
         said = Said("json", level)
-        said.log.tell(committed, partition=2)
+        said.log.emit(committed, partition=2)
         assert len(said.lines) == lines
     entry = json.loads(said.lines[0])
     assert (entry["level"], entry["message"], entry["cut"]) == ("debug", "committed", {"a": 7})
@@ -111,8 +111,8 @@ def test_events_of_each_batch_are_logged_at_debug_alone() -> None:
 def test_less_than_the_level_is_not_said() -> None:
     said = Said("text", "error")
     said.log.say("a line")
-    said.log.tell(LOST)
-    said.log.tell(FAILED, partition=3)
+    said.log.emit(LOST)
+    said.log.emit(FAILED, partition=3)
     assert len(said.lines) == 1
 
 
@@ -120,7 +120,7 @@ def test_less_than_the_level_is_not_said() -> None:
 def test_no_secret_is_ever_said(form: str) -> None:
     said = Said(form)
     said.log.say("key s3kr3t+/k at https://user:pw@host/x", where="broker-pw")
-    said.log.tell(events.CoordinatorLost("c", "broker-pw is wrong"))
+    said.log.emit(events.CoordinatorLost("c", "broker-pw is wrong"))
     text = "".join(said.lines)
     for secret in ("s3kr3t", "pw@", "broker-pw"):
         assert secret not in text
@@ -132,11 +132,11 @@ def test_no_secret_is_ever_said(form: str) -> None:
 def test_repeated_lines_are_counted() -> None:
     said = Said("text")
     for _ in range(TIMES + 20):
-        said.log.tell(LOST)
+        said.log.emit(LOST)
     said.log.say("another one")
     assert len(said.lines) == TIMES + 1
     said.at_s += WITHIN_S
-    said.log.tell(LOST)
+    said.log.emit(LOST)
     assert "said 20 times more within 10 s: coordinator c:9200" in said.lines[-2]
     assert said.lines[-1].endswith("it is gone\n")
     for _ in range(TIMES + 1):
@@ -148,7 +148,7 @@ def test_repeated_lines_are_counted() -> None:
 def test_the_same_of_other_partitions_is_not_a_repeat() -> None:
     said = Said("text")
     for partition in range(3 * TIMES):
-        said.log.tell(events.OutputTruncated("log:out", 7), partition=partition)
+        said.log.emit(events.OutputTruncated("log:out", 7), partition=partition)
     assert len(said.lines) == 3 * TIMES
 
 

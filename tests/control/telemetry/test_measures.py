@@ -45,10 +45,10 @@ def measures(clock: Hands) -> Measures:
 
 
 def begin(measures: Measures, engine: Engine | None = None) -> None:
-    measures.told(3, events.Started("vwap", 3, 1))
+    measures.on_event(3, events.Started("vwap", 3, 1))
     if engine is not None:
-        measures.told(3, events.Stabilized(engine, 0))
-    measures.told(3, events.Restored(None, {}, {}, (), 0, 2.5, ""))
+        measures.on_event(3, events.Stabilized(engine, 0))
+    measures.on_event(3, events.Restored(None, {}, {}, (), 0, 2.5, ""))
 
 
 def of(samples: Samples, name: str, *labels: str) -> float:
@@ -61,7 +61,7 @@ def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Han
     for at, seconds in enumerate(([10, 20, 70], [30], [130], [5], [1000]), 1):
         engine.apply("trades", trades(seconds), engine.cut["trades"] + len(seconds))
         engine.stabilize()
-        measures.told(3, events.Stabilized(engine, 2_000_000))
+        measures.on_event(3, events.Stabilized(engine, 2_000_000))
         assert of(measures.samples([3]), "graph_stabilizations_total") == at
     found = measures.samples([3])
     assert of(found, "events_total", "applied") == 6
@@ -99,16 +99,16 @@ def test_recovered_partition_without_input_has_gauges(measures: Measures) -> Non
 
 def test_replayed_events_are_not_counted_again(measures: Measures) -> None:
     engine = Engine(PLAN)
-    measures.told(3, events.Started("vwap", 3, 1))
+    measures.on_event(3, events.Started("vwap", 3, 1))
     engine.apply("trades", trades([10, 20]), 2)
     engine.stabilize()
-    measures.told(3, events.Stabilized(engine, 1))
-    measures.told(3, events.Replaying({"trades": 2}, {"trades": 12}))
+    measures.on_event(3, events.Stabilized(engine, 1))
+    measures.on_event(3, events.Replaying({"trades": 2}, {"trades": 12}))
     assert of(measures.samples([3]), "partition_recovery_remaining_events", "3") == 10
-    measures.told(3, events.Restored(None, {}, {"trades": 2}, (), 2, 2.5, ""))
+    measures.on_event(3, events.Restored(None, {}, {"trades": 2}, (), 2, 2.5, ""))
     engine.apply("trades", trades([30]), 3)
     engine.stabilize()
-    measures.told(3, events.Stabilized(engine, 1))
+    measures.on_event(3, events.Stabilized(engine, 1))
     found = measures.samples([3])
     assert of(found, "events_total", "applied") == 1
     assert of(found, "graph_stabilizations_total") == 1
@@ -121,16 +121,16 @@ def test_a_replay_tells_how_long_it_still_takes(measures: Measures, clock: Hands
         name = "ripple_partition_recovery_eta_seconds", ("w0", "3")
         return measures.samples([3]).numbers.get(name)
 
-    measures.told(3, events.Started("vwap", 3, 1))
-    measures.told(3, events.Replaying({"trades": 20}, {"trades": 100}))
+    measures.on_event(3, events.Started("vwap", 3, 1))
+    measures.on_event(3, events.Replaying({"trades": 20}, {"trades": 100}))
     assert eta() is None, "nothing of it is done"
     clock.at_s += 5
-    measures.told(3, events.Replaying({"trades": 40}, {"trades": 100}))
+    measures.on_event(3, events.Replaying({"trades": 40}, {"trades": 100}))
     assert eta() == 15
     clock.at_s += 5
-    measures.told(3, events.Replaying({"trades": 80}, {"trades": 100}))
+    measures.on_event(3, events.Replaying({"trades": 80}, {"trades": 100}))
     assert eta() == pytest.approx(10 / 3)
-    measures.told(3, events.Restored(None, {}, {"trades": 100}, (), 80, 11.0, ""))
+    measures.on_event(3, events.Restored(None, {}, {"trades": 100}, (), 80, 11.0, ""))
     assert eta() is None
 
 
@@ -140,9 +140,9 @@ def test_events_of_a_later_stage_are_a_debt_once_however_many_ways_they_come(
     begin(measures)
     stored = {"0/trades/0": 50, "1/trades/0": 40, "0/trades/1": 7, "1/trades/1": 7}
     reached = {"0/trades/0": 70, "1/trades/0": 70, "0/trades/1": 7, "1/trades/1": 9}
-    measures.told(3, events.Committed(stored, 5, 0.02, {}))
-    measures.told(3, events.Stored("c", stored, 4096, 0.3))
-    measures.told(3, events.Committed(reached, 5, 0.02, {}))
+    measures.on_event(3, events.Committed(stored, 5, 0.02, {}))
+    measures.on_event(3, events.Stored("c", stored, 4096, 0.3))
+    measures.on_event(3, events.Committed(reached, 5, 0.02, {}))
     found = measures.samples([3])
     assert of(found, "partition_replay_debt_events", "3") == 30 + 2
 
@@ -151,10 +151,10 @@ def test_commits_and_checkpoints_have_an_age_and_leave_a_debt(
     measures: Measures, clock: Hands
 ) -> None:
     begin(measures)
-    measures.told(3, events.Committed({"a": 70, "b": 40}, 5, 0.02, {}))
-    measures.told(3, events.Stored("c", {"a": 50}, 4096, 0.3))
+    measures.on_event(3, events.Committed({"a": 70, "b": 40}, 5, 0.02, {}))
+    measures.on_event(3, events.Stored("c", {"a": 50}, 4096, 0.3))
     clock.at_s += 7
-    measures.told(3, events.Committed({"a": 80, "b": 40}, 5, 0.02, {}))
+    measures.on_event(3, events.Committed({"a": 80, "b": 40}, 5, 0.02, {}))
     clock.at_s += 2
     found = measures.samples([3])
     assert of(found, "commit_rows_total") == 10
@@ -176,11 +176,11 @@ def test_a_checkpoint_that_is_restored_is_as_old_as_it_was_and_never_younger_tha
     """Its writer's clock may be ahead of ours. Where there is none, its age is the life's."""
     name = "ripple_partition_checkpoint_age_seconds", ("w0", "3")
     clock.at_s -= 1
-    measures.told(3, events.Started("vwap", 3, 2))
+    measures.on_event(3, events.Started("vwap", 3, 2))
     clock.at_s += 1
     assert name not in measures.samples([3]).numbers, "nobody knows yet"
     written_ns = None if written_s is None else written_s * NS
-    measures.told(3, events.Restored("c", {}, {}, (), 0, 2.5, "", written_ns))
+    measures.on_event(3, events.Restored("c", {}, {}, (), 0, 2.5, "", written_ns))
     clock.at_s += 7
     assert measures.samples([3]).numbers[name] == age_s
 
@@ -188,10 +188,10 @@ def test_a_checkpoint_that_is_restored_is_as_old_as_it_was_and_never_younger_tha
 def test_a_checkpoint_of_a_replay_counts_before_what_was_restored(
     measures: Measures, clock: Hands
 ) -> None:
-    measures.told(3, events.Started("vwap", 3, 2))
-    measures.told(3, events.Stored("d", {"a": 70}, 4096, 0.3))
+    measures.on_event(3, events.Started("vwap", 3, 2))
+    measures.on_event(3, events.Stored("d", {"a": 70}, 4096, 0.3))
     clock.at_s += 5
-    measures.told(3, events.Restored("c", {"a": 10}, {"a": 90}, (), 80, 2.5, "", 1))
+    measures.on_event(3, events.Restored("c", {"a": 10}, {"a": 90}, (), 80, 2.5, "", 1))
     found = measures.samples([3])
     assert of(found, "partition_checkpoint_age_seconds", "3") == 5
     assert of(found, "partition_replay_debt_events", "3") == 20
@@ -199,10 +199,10 @@ def test_a_checkpoint_of_a_replay_counts_before_what_was_restored(
 
 def test_failures_are_counted_and_what_failed_has_no_gauges(measures: Measures) -> None:
     begin(measures)
-    measures.told(3, events.Committed({"a": 70}, 5, 0.02, {}))
-    measures.told(3, events.StoreFailed(None, "full"))
-    measures.told(3, events.Diverged("output", {}, "a", "b"))
-    measures.told(3, events.PartitionFailed(3, 1, ValueError()))
+    measures.on_event(3, events.Committed({"a": 70}, 5, 0.02, {}))
+    measures.on_event(3, events.StoreFailed(None, "full"))
+    measures.on_event(3, events.Diverged("output", {}, "a", "b"))
+    measures.on_event(3, events.PartitionFailed(3, 1, ValueError()))
     found = measures.samples([3])
     for name in (
         "checkpoint_failures_total",
@@ -219,15 +219,15 @@ def test_since_when_commits_wait_outlives_the_lives_that_end_for_it(
 ) -> None:
     begin(measures)
     assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 0
-    measures.told(3, events.CommitWaits(30.0, 5, "no answer"))
+    measures.on_event(3, events.CommitWaits(30.0, 5, "no answer"))
     clock.at_s += 150
-    measures.told(3, events.CommitWaits(180.0, 5, "no answer"))
-    measures.told(3, events.PartitionFailed(3, 1, ValueError()))
-    measures.told(3, events.Started("vwap", 3, 2))
+    measures.on_event(3, events.CommitWaits(180.0, 5, "no answer"))
+    measures.on_event(3, events.PartitionFailed(3, 1, ValueError()))
+    measures.on_event(3, events.Started("vwap", 3, 2))
     clock.at_s += 20
-    measures.told(3, events.CommitWaits(10.0, 0, "no answer"))
+    measures.on_event(3, events.CommitWaits(10.0, 0, "no answer"))
     assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 200
-    measures.told(3, events.Restored(None, {}, {}, (), 0, 2.5, ""))
+    measures.on_event(3, events.Restored(None, {}, {}, (), 0, 2.5, ""))
     assert of(measures.samples([3]), "partition_commit_waiting_seconds", "3") == 0
 
 
@@ -235,11 +235,11 @@ def test_since_when_an_input_is_away_is_told_until_it_is_back(
     measures: Measures, clock: Hands
 ) -> None:
     begin(measures)
-    measures.told(3, events.InputWaits(5.0, "no answer"))
+    measures.on_event(3, events.InputWaits(5.0, "no answer"))
     clock.at_s += 30
-    measures.told(3, events.InputWaits(35.0, "no answer"))
+    measures.on_event(3, events.InputWaits(35.0, "no answer"))
     assert of(measures.samples([3]), "partition_input_waiting_seconds", "3") == 35
-    measures.told(3, events.InputBack(36.0))
+    measures.on_event(3, events.InputBack(36.0))
     assert of(measures.samples([3]), "partition_input_waiting_seconds", "3") == 0
 
 
@@ -248,16 +248,16 @@ def test_since_when_checkpoints_wait_is_told_until_one_is_stored(
 ) -> None:
     begin(measures)
     for waited_s in (3.0, 13.0):
-        measures.told(3, events.StoreFailed({"a": 5}, "away", waited_s, 40))
+        measures.on_event(3, events.StoreFailed({"a": 5}, "away", waited_s, 40))
         clock.at_s += 10
     assert of(measures.samples([3]), "partition_checkpoint_waiting_seconds", "3") == 23
-    measures.told(3, events.Stored("c", {"a": 50}, 4096, 0.3))
+    measures.on_event(3, events.Stored("c", {"a": 50}, 4096, 0.3))
     assert of(measures.samples([3]), "partition_checkpoint_waiting_seconds", "3") == 0
 
 
 def test_a_partition_that_has_left_has_no_gauges_and_stays_counted(measures: Measures) -> None:
     begin(measures)
-    measures.told(3, events.Committed({"a": 70}, 5, 0.02, {}))
+    measures.on_event(3, events.Committed({"a": 70}, 5, 0.02, {}))
     found = measures.samples([])
     assert not [labels for (_, labels) in found.numbers if labels[-1] == "3"]
     assert of(found, "commits_total") == 1
@@ -265,7 +265,7 @@ def test_a_partition_that_has_left_has_no_gauges_and_stays_counted(measures: Mea
 
 def test_causes_of_letters_are_labels_but_never_too_many(measures: Measures) -> None:
     causes = {f"checks: {number}": 2 for number in range(CAUSES_MAX + 7)}
-    measures.told(3, events.Refused("trades", causes))
+    measures.on_event(3, events.Refused("trades", causes))
     found = measures.samples([3])
     assert of(found, "letters_total", "checks: 0") == 2
     assert of(found, "letters_total", OTHERS) == 2 * 7
@@ -294,7 +294,7 @@ def test_a_value_is_in_the_first_bucket_that_is_not_below_it() -> None:
 
 def test_the_page_has_each_metric_with_its_type_and_buckets_that_add_up(measures: Measures) -> None:
     begin(measures)
-    measures.told(3, events.Committed({"a": 70}, 5, 0.02, {}))
+    measures.on_event(3, events.Committed({"a": 70}, 5, 0.02, {}))
     page = exposition(OF_WORKERS, measures.samples([3]))
     typed = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
     for metric in OF_WORKERS:

@@ -32,7 +32,7 @@ from ripple.exchange.wire import messages as m
 from ripple.exchange.wire.envelope import CRC_BYTES, HEADER_BYTES, Frame, encode
 from ripple.exchange.wire.errors import LocalProtocolError, RemoteProtocolError
 from ripple.exchange.wire.link import Link
-from ripple.exchange.wire.link_events import Ended, Event, Told
+from ripple.exchange.wire.link_events import Ended, Event, Received
 from ripple.exchange.wire.link_limits import LinkLimits
 from tests.exchange.wire import link_kit as kit
 
@@ -247,7 +247,7 @@ def spoiled(rng: random.Random) -> bytes:
 
 def _plain(event: Event) -> object:
     """An event in a form that compares by value: bodies are views of whatever they came in."""
-    if isinstance(event, Told) and isinstance(event.message, e.Bundle):
+    if isinstance(event, Received) and isinstance(event.message, e.Bundle):
         return event.message.edge, event.message.sections, bytes(event.message.body)
     if isinstance(event, Ended):
         return Ended, type(event.error)  # its text may quote as much as had arrived

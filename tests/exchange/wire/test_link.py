@@ -12,8 +12,8 @@ from ripple.exchange.wire.link_events import (
     PeerAccepted,
     PeerLeft,
     PeerOffered,
+    Received,
     Refused,
-    Told,
 )
 from ripple.exchange.wire.link_limits import LinkLimits
 from ripple.exchange.wire.messages import Delta, Goodbye, Handshake, Ping, Reason, SchemaNegotiation
@@ -95,7 +95,7 @@ def test_goodbye_closes_one_direction_and_the_other_drains():
     a.carry(bundle())
     a.close()
     _, of_b = exchange(a, b)
-    assert of_b == [Told(bundle()), PeerLeft(Reason.SHUTDOWN, ""), Ended(None)]
+    assert of_b == [Received(bundle()), PeerLeft(Reason.SHUTDOWN, ""), Ended(None)]
     assert a.tick(a.next_deadline_ns) == [Ended(None)]
 
 
@@ -162,8 +162,8 @@ def test_edges_are_carried_between_links_that_both_name_them():
     b.carry(Follow("vwap", 0, 0, 1, None, None, 10))
     a.carry(bundle())
     at_a, at_b = exchange(a, b)
-    assert at_a == [Told(Follow("vwap", 0, 0, 1, None, None, 10))]
-    assert at_b == [Told(bundle())]
+    assert at_a == [Received(Follow("vwap", 0, 0, 1, None, None, 10))]
+    assert at_b == [Received(bundle())]
 
 
 def test_edges_need_a_capability_of_both():
@@ -182,7 +182,7 @@ def test_traces_need_a_capability_of_their_own():
     a, b = _pair(capabilities=CAN | {"traces"})
     assert a.speaks_traces
     a.carry(told)
-    assert exchange(a, b) == ([], [Told(told)])
+    assert exchange(a, b) == ([], [Received(told)])
     a, b = _pair()
     assert not a.speaks_traces
     with pytest.raises(LocalProtocolError, match="both sides have named 'traces'"):

@@ -31,7 +31,7 @@ CORPUS_ENDS = {
     "conversation": "PeerLeft(reason=<Reason.MOVED",
     "length_of_two_gigabytes": "a payload of 2147483647 bytes",
     "not_the_protocol": "not the wire protocol",
-    "old_peer": "Told(message=Heartbeat(",
+    "old_peer": "Received(message=Heartbeat(",
     "pings_never_read": "PeerAccepted()",
     "schema_nested_a_thousand_deep": "nested deeper than 256 levels",
     "zstd_bomb": "a bomb",

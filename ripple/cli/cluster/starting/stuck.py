@@ -76,7 +76,7 @@ async def failing(addresses: Sequence[str]) -> dict[str, str]:
 
 def of_problems(problems: Sequence[str]) -> dict[str, str]:
     """Return by partition the failures that do not pass by waiting."""
-    from ripple.control.rpc.words import FAILED  # noqa: PLC0415 - of an extra, and help needs none
+    from ripple.control.rpc.membership_messages import FAILED  # noqa: PLC0415 - of an extra, and help needs none
 
     problem = rf"(?P<who>partition \d+) .*?{FAILED}(?P<kind>\w+): (?P<why>.*)"
     matches = [match for one in problems if (match := re.fullmatch(problem, one, re.DOTALL))]

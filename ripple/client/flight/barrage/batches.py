@@ -12,7 +12,7 @@ import flatbuffers
 import pyarrow as pa
 
 from ripple.client.flight.barrage.columns import Parts, nbytes_of, parts_of, wire_schema
-from ripple.client.flight.barrage.messages import Told, update_metadata
+from ripple.client.flight.barrage.messages import UpdateMetadata, update_metadata
 from ripple.client.flight.errors import FlightError, Why
 from ripple.client.flight.messages.flight_pb2 import FlightData
 
@@ -37,8 +37,10 @@ class Update:
     nbytes: approximate memory. messages: by options, of a shared update.
     """
 
-    def __init__(self, told: Told, added: Sequence[pa.Array], modified: Sequence[pa.Array]) -> None:
-        self.told = told
+    def __init__(
+        self, metadata: UpdateMetadata, added: Sequence[pa.Array], modified: Sequence[pa.Array]
+    ) -> None:
+        self.metadata = metadata
         self.added = added
         self.modified = modified
         self.nbytes = nbytes_of(added) + nbytes_of(modified)
@@ -57,7 +59,7 @@ def messages_of(update: Update, options: Options) -> Iterator[bytes]:
 
     Raises FlightError for a row above the client's message size.
     """
-    about = update_metadata(update.told)
+    about = update_metadata(update.metadata)
     for columns in (update.added, update.modified):
         for batch in _sliced(columns, options):
             yield _message(batch, about)

@@ -82,9 +82,9 @@ def check_known(schema: pa.Schema, columns: Collection[int] | None) -> None:
     """
     for place, field in enumerate(schema):
         kind = wire_type(field.type)
-        told = kind.value_type if pt.is_list(kind) else kind
+        inner = kind.value_type if pt.is_list(kind) else kind
         its = field.type.value_type if pt.is_list(kind) else field.type
-        if (columns is None or place in columns) and pt.is_string(told) and not _is_text(its):
+        if (columns is None or place in columns) and pt.is_string(inner) and not _is_text(its):
             raise FlightError(
                 Why.INTERNAL,
                 f"the column {field.name!r} ({field.type}) can only be sent as text, which "

@@ -103,7 +103,7 @@ class Exchanges:
             output = session.output(first.ticket)
             async with self._feeds.using(output) as feed, feed.waking(wishes.wake):
                 await self._write(stream, [schema_message(feed.schema, first.options)])
-                await self._tell(session, stream, wishes, first, feed)
+                await self._send_updates(session, stream, wishes, first, feed)
         finally:
             wishes.end()
 
@@ -116,7 +116,7 @@ class Exchanges:
         except TimeoutError:
             raise FlightError(Why.TOO_SLOW, f"no request within {self._asked_s:g} s") from None
 
-    async def _tell(
+    async def _send_updates(
         self, session: Session, stream: Stream, wishes: _Wishes, asked: Asked | None, feed: Feed
     ) -> None:
         known, due_ns = Subscription(), 0

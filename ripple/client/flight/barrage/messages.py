@@ -88,7 +88,7 @@ class Asked(NamedTuple):
     options: Options = Options()
 
 
-class Told(NamedTuple):
+class UpdateMetadata(NamedTuple):
     """The metadata of an update's first message.
 
     modified: a set for each column; None in a snapshot without updates.
@@ -162,13 +162,13 @@ def _form(table: _Read, *, once: bool) -> Options:
     )
 
 
-def update_metadata(told: Told) -> bytes:
+def update_metadata(metadata: UpdateMetadata) -> bytes:
     """Return the metadata of an update's first message."""
     builder = flatbuffers.Builder(1024)
     modified = None
-    if told.modified is not None:
+    if metadata.modified is not None:
         nodes = []
-        for rows in told.modified:
+        for rows in metadata.modified:
             encoded = builder.CreateByteVector(rows.encode())
             builder.StartObject(1)
             builder.PrependUOffsetTRelativeSlot(0, encoded, 0)
@@ -179,24 +179,24 @@ def update_metadata(told: Told) -> bytes:
         modified = builder.EndVector()
     vectors: dict[int, Any] = {
         # Clients in C++ dereference these without a check.
-        _Update.ADDED: builder.CreateByteVector(told.added.encode()),
-        _Update.REMOVED: builder.CreateByteVector(told.removed.encode()),
+        _Update.ADDED: builder.CreateByteVector(metadata.added.encode()),
+        _Update.REMOVED: builder.CreateByteVector(metadata.removed.encode()),
         _Update.SHIFT: builder.CreateByteVector(NO_SHIFT),
     }
-    if told.viewport is not None:
-        vectors[_Update.VIEWPORT] = builder.CreateByteVector(told.viewport.encode())
-    if told.columns is not None:
-        vectors[_Update.COLUMNS] = builder.CreateByteVector(_bits(told.columns))
+    if metadata.viewport is not None:
+        vectors[_Update.VIEWPORT] = builder.CreateByteVector(metadata.viewport.encode())
+    if metadata.columns is not None:
+        vectors[_Update.COLUMNS] = builder.CreateByteVector(_bits(metadata.columns))
     if modified is not None:
         vectors[_Update.MODIFIED] = modified
     builder.StartObject(len(_Update))
-    builder.PrependInt64Slot(_Update.FIRST_SEQ, told.seqs[0], 0)
-    builder.PrependInt64Slot(_Update.LAST_SEQ, told.seqs[1], 0)
-    builder.PrependInt64Slot(_Update.SIZE, told.rows, 0)
+    builder.PrependInt64Slot(_Update.FIRST_SEQ, metadata.seqs[0], 0)
+    builder.PrependInt64Slot(_Update.LAST_SEQ, metadata.seqs[1], 0)
+    builder.PrependInt64Slot(_Update.SIZE, metadata.rows, 0)
     for field, vector in vectors.items():
         builder.PrependUOffsetTRelativeSlot(field, vector, 0)
-    builder.PrependBoolSlot(_Update.IS_SNAPSHOT, told.is_snapshot, False)
-    builder.PrependBoolSlot(_Update.REVERSE, told.reverse, False)
+    builder.PrependBoolSlot(_Update.IS_SNAPSHOT, metadata.is_snapshot, False)
+    builder.PrependBoolSlot(_Update.REVERSE, metadata.reverse, False)
     builder.Finish(builder.EndObject())
     return wrapped(_UPDATE, bytes(builder.Output()))
 

@@ -103,18 +103,18 @@ class Tables:
     async def fields(self, session: Session, request: bytes) -> AsyncIterator[bytes]:
         """Yield the names of all tables, then of added and removed ones."""
         del request
-        told: set[str] = set()
+        announced: set[str] = set()
         first = True
         while first or not self._sessions.is_over(session):
             names = set(await self._feeds.names())
-            if first or names != told:
+            if first or names != announced:
                 yield _bytes(
                     FieldsChangeUpdate(
-                        created=[_field(name) for name in sorted(names - told)],
-                        removed=[_field(name) for name in sorted(told - names)],
+                        created=[_field(name) for name in sorted(names - announced)],
+                        removed=[_field(name) for name in sorted(announced - names)],
                     )
                 )
-            told, first = names, False
+            announced, first = names, False
             await asyncio.sleep(_LISTED_S)
 
     async def get(self, session: Session, request: bytes) -> AsyncIterator[bytes]:

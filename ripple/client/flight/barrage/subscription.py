@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ripple.client.flight.barrage.batches import Update
-from ripple.client.flight.barrage.messages import Told
+from ripple.client.flight.barrage.messages import UpdateMetadata
 from ripple.client.flight.barrage.rowset import RowSet
 from ripple.client.flight.errors import FlightError, Why
 
@@ -84,7 +84,7 @@ class Subscription:
             update = self._of_all(rows, now, shared)
         else:
             update = self._of_view(rows, now)
-        is_empty = not (len(update.told.added) or len(update.told.removed) or _any(update))
+        is_empty = not (len(update.metadata.added) or len(update.metadata.removed) or _any(update))
         if is_empty and not self._anew:
             self._stamp = now.stamp
             return None
@@ -155,7 +155,7 @@ class Subscription:
                 return RowSet.of(numbers)
             return RowSet.of(np.searchsorted(views[view], numbers))
 
-        told = Told(
+        metadata = UpdateMetadata(
             seqs=(self._stamp + 1, now.stamp),
             is_snapshot=self._anew,
             added=counted(added, 1),
@@ -167,7 +167,7 @@ class Subscription:
             reverse=asked.reverse and self._anew,
         )
         return Update(
-            told,
+            metadata,
             [rows.values(at, added if at in wanted else _NOBODY) for at in range(width)],
             [rows.values(at, each) for at, each in enumerate(modified)],
         )

@@ -72,7 +72,7 @@ async def serving(
 def begin(workload: Workload, seen: Seen) -> None:
     """Let each partition be heard."""
     for partition, rows in workload.begun():
-        seen.tell(partition, rows)
+        seen.emit(partition, rows)
 
 
 class Line:

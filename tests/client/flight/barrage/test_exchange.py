@@ -140,11 +140,11 @@ async def test_a_slow_client_is_told_once_of_all_that_has_changed() -> None:
         line.says.put_nowait(request())
         task = streamed(served, line)
         await until(lambda: len(line.heard) == 2)
-        served.seen.tell(*workload.step())
+        served.seen.emit(*workload.step())
         await until(lambda: served.held.nbytes)
         held = served.held.nbytes
         for _ in range(30):
-            served.seen.tell(*workload.step())
+            served.seen.emit(*workload.step())
             await asyncio.sleep(0)
         await asyncio.sleep(0.1)
         assert served.held.nbytes == held, "nothing is queued for somebody who takes nothing"
@@ -168,7 +168,7 @@ async def test_stalled_client_is_dropped_without_delaying_others() -> None:
         with pytest.raises(FlightError, match="not taken within") as refused:
             await task
         assert refused.value.why is Why.TOO_SLOW
-        served.seen.tell(*workload.step())
+        served.seen.emit(*workload.step())
         await until(lambda: len(well.heard) > 2)
         assert not served.held.nbytes
         well.says.put_nowait(None)
@@ -232,7 +232,7 @@ async def test_what_ends_a_table_is_told_and_the_next_begins_anew(served: Served
     line.says.put_nowait(request())
     task = streamed(served, line)
     await until(lambda: len(line.heard) == 2)
-    served.seen.tell(0, pa.RecordBatch.from_pydict({"key": [1]}))
+    served.seen.emit(0, pa.RecordBatch.from_pydict({"key": [1]}))
     with pytest.raises(Exception, match="lack"):
         await task
     line = Line()
@@ -252,7 +252,7 @@ async def test_a_session_ends_where_nobody_says_anything() -> None:
         task = streamed(served, line)
         await until(lambda: len(line.heard) == 2)
         await asyncio.sleep(0.25)
-        served.seen.tell(*workload.step())
+        served.seen.emit(*workload.step())
         with pytest.raises(FlightError, match="the session has expired") as refused:
             await task
         assert refused.value.why is Why.STRANGER

@@ -72,7 +72,7 @@ async def followed(
                     await shown([truth])
                 await asyncio.sleep(PAUSE_S)  # before: it is over once the last one is told
                 for _ in range(at_once):
-                    server.seen.tell(*workload.step())
+                    server.seen.emit(*workload.step())
                 truth.states.append(workload.state())
 
         given = session_of(server.address, **(session or {})), OUTPUT
@@ -107,9 +107,9 @@ def _as_old(rows: Rows, numbers: Any, stamp: int) -> Any:
 def _rotated(self: Subscription, *given: Any) -> Any:
     """The mutant says of a column what has changed in the one before."""
     update = UPDATE(self, *given)
-    told = update.told
+    told = update.metadata
     if told.modified:
-        update.told = told._replace(modified=[told.modified[-1], *told.modified[:-1]])
+        update.metadata = told._replace(modified=[told.modified[-1], *told.modified[:-1]])
     return update
 
 
@@ -198,7 +198,7 @@ class Watched:
             self.truths[name].see(digest)
 
     def _take(self, partition: int, deltas: Any) -> None:
-        self._seen.tell(partition, deltas)
+        self._seen.emit(partition, deltas)
         self._rows.apply(partition, deltas)
         for one in VIEWS:
             self.truths[one["name"]].states.append(as_seen(self._rows, one))

@@ -195,7 +195,7 @@ async def test_as_many_follow_as_there_is_room_for_and_the_next_is_told_so(serve
         await late.read()
     assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     workload = Workload(2)
-    served.seen.tell(*workload.step())
+    served.seen.emit(*workload.step())
     for stream in streams:
         assert await stream.read()
     grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

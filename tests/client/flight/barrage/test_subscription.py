@@ -30,7 +30,7 @@ class Client:
         self.rows: dict[int, list[Any]] = {}
 
     def take(self, update: Update, *, is_view: bool) -> None:
-        told = update.told
+        told = update.metadata
         for number in told.removed.numbers().tolist():
             del self.rows[number]
         added = [column.to_pylist() or [None] * len(told.added) for column in update.added]
@@ -135,8 +135,8 @@ def test_a_value_that_becomes_what_it_was_is_no_news_of_another_column() -> None
     rows.apply(0, pa.RecordBatch.from_pylist([row | {"f64": -0.0}], schema=LAYOUT.deltas))
     update = known.news(rows, {})
     assert update is not None
-    assert update.told.modified is not None
-    changed = [TABLE.names[at] for at, each in enumerate(update.told.modified) if len(each)]
+    assert update.metadata.modified is not None
+    changed = [TABLE.names[at] for at, each in enumerate(update.metadata.modified) if len(each)]
     assert changed == ["f64"]
 
 

@@ -110,7 +110,7 @@ class Seen:
         self.missing: tuple[int, ...] = tuple(range(partitions))
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
 
-    def tell(self, partition: int, rows: pa.RecordBatch) -> None:
+    def emit(self, partition: int, rows: pa.RecordBatch) -> None:
         """Let a partition have changed."""
         self._queue.put_nowait(SimpleNamespace(partition=partition, rows=rows))
 

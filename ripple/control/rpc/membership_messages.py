@@ -63,7 +63,9 @@ class Present:
     """A worker that does not ask to join yet, but wants to hear of versions."""
 
 
-Said: TypeAlias = "Register | Heartbeat | Exited | Draining | Left | Checkpointed | Present"
+WorkerMessage: TypeAlias = (
+    "Register | Heartbeat | Exited | Draining | Left | Checkpointed | Present"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +107,4 @@ class StoreCheckpoints:
     who: Who
 
 
-Told: TypeAlias = "Announced | Refused | Postponed | Evicted | StoreCheckpoints"
+CoordinatorMessage: TypeAlias = "Announced | Refused | Postponed | Evicted | StoreCheckpoints"
