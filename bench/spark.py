@@ -28,10 +28,10 @@ from ripple.model.records import schema_of
 from ripple.spark import Replay
 from ripple.spark.draft import PartFolder
 from ripple.spark.fold import laid_out
-from ripple.spark.giving import Wanted
 from ripple.spark.parcel import Parcel
 from ripple.spark.session import session
 from ripple.spark.shares import source_at
+from ripple.spark.task_results import WantedResults
 from ripple.spark.work import pickled
 from ripple.storage.log import LogSettings, PartitionWriter, Topic
 from ripple.world import LiveClock, LiveDisk
@@ -52,7 +52,7 @@ def measure() -> list[Row]:
         source, parcel = source_at(place, plan), Parcel.of(plan, pickled)
         replay, shown = Replay(spark, plan, place), plan.outputs[0]
         desk = PartFolder(folder, pa.schema(arrow_fields(shown.fields)))
-        jobs, _ = laid_out(parcel, plan, source, Wanted((), folders={shown.name: desk}))
+        jobs, _ = laid_out(parcel, plan, source, WantedResults((), folders={shown.name: desk}))
 
         def in_process() -> None:
             for job in jobs:

@@ -24,8 +24,8 @@ from ripple.client.dashboard.figures import (
     top_causes,
     total,
 )
-from ripple.client.dashboard.kept import checkpoints_of, letters_of
 from ripple.client.dashboard.outputs import Outputs
+from ripple.client.dashboard.stored import checkpoints_of, letters_of
 from ripple.client.outputs.discovery import Endpoints, endpoints_of
 from ripple.control.assignment import worker_of
 from ripple.control.rpc.cluster_pb2 import StatusAnswer

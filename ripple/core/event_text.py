@@ -188,7 +188,7 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
     if isinstance(event, InputBack):
         return f"the input is available again after {event.seconds:.1f} s, and reading continues"
     start = cuts.brief(event.start)
-    parts = [f"skipped: {one.why}" for one in event.passed_over]
+    parts = [f"skipped: {one.why}" for one in event.skipped]
     if event.checkpoint is not None:
         parts.append(f"restored checkpoint {event.checkpoint} at {start}")
     elif event.cut == event.start:

@@ -175,7 +175,7 @@ class Restored(NamedTuple):
     checkpoint: str | None
     start: _Cut
     cut: _Cut
-    passed_over: tuple[CheckpointSkipped, ...]
+    skipped: tuple[CheckpointSkipped, ...]
     events: int
     seconds: float
     digest: str

@@ -3,10 +3,11 @@
 session, jvm    the Spark session and its JVM; driver, sealed: messages between tasks and driver
 log_table, checkpoint_table, options, sources   data sources
 shares, kafka_shares    inputs of tasks; parcel: a pipeline for executors; packets: their results
-fold, gather    engines in tasks: of a share, of a later stage; giving, sending, draft: their output
+fold, gather    engines in tasks: of a share, of a later stage
+task_results, packet_output, draft   the output of engines in tasks
 work, replaying, report   replay as jobs; progress: of tasks
-validating      checks as jobs: crashes, against, written, exact, sampling
-    beginning, fresh, oracle: the expected results; state, finding, verdict: the comparison
+validating      checks as jobs: crashes, checkpoint_check, output_check, oracle_check, sampling
+    starting_point, fresh, oracle: the expected results; state, finding, verdict: the comparison
 backfill        history as the starting point of live partitions
 streaming       micro-batches that advance tasks of partitions
 

@@ -14,9 +14,9 @@ from ripple.engine.machine.router import Router
 from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
-from ripple.spark.giving import Results
 from ripple.spark.options import BATCH_ROWS
-from ripple.spark.sending import sending_of
+from ripple.spark.packet_output import packet_output_of
+from ripple.spark.task_results import Results
 from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from ripple.engine.operators.division import Division
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.giving import Wanted
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share, Source
+    from ripple.spark.task_results import WantedResults
 
 
 class Job(Protocol):
@@ -49,7 +49,7 @@ class Fold:
 
     parcel: Parcel
     share: Share
-    wanted: Wanted
+    wanted: WantedResults
     staged: bool = False
     divides: bool = False
     division: Division | None = None
@@ -67,7 +67,7 @@ class Fold:
         if self.division is not None:
             engine.expect(self.division)
         drive, giving = Drive(engine), Results(plan, engine, self.wanted, share.number)
-        sending = sending_of(plan, engine, share.number)
+        sending = packet_output_of(plan, engine, share.number)
         for entry in share.entries(plan, self.batch_rows):
             giving.refuse(share.name, drive.apply(share.name, entry))
             changes = drive.stabilize()
@@ -89,7 +89,11 @@ class Fold:
 
 
 def laid_out(
-    parcel: Parcel, plan: Plan, source: Source, wanted: Wanted, reporter: Reporter | None = None
+    parcel: Parcel,
+    plan: Plan,
+    source: Source,
+    wanted: WantedResults,
+    reporter: Reporter | None = None,
 ) -> tuple[list[Fold], list[Gather]]:
     """Return the jobs for an input: one for each share, and the gathers that follow.
 

@@ -15,18 +15,18 @@ from ripple.engine.machine.router import OFFSET, WATERMARK
 from ripple.model.batch import Batch
 from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.spark import packets
-from ripple.spark.giving import Results
+from ripple.spark.packet_output import packet_output_of
 from ripple.spark.packets import packets_in
-from ripple.spark.sending import sending_of
+from ripple.spark.task_results import Results
 from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.giving import Wanted
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
+    from ripple.spark.task_results import WantedResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Gather:
     parcel: Parcel
     stage: int
     senders: tuple[str, ...]
-    wanted: Wanted
+    wanted: WantedResults
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take packets in the order of kind, target, turn, sender and piece."""
@@ -79,7 +79,7 @@ class Gather:
         staged = len(stages_of(plan)) > 1
         engine = Engine(plan, target, self.senders, staged=staged, finals=True)
         drive, giving = Drive(engine), Results(plan, engine, self.wanted, target)
-        sending = sending_of(plan, engine, target)
+        sending = packet_output_of(plan, engine, target)
         for packet in given:
             giving.refuse(packet.name, drive.apply(packet.name, divided_batch(packet, plan)))
             yield from giving.changed(drive.stabilize())
@@ -93,7 +93,7 @@ class Gather:
         plan = self.parcel.plan()
         follower = Follower(plan, self.stage, self.senders, target, finals=True)
         giving = Results(plan, follower, self.wanted, target)
-        sending = sending_of(plan, follower, target)
+        sending = packet_output_of(plan, follower, target)
         for _, turn in groupby(given, key=lambda packet: packet.turn):
             for sender, changes in _changes(turn):
                 follower.follow(str(sender), 0, changes)

@@ -15,7 +15,6 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark import packets
 from ripple.spark.draft import Draft
 from ripple.spark.fold import laid_out
-from ripple.spark.giving import Wanted
 from ripple.spark.options import Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
@@ -24,6 +23,7 @@ from ripple.spark.report import Report
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
 from ripple.spark.sources import arrow_schema, spark_schema
+from ripple.spark.task_results import WantedResults
 from ripple.spark.work import Unpacked, packets_from, pickled
 
 with needed("spark", "ripple.spark"):
@@ -188,7 +188,7 @@ class Replay:
         folders: Mapping[str, PartFolder] | None = None,
     ) -> DataFrame:
         reporter: Reporter | None = None if listener is None else listener.reporter
-        wanted = Wanted(outputs, closes=self._closes, folders=folders or {})
+        wanted = WantedResults(outputs, closes=self._closes, folders=folders or {})
         jobs, gathers = laid_out(self._parcel, self.plan, self.source, wanted, reporter)
         with blaming():
             found = packets_from(self._spark, jobs)

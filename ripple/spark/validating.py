@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 from ripple.connectors.log.sink import schema_of_output
 from ripple.core.errors import InputError
 from ripple.spark import packets
-from ripple.spark.against import CHECKPOINTS, AgainstCheckpoints, checkpoints_at
-from ripple.spark.beginning import NOTHING, Beginning
+from ripple.spark.checkpoint_check import CHECKPOINTS, AgainstCheckpoints, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT, Crashes
-from ripple.spark.exact import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.finding import OUR_ENGINE
 from ripple.spark.log_table import open_topic
 from ripple.spark.options import NOWHERE, Bound, absolute
+from ripple.spark.oracle_check import ORACLE_ROWS_DEFAULT, AgainstOracle
+from ripple.spark.output_check import AgainstLog, Divided
 from ripple.spark.parcel import Parcel
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
 from ripple.spark.shares import source_at
+from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
-from ripple.spark.written import AgainstLog, Divided
 from ripple.storage.log.body import columns_of
 from ripple.storage.log_uri import PREFIX
 
@@ -166,7 +166,7 @@ def _against(
         if not place.startswith(CHECKPOINTS):
             continue
         store, begun = checkpoints_at(place, plan)
-        own = Beginning.of(store, plan.name, begun)
+        own = StartingPoint.of(store, plan.name, begun)
         beginning = own if beginning is NOTHING else beginning
         found += [
             AgainstCheckpoints(parcel, source.shares, store, plan.name, number, engine, own)

@@ -67,7 +67,7 @@ class RunningState(Protocol):
 class StateManager(Protocol):
     """Restores the state of a partition, and keeps it."""
 
-    def keeping(
+    def running_state(
         self, parts: TaskSpec, endings: Endings
     ) -> AbstractAsyncContextManager[RunningState]:
         """Restore the partition; endings: everything opened, to be released after the run."""
@@ -82,7 +82,7 @@ class ActiveTask(PartitionTask):
         plan: Plan,
         inputs: Inputs,
         outputs: CommitGroup,
-        keeper: StateManager,
+        state: StateManager,
         *,
         settings: Settings | None = None,
         emit: EventListener = no_listener,
@@ -109,8 +109,8 @@ class ActiveTask(PartitionTask):
         super().__init__(stop)
         if isinstance(inputs, NotifyingInputs):
             inputs.emit = emit
-        self._keeper = keeper
-        self._going: RunningState | None = None
+        self._state_manager = state
+        self._running: RunningState | None = None
         self._parts = TaskSpec(
             plan,
             inputs,
@@ -132,20 +132,20 @@ class ActiveTask(PartitionTask):
     @property
     def engine(self) -> Engine:
         """The partition; there is one once ``run`` has restored it."""
-        assert self._going is not None, "nothing was restored yet"
-        return self._going.live.engine
+        assert self._running is not None, "nothing was restored yet"
+        return self._running.live.engine
 
     @property
     def live(self) -> TaskLoop | None:
         """The partition at work, once it was restored."""
-        return None if self._going is None else self._going.live
+        return None if self._running is None else self._running.live
 
     @asynccontextmanager
     async def _restored(self, endings: Endings) -> AsyncIterator[_ActiveRun]:
         self._check_triggers()
-        async with self._keeper.keeping(self._parts, endings) as going:
-            self._going = going
-            yield _ActiveRun(self._parts, going)
+        async with self._state_manager.running_state(self._parts, endings) as running:
+            self._running = running
+            yield _ActiveRun(self._parts, running)
 
     def _check_triggers(self) -> None:
         """Raise InputError where rows would depend on the order in which inputs were read."""
@@ -162,28 +162,28 @@ class ActiveTask(PartitionTask):
 class _ActiveRun:
     """A run over inputs: what there is of them is taken in, one batch a step."""
 
-    def __init__(self, parts: TaskSpec, going: RunningState) -> None:
+    def __init__(self, parts: TaskSpec, running: RunningState) -> None:
         self._inputs, self._intake = parts.inputs, parts.intake
-        self._going, self._live = going, going.live
+        self._running, self._live = running, running.live
 
     async def catch_up(self) -> bool:
-        return await self._going.catch_up()
+        return await self._running.catch_up()
 
     async def step(self) -> bool:
-        going = self._going
+        running = self._running
         if self._intake is not None and not await self._intake.admits():
-            await going.keep()
+            await running.keep()
             return True
         entry = self._inputs.next(self._live.cut)
         if entry is Signal.ENDED:
             return False
         if entry is Signal.WAITING:
-            await going.wait()
+            await running.wait()
         else:
             await self._live.take(*entry)
-        await going.keep()
+        await running.keep()
         return True
 
     async def finish(self) -> None:
-        await self._going.finish()
+        await self._running.finish()
         self._live.end()

@@ -215,7 +215,7 @@ class DownstreamTask(PartitionTask):
             None if base.checkpoint is None else base.checkpoint.name,
             start,
             engine.cut,
-            base.passed_over,
+            base.skipped,
             self.report.events,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,

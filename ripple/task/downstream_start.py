@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class DownstreamStart:
     """The state from which a task resumes.
 
-    checkpoint: None for none. engine: the partition as it was then. passed_over: newer checkpoints
+    checkpoint: None for none. engine: the partition as it was then. skipped: newer checkpoints
     that were skipped.
     """
 
     checkpoint: Checkpoint | None
     engine: Follower
-    passed_over: tuple[CheckpointSkipped, ...]
+    skipped: tuple[CheckpointSkipped, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class StagePosition:
 
         listed: newest first. standings: of the outputs. Raises StoreError and ChangedPlanError.
         """
-        passed_over: list[CheckpointSkipped] = []
+        skipped: list[CheckpointSkipped] = []
         for one in listed:
             try:
                 _check_behind(one, standings)
@@ -72,10 +72,10 @@ class StagePosition:
                 restore = partial(Follower.restore, self.plan, snapshot, finals=True)
                 engine = await executor.run(restore)
             except (DamagedError, SnapshotError) as error:
-                passed_over.append(CheckpointSkipped(one.name, str(error)))
+                skipped.append(CheckpointSkipped(one.name, str(error)))
                 continue
-            return DownstreamStart(one, engine, tuple(passed_over))
-        return DownstreamStart(None, self.fresh(), tuple(passed_over))
+            return DownstreamStart(one, engine, tuple(skipped))
+        return DownstreamStart(None, self.fresh(), tuple(skipped))
 
     def _check(self, snapshot: Snapshot) -> None:
         if (snapshot.stage, snapshot.partition) != (self.stage, self.number):

@@ -135,7 +135,7 @@ class DurableState:
         return was_asked
 
     @asynccontextmanager
-    async def keeping(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
+    async def running_state(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
         """Become the owner, open everything, restore; see Keeping."""
         claimed = await self.claim(parts, endings)
         opened = await claimed.open(endings)
@@ -225,7 +225,7 @@ class DurableState:
 class Claimed:
     """The partition, owned by no other task. listed: the valid checkpoints, newest first."""
 
-    keeper: DurableState
+    state: DurableState
     parts: TaskSpec
     owner: Owner
     listed: tuple[Checkpoint, ...]
@@ -233,18 +233,18 @@ class Claimed:
 
     async def open(self, endings: Endings) -> Opened:
         """Open inputs, outputs and dead letters. Raises OutputError, InputError and OSError."""
-        keeper, parts = self.keeper, self.parts
-        world = keeper.world
+        state, parts = self.state, self.parts
+        world = state.world
         place = self.place
         endings.add(place.close)
         await place.open(self.owner.epoch)
-        letters = keeper.open_letters(parts, place)
+        letters = state.open_letters(parts, place)
         endings.add(parts.outputs.close)
         # From here on no other owner commits: all slow work comes before.
         endings.add(parts.inputs.close)
         if isinstance(parts.outputs, PreparedGroup):
             await parts.outputs.prepare()
-        warm = await keeper.ready()
+        warm = await state.ready()
         standings = await parts.outputs.open(self.owner.epoch, parts.emit)
         if parts.lanes is not None:
             endings.add(parts.lanes.close)
@@ -263,7 +263,7 @@ class Claimed:
             lanes=parts.lanes,
         )
         shown = outputs.stops[-1] if outputs.stops else start
-        in_flight = keeper.open_in_flight(parts, place, letters, shown)
+        in_flight = state.open_in_flight(parts, place, letters, shown)
         endings.add(in_flight.close)
         if in_flight.is_careful:
             in_flight.limit((await parts.inputs.bounds())[1])
@@ -274,11 +274,11 @@ class Claimed:
             parts.emit,
             parts.inputs.wake,
             now_ns=world.clock.monotonic_ns,
-            outlives=lambda epoch: bool(standings) and keeper.is_next(epoch),
+            outlives=lambda epoch: bool(standings) and state.is_next(epoch),
             stored=partial(let_go, parts.inputs),
         )
         opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)
-        if not keeper.is_handed_over or in_flight.newly_quarantined:
+        if not state.is_handed_over or in_flight.newly_quarantined:
             await opened.flush()  # else with the first commit
         return opened
 
@@ -311,12 +311,12 @@ class Opened:
     async def flush(self) -> None:
         """Make notes, and dead letters up to their last sync, available to the next task."""
         await self.place.flush()
-        self.claimed.keeper.has_noted = True
+        self.claimed.state.has_noted = True
 
     async def restore(self) -> Restoration:
         """Take the state from which every output's next change can be computed."""
-        keeper, parts = self.claimed.keeper, self.claimed.parts
-        world, in_flight = keeper.world, self.in_flight
+        state, parts = self.claimed.state, self.claimed.parts
+        world, in_flight = state.world, self.in_flight
         warm = self.warm
         if (
             warm is not None
@@ -327,13 +327,13 @@ class Opened:
         else:
             engine, base = await restore(
                 parts.plan,
-                keeper.checkpoints,
+                state.checkpoints,
                 self.claimed.listed,
                 self.outputs,
                 parts.inputs,
                 executor=world.executor,
                 start=self.start,
-                rebuild=keeper.rebuild,
+                rebuild=state.rebuild,
                 staged=parts.staged,
                 make=parts.engine,
             )
@@ -357,7 +357,7 @@ class Opened:
             guards=world.guards,
             now_ns=world.clock.monotonic_ns,
         )
-        kept = DurableRun(
+        durable = DurableRun(
             live,
             parts,
             self.storing,
@@ -373,9 +373,9 @@ class Opened:
             | holders(self.outputs.standings),
             has_changed=bool(base.changed),
             is_hasty=in_flight.was_killed,
-            is_asked=keeper.take_asked,
+            is_asked=state.take_asked,
         )
-        return Restoration(self, base, live, kept)
+        return Restoration(self, base, live, durable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,24 +385,24 @@ class Restoration:
     opened: Opened
     base: StartingPoint
     live: TaskLoop
-    kept: DurableRun
+    durable: DurableRun
 
     async def catch_up(self) -> bool:
         """Reach the cut where new input begins; return False if stopped before."""
-        opened, base, kept = self.opened, self.base, self.kept
-        parts, clock, engine = opened.claimed.parts, kept.clock, self.live.engine
+        opened, base, durable = self.opened, self.base, self.durable
+        parts, clock, engine = opened.claimed.parts, durable.clock, self.live.engine
         began_ns, before = clock.monotonic_ns(), engine.counters.consumed
-        if not await opened.claimed.keeper.catch_up.run(kept):
+        if not await opened.claimed.state.catch_up.run(durable):
             return False
         parts.emit(Stabilized(engine, 0))
         last = base.checkpoint
-        if last is None and not base.passed_over:  # what a follower has is beyond the newest
+        if last is None and not base.skipped:  # what a follower has is beyond the newest
             last = next(iter(opened.claimed.listed), None)
         restored = Restored(
             None if base.checkpoint is None else base.checkpoint.name,
             base.start,
             engine.cut,
-            base.passed_over,
+            base.skipped,
             engine.counters.consumed - before,
             (clock.monotonic_ns() - began_ns) / 1e9,
             engine.digest,
@@ -418,25 +418,25 @@ class Restoration:
             or (any(opened.start.values()) and opened.start == engine.cut)
             or (restored.events and opened.in_flight.was_killed_stabilizing)
         ):
-            await kept.store()
+            await durable.store()
         opened.place.mend()
-        await kept.go_live()
+        await durable.go_live()
         return True
 
     async def keep(self) -> None:
         """Commit and begin checkpoints when they are due; let others run."""
-        await self.kept.keep()
+        await self.durable.keep()
 
     async def wait(self) -> None:
         """Wait for more, or until something is due."""
-        await self.kept.wait()
+        await self.durable.wait()
 
     async def finish(self) -> None:
         """Commit, and store a checkpoint unless the next task takes the state itself."""
-        if self.opened.claimed.keeper.parks():
-            await self.kept.commit()
+        if self.opened.claimed.state.parks():
+            await self.durable.commit()
         else:
-            await self.kept.store()
+            await self.durable.store()
 
     @property
     def left(self) -> StandbyState | None:

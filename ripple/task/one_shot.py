@@ -32,7 +32,7 @@ class EphemeralState:
         self._open_letters = open_letters
 
     @asynccontextmanager
-    async def keeping(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[OneShotRun]:
+    async def running_state(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[OneShotRun]:
         """Begin with nothing; see Keeping."""
         plan, inputs = parts.plan, parts.inputs
         endings.add(inputs.close)

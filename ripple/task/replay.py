@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class CatchUp(Protocol):
     """A strategy of replay; its changes are muted for the outputs that hold them already."""
 
-    async def run(self, kept: DurableRun) -> bool:
+    async def run(self, durable: DurableRun) -> bool:
         """Reach all of ``kept.live.outputs.stops``; return False if stopped before."""
         ...
 
@@ -23,21 +23,21 @@ class CatchUp(Protocol):
 class Replay:
     """Reads again, from a log that still has it, what the outputs already hold."""
 
-    async def run(self, kept: DurableRun) -> bool:
+    async def run(self, durable: DurableRun) -> bool:
         """Replay to one stop after the other; see CatchUp."""
-        for stop in kept.live.outputs.stops:
-            await kept.parts.inputs.check(stop, {})
-            if not await self._replay_to(stop, kept):
+        for stop in durable.live.outputs.stops:
+            await durable.parts.inputs.check(stop, {})
+            if not await self._replay_to(stop, durable):
                 return False
         return True
 
-    async def _replay_to(self, stop: Cut, kept: DurableRun) -> bool:
+    async def _replay_to(self, stop: Cut, durable: DurableRun) -> bool:
         """Go to ``stop``: at once while no output takes changes, else in the steps of a run.
 
         Views with windows are stabilized on the way, so that past windows are freed as they were in
         the run that is repeated.
         """
-        live, parts = kept.live, kept.parts
+        live, parts = durable.live, durable.parts
         plan, settings = parts.plan, parts.settings
         is_shown = live.outputs.is_behind
         frees = plan.folds[0].window is not None
@@ -52,10 +52,10 @@ class Replay:
             await live.apply(*found)
             if is_shown or frees:
                 await live.stabilize()
-            await kept.keep_replay()
+            await durable.keep_replay()
             live.watch()
             parts.emit(Replaying(live.engine.cut, stop))
-            await kept.clock.sleep(0)
+            await durable.clock.sleep(0)
             if parts.stop():
                 return False
         if not live.is_stabilized:

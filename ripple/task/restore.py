@@ -42,7 +42,7 @@ class StartingPoint:
 
     checkpoint: Checkpoint | None
     start: Cut
-    passed_over: tuple[CheckpointSkipped, ...]
+    skipped: tuple[CheckpointSkipped, ...]
     changed: frozenset[str]
     is_migrated: bool = False
 
@@ -190,12 +190,12 @@ async def restore(
     """
     for one in listed:
         cuts.check_inputs(one.cut, inputs.names, f"checkpoint {one.name}")
-    checkpoint, snapshot, passed_over = await _choose(checkpoints, listed, outputs)
-    if passed_over and plan.migrations and not staged:
+    checkpoint, snapshot, skipped = await _choose(checkpoints, listed, outputs)
+    if skipped and plan.migrations and not staged:
         # State that a function makes is in no log: an output that is new begins with it.
         found = await _choose(checkpoints, listed, outputs, begins_new=True)
         if found[1] is not None and migrates(plan, found[1], rebuild):
-            checkpoint, snapshot, passed_over = found
+            checkpoint, snapshot, skipped = found
             outputs.begin_new_at(found[1].cut)
     if checkpoint is not None and snapshot is not None:
         decided = decide(plan, snapshot, rebuild, staged=staged)
@@ -210,26 +210,26 @@ async def restore(
             engine = await executor.run(make.restore, plan, snapshot)
             verdicts = {node.verdict for node in decided.comparison.nodes}
             is_migrated = Verdict.MIGRATE in verdicts
-            return engine, StartingPoint(checkpoint, engine.cut, passed_over, changed, is_migrated)
+            return engine, StartingPoint(checkpoint, engine.cut, skipped, changed, is_migrated)
         why = f"{checkpoint.name}: the log is read from its first record"
-        passed_over = (*passed_over, CheckpointSkipped(checkpoint.name, why))
+        skipped = (*skipped, CheckpointSkipped(checkpoint.name, why))
     else:
         changed = frozenset(output.name for output in plan.outputs if rebuild)
     if origin_of(listed):
-        why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""
+        why = f" ({'; '.join(one.why for one in skipped)})" if skipped else ""
         raise InputError(
             f"no checkpoint can be used{why}, and what was before {cuts.text(start)} is history "
             "that was backfilled, which is in no log: backfill it again, into another store"
         )
     first, _ = await inputs.bounds()
     if not cuts.is_within(first, start):
-        why = f" ({'; '.join(one.why for one in passed_over)})" if passed_over else ""
+        why = f" ({'; '.join(one.why for one in skipped)})" if skipped else ""
         raise InputError(
             f"no checkpoint can be used{why}, and the log does not reach back any more to "
             f"{cuts.text(start)}, from where it would be replayed: it begins at {cuts.text(first)}"
         )
     engine = make(plan, checkpoints.partition, inputs.names, start=start, staged=staged)
-    return engine, StartingPoint(None, start, passed_over, changed)
+    return engine, StartingPoint(None, start, skipped, changed)
 
 
 async def _choose(
@@ -239,14 +239,14 @@ async def _choose(
     *,
     begins_new: bool = False,
 ) -> tuple[Checkpoint | None, Snapshot | None, tuple[CheckpointSkipped, ...]]:
-    passed_over: list[CheckpointSkipped] = []
+    skipped: list[CheckpointSkipped] = []
     for one in listed:
         if not outputs.accepts(one.cut, begins_new=begins_new):
             why = f"{one.name} is ahead of what an output holds"
-            passed_over.append(CheckpointSkipped(one.name, why))
+            skipped.append(CheckpointSkipped(one.name, why))
             continue
         try:
-            return one, await checkpoints.read(one), tuple(passed_over)
+            return one, await checkpoints.read(one), tuple(skipped)
         except DamagedError as error:
-            passed_over.append(CheckpointSkipped(one.name, str(error)))
-    return None, None, tuple(passed_over)
+            skipped.append(CheckpointSkipped(one.name, str(error)))
+    return None, None, tuple(skipped)

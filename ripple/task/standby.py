@@ -163,7 +163,7 @@ class Standby:
         for _ in range(RESTORES_MAX):
             engine, present, base = await self._restored()
             # Its owner may have deleted what is passed over, since there is a newer one.
-            if not base.passed_over:
+            if not base.skipped:
                 break
         if base.changed:
             raise SnapshotError(

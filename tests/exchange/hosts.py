@@ -366,9 +366,9 @@ class Machine:
         inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
         shows = sinks_of(self.pipeline.plan, stage)
         sending = exchange.send(stage, number, epoch, inputs.wake, shows)
-        keeper = DurableState(checkpoints, self.world, epoch=epoch)
+        state = DurableState(checkpoints, self.world, epoch=epoch)
         first = ActiveTask(
-            self.pipeline.plan, inputs, outputs, keeper, settings=self.hosts.settings,
+            self.pipeline.plan, inputs, outputs, state, settings=self.hosts.settings,
             emit=partial(self.hosts.on_event, place), staged=True, sends=sending,
         )  # fmt: skip
         try:

@@ -26,7 +26,7 @@ from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Reading, Writing
 from ripple.connectors.nats.envelope import ACK, Message, dumps, dumps_message
 from ripple.connectors.nats.opening import check, continue_sink, open_inputs, open_source
-from ripple.connectors.nats.uri import NatsPlace
+from ripple.connectors.nats.uri import NatsUri
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.core.errors import InputError, OutputAwayError, OutputError
@@ -354,15 +354,15 @@ def test_streams_of_others_are_refused(tmp_path: Path) -> None:
 
 def test_uris_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="has no user and no password"):
-        NatsPlace.parse("//me:secret@host/stream")
+        NatsUri.parse("//me:secret@host/stream")
     with pytest.raises(InputError, match="cannot tell which stream nats:a"):
-        NatsPlace.parse("a.b")
+        NatsUri.parse("a.b")
     monkeypatch.setenv("NATS_PASSWORD", "secret")
-    place = NatsPlace.parse("//db.example.com/stream")
+    place = NatsUri.parse("//db.example.com/stream")
     assert place.is_secure
     assert str(place) == "nats://db.example.com:4222/stream"
     assert "secret" not in repr(place)
-    assert not NatsPlace.parse("//127.0.0.1:14222/stream").is_secure
+    assert not NatsUri.parse("//127.0.0.1:14222/stream").is_secure
     with pytest.raises(InputError, match=r"nats://127\.0\.0\.1:1/none: "):
         list(open_source("//127.0.0.1:1/none", READING).batches())
     with pytest.raises(InputError, match="there is no such stream"):

@@ -17,7 +17,7 @@ from ripple.cli.main import main
 from ripple.connectors.nats import session
 from ripple.connectors.nats.opening import check
 from ripple.connectors.nats.session import _options
-from ripple.connectors.nats.uri import NatsPlace
+from ripple.connectors.nats.uri import NatsUri
 from ripple.core.errors import InputError
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
@@ -186,7 +186,7 @@ def test_only_known_users_are_accepted(
 def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NATS_TOKEN", TOKEN)
     monkeypatch.setenv("NATS_PASSWORD", PASSWORD)
-    place = NatsPlace.parse("trades")
+    place = NatsUri.parse("trades")
     assert _options(place)["token"] == TOKEN
     assert TOKEN not in repr(place)
     assert PASSWORD not in repr(place)

@@ -21,7 +21,7 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.redis import inputs
 from ripple.connectors.redis.opening import discover, open_source
 from ripple.connectors.redis.page import page_of
-from ripple.connectors.redis.uri import RedisPlace
+from ripple.connectors.redis.uri import RedisUri
 from ripple.connectors.registry import own
 from ripple.core.errors import InputError
 from ripple.model.records import checks_of, schema_of
@@ -138,13 +138,13 @@ def test_any_name_can_be_written() -> None:
         with client() as redis:
             redis.xadd(key, {"record": json.dumps(next(iter(ticks(0, 1))))})
         assert rows_of(written) == ([0], [], 1)
-        place = RedisPlace.written(RUNNING[0].address, key)
-        assert RedisPlace.parse(place.removeprefix("redis:")).key == key
+        place = RedisUri.written(RUNNING[0].address, key)
+        assert RedisUri.parse(place.removeprefix("redis:")).key == key
         assert place in [one.place for one in discover("any")]
         with client() as redis:
             redis.delete(key)
     with pytest.raises(InputError, match="%2F for /"):
-        RedisPlace.parse("orders/eu")
+        RedisUri.parse("orders/eu")
 
 
 def test_a_key_that_is_no_stream_is_an_error(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_key_that_is_no_stream_is_an_error(tmp_path: Path) -> None:
 def test_pages_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    async def noted(client: Any, place: RedisPlace, after: bytes, count: int) -> Any:
+    async def noted(client: Any, place: RedisUri, after: bytes, count: int) -> Any:
         asked.append(count)
         return await page_of(client, place, after, count)
 
@@ -286,11 +286,11 @@ def test_another_stream_is_not_resumed(tmp_path: Path) -> None:
 
 def test_uris_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="has no user and no password"):
-        RedisPlace.parse("//me:secret@host/stream")
+        RedisUri.parse("//me:secret@host/stream")
     with pytest.raises(InputError, match="cannot tell which stream redis:a b"):
-        RedisPlace.parse("a b")
+        RedisUri.parse("a b")
     monkeypatch.setenv("REDIS_PASSWORD", "secret")
-    place = RedisPlace.parse("//db.example.com/trades:us")
+    place = RedisUri.parse("//db.example.com/trades:us")
     assert place.is_secure
     assert str(place) == "redis://db.example.com:6379/trades:us"
     assert "secret" not in repr(place)

@@ -12,7 +12,7 @@ import pytest
 from coordinator.dashboard.letter_retry import Retry, retry
 from ripple.cli.main import main
 from ripple.client.dashboard.contract import AskedError
-from ripple.client.dashboard.kept import letters_of
+from ripple.client.dashboard.stored import letters_of
 from ripple.storage.log import Topic, TopicWriter
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import S3Settings

@@ -12,18 +12,18 @@ from ripple.model.pipeline.plan import Plan
 from ripple.spark import packets
 from ripple.spark.fold import laid_out
 from ripple.spark.gather import Gather
-from ripple.spark.giving import Wanted
 from ripple.spark.packets import Packet, packets_in
 from ripple.spark.parcel import Parcel
 from ripple.spark.report import Report
 from ripple.spark.shares import Source
+from ripple.spark.task_results import WantedResults
 
 
 def replayed(
     parcel: Parcel, plan: Plan, source: Source, *, closes: bool = True
 ) -> tuple[Report, dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
     """Return the report, the rows of each output, sorted, and the letters."""
-    wanted = Wanted(tuple(output.name for output in plan.outputs), closes=closes)
+    wanted = WantedResults(tuple(output.name for output in plan.outputs), closes=closes)
     jobs, gathers = laid_out(parcel, plan, source, wanted)
     found = _passed(packet for job in jobs for packet in job.run())
     for gather in gathers:

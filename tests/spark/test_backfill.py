@@ -15,13 +15,13 @@ from ripple.core.errors import InputError
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
-from ripple.spark.against import AgainstCheckpoints
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
-from ripple.spark.beginning import NOTHING, Beginning
+from ripple.spark.checkpoint_check import AgainstCheckpoints
+from ripple.spark.output_check import AgainstLog
 from ripple.spark.parcel import Parcel
 from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
-from ripple.spark.written import AgainstLog
+from ripple.spark.starting_point import NOTHING, StartingPoint
 from tests.cli.processes import RIPPLE, run
 from tests.spark.backfilled import backfilled
 from tests.spark.backfills import BEGIN, SECOND, SOURCE, TRADES, UNTIL, Place
@@ -282,7 +282,7 @@ def test_input_without_comparisons_is_unproven_among_proven_ones(tmp_path: Path)
     assert nothing == unwritten  # no key has ever come there
 
 
-def checked(place: Place, plan: Plan, beginning: Beginning) -> list[dict[str, Any]]:
+def checked(place: Place, plan: Plan, beginning: StartingPoint) -> list[dict[str, Any]]:
     """Return what a validation finds of the output and the checkpoints of a run."""
     parcel, shares = Parcel.of(plan, lambda plan: b""), source_at(place.live, plan).shares
     out, store = f"log:{place.folder}/out-store/x", f"{place.folder}/store"
@@ -304,7 +304,7 @@ def test_pipeline_from_history_is_validated_from_there(
     place.digest(name, place.live, "store")
     plan = load_plan(f"{place.file}:{name}")
     monkeypatch.setattr(Parcel, "plan", lambda self: plan)
-    known = Beginning.of(f"{tmp_path}/store", name, [0])
+    known = StartingPoint.of(f"{tmp_path}/store", name, [0])
     found = checked(place, plan, known)
     assert [one["differences"] for one in found] == [[], [], []]
     assert all(one["cases"] and "began from history" in one["note"] for one in found)

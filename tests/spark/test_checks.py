@@ -17,16 +17,16 @@ from ripple.core.errors import InputError
 from ripple.engine.snapshots.snapshot import Snapshot
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
-from ripple.spark.against import AgainstCheckpoints
-from ripple.spark.beginning import Beginning
+from ripple.spark.checkpoint_check import AgainstCheckpoints
 from ripple.spark.crashes import Crashes
-from ripple.spark.exact import AgainstOracle
 from ripple.spark.log_table import open_topic
+from ripple.spark.oracle_check import AgainstOracle
+from ripple.spark.output_check import AgainstLog
 from ripple.spark.parcel import Parcel
 from ripple.spark.sampling import Sample
 from ripple.spark.shares import source_at
+from ripple.spark.starting_point import StartingPoint
 from ripple.spark.verdict import Verdict
-from ripple.spark.written import AgainstLog
 from ripple.storage.checkpoint import Checkpoint, Checkpoints
 from ripple.storage.log import PartitionReader, PartitionWriter
 from ripple.storage.store.opening import open_store
@@ -472,7 +472,7 @@ def test_outputs_of_code_that_has_changed_raise_no_alarm(
     plan = load_plan(f"{file}:{chosen}")
     monkeypatch.setattr(Parcel, "plan", lambda self: plan)
     parcel, shares = parcel_of(plan), source_at(place, plan).shares
-    known = Beginning.of(f"{tmp_path}/kept", "p", [0])
+    known = StartingPoint.of(f"{tmp_path}/kept", "p", [0])
     written = found(AgainstLog(parcel, shares, "out", out, 0, beginning=known).run())
     blind = found(AgainstLog(parcel, shares, "out", out, 0).run())
     if chosen == "after":  # what it shows is what the new code makes of all, so it is compared

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.model.pipeline.plan import Plan
-from ripple.spark import packets, sending
+from ripple.spark import packet_output, packets
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
@@ -47,8 +47,8 @@ def shares_of(place: str) -> list[pa.RecordBatch]:
 def test_shares_together_show_what_one_engine_shows(
     name: str, key: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "BATCHES_BETWEEN_SENDS", 2)
-    monkeypatch.setattr(sending, "BATCH_ROWS", 16)
+    monkeypatch.setattr(packet_output, "BATCHES_BETWEEN_SENDS", 2)
+    monkeypatch.setattr(packet_output, "BATCH_ROWS", 16)
     monkeypatch.setattr(packets, "BODY_ROWS_MAX", 5)
     plan = PLANS[name]
     events = trades(Random(name), 80)

@@ -19,12 +19,12 @@ from ripple.core.errors import InputError, OutputError, PlanError
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.log_table import open_topic
+from ripple.spark.output_check import Divided
 from ripple.spark.report import digests_of
 from ripple.spark.shares import source_at
 from ripple.spark.streaming import calls
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.turn import Turn
-from ripple.spark.written import Divided
 from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, StaleEpochError, Topic
 from ripple.world import LiveClock, LiveDisk
 from tests.spark.here import replayed

@@ -56,8 +56,8 @@ class Compacted:
 
 async def live(world: SimWorld, block_rows: int = 7) -> ActiveTask:
     inputs = SourceInputs(Compacted(block_rows))
-    keeper = DurableState(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
-    one = ActiveTask(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE)
+    state = DurableState(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
+    one = ActiveTask(PLAN, inputs, outputs(world), state, settings=SETTINGS_HERE)
     await one.run()
     return one
 

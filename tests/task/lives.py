@@ -84,8 +84,8 @@ def life(
     topic = Topic.open(world.disk, "trades")
     shape, rows = RecordShape(PLAN.source.schema), settings.batch_rows
     inputs = LogInputs(topic, {"trades": 0}, shape, rows, follow=follow)
-    keeper = DurableState(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
-    return ActiveTask(PLAN, inputs, outputs(world), keeper, settings=settings, **more)
+    state = DurableState(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
+    return ActiveTask(PLAN, inputs, outputs(world), state, settings=settings, **more)
 
 
 def written(world: SimWorld) -> tuple[bytes, list[dict[str, object]]]:

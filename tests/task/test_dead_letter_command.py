@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.cli.main import main
-from ripple.client.dashboard.kept import letters_of
+from ripple.client.dashboard.stored import letters_of
 from ripple.connectors.retries import retries_path
 from ripple.engine.machine import RejectedRow
 from ripple.model.batch import Batch

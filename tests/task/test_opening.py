@@ -43,7 +43,7 @@ class Lived:
         self.world: SimWorld = replace(sim_world(7), disk=disk)
         self.told: list[Event] = []
         world = self.world
-        keeper = DurableState(
+        state = DurableState(
             Checkpoints(store, PLAN.name),
             world,
             epoch=epoch,
@@ -58,7 +58,7 @@ class Lived:
                 {name: partial(self._open, name, epoch) for name in names},
                 looks=[partial(self._look, name, epoch) for name in names],
             ),
-            keeper,
+            state,
             settings=SETTINGS,
             emit=self.told.append,
         )

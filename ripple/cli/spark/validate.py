@@ -12,10 +12,10 @@ from ripple.cli.lib.user_file import load_plan
 from ripple.cli.spark import watch as spark_watch
 from ripple.cli.spark.input import configure_input, range_of
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
-from ripple.spark.against import CHECKPOINTS, checkpoints_at
+from ripple.spark.checkpoint_check import CHECKPOINTS, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT
-from ripple.spark.exact import ORACLE_ROWS_DEFAULT
 from ripple.spark.finding import OUR_ENGINE
+from ripple.spark.oracle_check import ORACLE_ROWS_DEFAULT
 
 PRINTED = "-"
 

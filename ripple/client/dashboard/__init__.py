@@ -6,7 +6,7 @@ figures    rates and ages, from counters of processes
 ticks      one snapshot a tick, shared by all viewers
 tables     the visible part of a table, as exact text
 outputs    live tables and taps, each with one subscription for all viewers
-kept       checkpoints and dead letters in a store
+stored     checkpoints and dead letters in a store
 gate       access control and rate limits
 web        the HTTP service (extra ``dashboard``), with listening (connections), entrance
            (access), viewers (websockets), headers, files

@@ -75,11 +75,11 @@ async def query_apart(
         process = await subprocesses.start(__name__, stdin=PIPE, limit=1 << 20)
     except OSError as error:
         raise LimitError(f"cannot start a process for the query: {error}") from error
-    talk = _Talk(process)
+    conversation = _Conversation(process)
     try:
         async with asyncio.timeout(START_S):
-            await talk.send(json.dumps(request).encode() + b"\n")
-            named = json.loads(await talk.heard("tables"))
+            await conversation.send(json.dumps(request).encode() + b"\n")
+            named = json.loads(await conversation.reply("tables"))
         tables = await fetch(named)
         size = sum(table.nbytes for table in tables.values())
         if size > limits.tables_bytes_max:
@@ -87,23 +87,23 @@ async def query_apart(
                 f"the tables have {size:,} bytes, more than {limits.tables_bytes_max:,}"
             )
         async with asyncio.timeout(START_S):
-            await talk.send(json.dumps(list(tables)).encode() + b"\n")
+            await conversation.send(json.dumps(list(tables)).encode() + b"\n")
             for table in tables.values():
-                await talk.send(_stream(table))
+                await conversation.send(_stream(table))
             if parameters is not None:
-                await talk.send(_stream(pa.Table.from_batches([parameters])))
-            await talk.heard("begins")
+                await conversation.send(_stream(pa.Table.from_batches([parameters])))
+            await conversation.reply("begins")
         with suppress(TimeoutError):  # reported below
             async with asyncio.timeout(limits.timeout_s + GRACE_S):
-                size = int(await talk.heard("rows"))
+                size = int(await conversation.reply("rows"))
             async with asyncio.timeout(START_S):
-                return pa.ipc.open_stream(await talk.read(size)).read_all()
+                return pa.ipc.open_stream(await conversation.read(size)).read_all()
         raise TimeoutError(f"no answer within {limits.timeout_s:g} s")
     finally:
         await subprocesses.end(process)
 
 
-class _Talk:
+class _Conversation:
     """The protocol with the process: lines with a keyword and its arguments."""
 
     def __init__(self, process: Process) -> None:
@@ -115,7 +115,7 @@ class _Talk:
         with suppress(ConnectionError):  # the reader reports how the process ended
             await subprocesses.send(self._stdin, data)
 
-    async def heard(self, wanted: str) -> str:
+    async def reply(self, wanted: str) -> str:
         """Return the arguments of the expected keyword. Raises the process's error."""
         kind, _, said = (await self._stdout.readline()).decode().strip().partition(" ")
         if kind == wanted:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.formats.contract import Values
-    from ripple.connectors.nats.uri import NatsPlace
+    from ripple.connectors.nats.uri import NatsUri
     from ripple.core.cut import Cut
 
 FETCH = 256
@@ -82,7 +82,7 @@ class NatsInputs(BufferedInput[_Mark]):
     """
 
     def __init__(
-        self, place: NatsPlace, values: Values, reading: Reading, *, retries: int = MOMENTS
+        self, place: NatsUri, values: Values, reading: Reading, *, retries: int = MOMENTS
     ) -> None:
         """Take the stream; nothing is asked yet."""
         super().__init__(values, reading, retries=retries)
@@ -263,7 +263,7 @@ def _us(time: datetime) -> int:
     return round(time.timestamp() * 1_000_000)
 
 
-def check_kept(place: NatsPlace, info: StreamInfo) -> None:
+def check_kept(place: NatsUri, info: StreamInfo) -> None:
     """Raise InputError for a stream that removes acknowledged messages."""
     retention = RetentionPolicy(info.config.retention or RetentionPolicy.LIMITS)
     if retention is not RetentionPolicy.LIMITS:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
     from ripple.connectors.contract import Commit
-    from ripple.connectors.nats.uri import NatsPlace
+    from ripple.connectors.nats.uri import NatsUri
 
 # Sent before the first of them must be acknowledged.
 AT_ONCE = 1000
@@ -48,7 +48,7 @@ class LiftbridgeSink(BasicSink):
 
     promise = AGAIN
 
-    def __init__(self, place: NatsPlace) -> None:
+    def __init__(self, place: NatsUri) -> None:
         """Connect. Raises OutputError."""
         self.name = str(place)
         self._place = place

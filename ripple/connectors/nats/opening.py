@@ -13,7 +13,7 @@ from ripple.connectors.nats.liftbridge import LiftbridgeSink
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of
 from ripple.connectors.nats.sink import NatsSink
 from ripple.connectors.nats.subject import SubjectSource
-from ripple.connectors.nats.uri import LIFTBRIDGE, PREFIX, SUBJECT, NatsPlace
+from ripple.connectors.nats.uri import LIFTBRIDGE, PREFIX, SUBJECT, NatsUri
 from ripple.connectors.settings import Stream
 from ripple.core.errors import InputError, OutputError
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
     inputs = NatsInputs(
-        NatsPlace.parse(path), JsonValues(reading.shape), reading, retries=len(DELAYS_S)
+        NatsUri.parse(path), JsonValues(reading.shape), reading, retries=len(DELAYS_S)
     )
     return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> NatsInputs:
     """Return the stream; raises InputError."""
-    return NatsInputs(NatsPlace.parse(path), JsonValues(reading.shape), reading)
+    return NatsInputs(NatsUri.parse(path), JsonValues(reading.shape), reading)
 
 
 def open_subject(path: str, reading: Reading) -> SubjectSource:
     """Return the messages of a subject from the subscription on; raises InputError."""
-    place = NatsPlace.parse(path, SUBJECT)
+    place = NatsUri.parse(path, SUBJECT)
     return SubjectSource(
         place,
         JsonValues(reading.shape),
@@ -51,7 +51,7 @@ def open_subject(path: str, reading: Reading) -> SubjectSource:
 def continue_sink(path: str, writing: Writing) -> NatsSink:
     """Return the sink that continues the stream; raises OutputError."""
     try:
-        place = NatsPlace.parse(path)
+        place = NatsUri.parse(path)
     except InputError as error:
         raise OutputError(str(error)) from error
     return NatsSink(place, f"{writing.plan.name}/{writing.output.name}", writing.epoch)
@@ -61,14 +61,14 @@ def liftbridge_sink(path: str, writing: Writing) -> LiftbridgeSink:
     """Return the sink that publishes to a subject; raises OutputError."""
     del writing
     try:
-        return LiftbridgeSink(NatsPlace.parse(path, LIFTBRIDGE))
+        return LiftbridgeSink(NatsUri.parse(path, LIFTBRIDGE))
     except InputError as error:
         raise OutputError(str(error)) from error
 
 
 def check(path: str) -> str:
     """Connect, and describe the stream; raises InputError."""
-    place = NatsPlace.parse(path)
+    place = NatsUri.parse(path)
     for info in _streams(place):
         if info.config.name == place.stream:
             last = f"the last number {info.state.last_seq}"
@@ -83,31 +83,31 @@ def check(path: str) -> str:
 
 def identity(path: str) -> str:
     """Return a stream's identity."""
-    return str(NatsPlace.parse(path))
+    return str(NatsUri.parse(path))
 
 
 def check_subject(path: str) -> str:
     """Connect; raises InputError."""
-    place = _answered(NatsPlace.parse(path, SUBJECT))
+    place = _answered(NatsUri.parse(path, SUBJECT))
     return f"a server of NATS answers; whether there are publishers to {place.stream} is unknown"
 
 
 def check_liftbridge(path: str) -> str:
     """Connect; raises InputError."""
-    place = _answered(NatsPlace.parse(path, LIFTBRIDGE))
+    place = _answered(NatsUri.parse(path, LIFTBRIDGE))
     return f"a server of NATS answers; a stream of {place.stream} shows by acknowledgements"
 
 
 def discover(path: str) -> list[Stream]:
     """Return the streams of a server; raises InputError."""
-    place = NatsPlace.parse(path)
+    place = NatsUri.parse(path)
     return [
         Stream(f"{PREFIX}//{place.server}/{info.config.name}", replayable=True)
         for info in _streams(place)
     ]
 
 
-def _answered(place: NatsPlace) -> NatsPlace:
+def _answered(place: NatsUri) -> NatsUri:
     async def asked() -> None:
         await (await connected(place, InputError)).close()
 
@@ -116,7 +116,7 @@ def _answered(place: NatsPlace) -> NatsPlace:
     return place
 
 
-def _streams(place: NatsPlace) -> list[StreamInfo]:
+def _streams(place: NatsUri) -> list[StreamInfo]:
     async def asked() -> list[StreamInfo]:
         client = await connected(place, InputError)
         try:

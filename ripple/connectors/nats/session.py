@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
 
-    from ripple.connectors.nats.uri import NatsPlace
+    from ripple.connectors.nats.uri import NatsUri
 
 CONNECT_S = 5.0
 ANSWER_S = 8.0
@@ -42,7 +42,7 @@ class _Client(Client):
     in clear text must show a certificate for the configured name.
     """
 
-    place: NatsPlace
+    place: NatsUri
     heard: list[Exception]
     """The last that a server has said went wrong."""
 
@@ -66,7 +66,7 @@ class _Client(Client):
 
 
 async def connected(
-    place: NatsPlace, failure: type[RippleError], hear: Callable[[Exception], None] | None = None
+    place: NatsUri, failure: type[RippleError], hear: Callable[[Exception], None] | None = None
 ) -> Client:
     """Return a connection that reconnects by itself; raises ``failure`` without an answer.
 
@@ -116,7 +116,7 @@ async def left(client: Client | None, error: BaseException) -> BaseException:
     return denied[0] if denied else error
 
 
-async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | None:
+async def stream_info(js: JetStreamContext, place: NatsUri) -> StreamInfo | None:
     """Return the stream's information, None if there is no stream."""
     try:
         return await js.stream_info(place.stream)
@@ -124,7 +124,7 @@ async def stream_info(js: JetStreamContext, place: NatsPlace) -> StreamInfo | No
         return None
 
 
-def error_of(place: NatsPlace, error: BaseException, failure: type[RippleError]) -> RippleError:
+def error_of(place: NatsUri, error: BaseException, failure: type[RippleError]) -> RippleError:
     """Return an error in one line, which names the place; one of ours as it is."""
     if isinstance(error, RippleError):
         return error
@@ -140,7 +140,7 @@ def _is_here(address: str) -> bool:
         return False
 
 
-def _options(place: NatsPlace) -> dict[str, Any]:
+def _options(place: NatsUri) -> dict[str, Any]:
     given = place.settings
     options: dict[str, Any] = {
         "user": given.user,

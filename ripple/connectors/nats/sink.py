@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
 
-    from ripple.connectors.nats.uri import NatsPlace
+    from ripple.connectors.nats.uri import NatsUri
 
 ONCE = "each cut once, in order: the server takes a message only after its predecessor"
 AT_ONCE = 200
@@ -77,7 +77,7 @@ class NatsSink:
     cut_off_bytes = 0
     promise = ONCE
 
-    def __init__(self, place: NatsPlace, owner: str, epoch: int | None = None) -> None:
+    def __init__(self, place: NatsUri, owner: str, epoch: int | None = None) -> None:
         """Become the writer of the stream, which is made if there is none. Raises OutputError."""
         self.name = str(place)
         self.epoch = epoch

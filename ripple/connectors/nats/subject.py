@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
     from ripple.connectors.formats.contract import Values
-    from ripple.connectors.nats.uri import NatsPlace
+    from ripple.connectors.nats.uri import NatsUri
     from ripple.model.batch import Batch
 
 LOST = "the connection was lost, and with it the messages meanwhile"
@@ -47,7 +47,7 @@ class SubjectSource:
     """
 
     def __init__(
-        self, place: NatsPlace, values: Values, *, name: str, batch_rows: int, quiet_s: float | None
+        self, place: NatsUri, values: Values, *, name: str, batch_rows: int, quiet_s: float | None
     ) -> None:
         self.name = name
         self._place, self._values, self._batch_rows = place, values, batch_rows

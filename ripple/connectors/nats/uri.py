@@ -59,7 +59,7 @@ class Settings:
     )
 
 
-class NatsPlace(NamedTuple):
+class NatsUri(NamedTuple):
     """A stream or a subject (``stream``), and where its server is."""
 
     server: str
@@ -69,7 +69,7 @@ class NatsPlace(NamedTuple):
     prefix: str = PREFIX
 
     @classmethod
-    def parse(cls, path: str, prefix: str = PREFIX) -> NatsPlace:
+    def parse(cls, path: str, prefix: str = PREFIX) -> NatsUri:
         """Parse the text after the scheme, ``prefix``. Raises InputError."""
         what, pattern = _KINDS[prefix]
         if "@" in path:

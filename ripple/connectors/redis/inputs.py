@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Reading
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.redis.page import Entry, Page
-    from ripple.connectors.redis.uri import RedisPlace
+    from ripple.connectors.redis.uri import RedisUri
     from ripple.core.cut import Cut
 
 PAGE = 1000
@@ -45,7 +45,7 @@ class RedisInputs(BufferedInput[bytes]):
     """
 
     def __init__(
-        self, place: RedisPlace, values: Values, reading: Reading, *, retries: int = MOMENTS
+        self, place: RedisUri, values: Values, reading: Reading, *, retries: int = MOMENTS
     ) -> None:
         """Take the stream; nothing is asked yet."""
         super().__init__(values, reading, retries=retries)

@@ -11,7 +11,7 @@ from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.redis.inputs import RedisInputs
 from ripple.connectors.redis.page import NOTHING, page_of
 from ripple.connectors.redis.session import FAILURES, client_of, error_of
-from ripple.connectors.redis.uri import RedisPlace
+from ripple.connectors.redis.uri import RedisUri
 from ripple.connectors.settings import Stream
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ STREAMS_MAX = 1000
 
 def open_source(path: str, reading: Reading) -> InputsSource:
     """Return the stream up to its present end; raises InputError."""
-    place, values = RedisPlace.parse(path), JsonValues(reading.shape)
+    place, values = RedisUri.parse(path), JsonValues(reading.shape)
     inputs = RedisInputs(place, values, reading, retries=len(DELAYS_S))
     return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> RedisInputs:
     """Return the stream; raises InputError."""
-    return RedisInputs(RedisPlace.parse(path), JsonValues(reading.shape), reading)
+    return RedisInputs(RedisUri.parse(path), JsonValues(reading.shape), reading)
 
 
 def check(path: str) -> str:
     """Connect, and describe the stream; raises InputError."""
-    place = RedisPlace.parse(path)
+    place = RedisUri.parse(path)
 
     async def asked(client: Redis) -> Page | None:
         return await page_of(client, place, NOTHING, 1)
@@ -53,12 +53,12 @@ def check(path: str) -> str:
 
 def identity(path: str) -> str:
     """Return a stream's identity."""
-    return str(RedisPlace.parse(path))
+    return str(RedisUri.parse(path))
 
 
 def discover(path: str) -> list[Stream]:
     """Return the streams of a server, not all of many; raises InputError."""
-    place = RedisPlace.parse(path)
+    place = RedisUri.parse(path)
 
     async def asked(client: Redis) -> list[bytes]:
         found: list[bytes] = []
@@ -69,12 +69,12 @@ def discover(path: str) -> list[Stream]:
         return sorted(found)
 
     return [
-        Stream(RedisPlace.written(place.server, name), replayable=True)
+        Stream(RedisUri.written(place.server, name), replayable=True)
         for name in _asked(place, asked)
     ]
 
 
-def _asked(place: RedisPlace, what: Callable[[Redis], Awaitable[T]]) -> T:
+def _asked(place: RedisUri, what: Callable[[Redis], Awaitable[T]]) -> T:
     async def asked() -> T:
         client = client_of(place)
         try:

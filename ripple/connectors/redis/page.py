@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from ripple.connectors.redis.uri import RedisPlace
+    from ripple.connectors.redis.uri import RedisUri
 
 NOTHING = b"0-0"
 
@@ -50,7 +50,7 @@ class Page:
     last: bytes
 
 
-async def page_of(client: Redis, place: RedisPlace, after: bytes, count: int) -> Page | None:
+async def page_of(client: Redis, place: RedisUri, after: bytes, count: int) -> Page | None:
     """Return the entries after an id; None if there is no such stream.
 
     Raises InputError for a stream with deletions in its middle, and the client's errors.
@@ -70,7 +70,7 @@ async def page_of(client: Redis, place: RedisPlace, after: bytes, count: int) ->
     return Page(first, end, found, bool(named), _id(said["last-generated-id"]))
 
 
-def _range(said: Mapping[str, Any], place: RedisPlace) -> tuple[int, int]:
+def _range(said: Mapping[str, Any], place: RedisUri) -> tuple[int, int]:
     if "entries-added" not in said:
         raise InputError(
             f"{place}: its server does not say how many entries were added to it: Redis does from "

@@ -29,7 +29,7 @@ with needed("redis", "a stream of Redis"):
     )
 
 if TYPE_CHECKING:
-    from ripple.connectors.redis.uri import RedisPlace
+    from ripple.connectors.redis.uri import RedisUri
 
 CONNECT_S = 5.0
 ANSWER_S = 8.0
@@ -37,7 +37,7 @@ _LOST = (Unconnected, Unanswered)
 FAILURES = (RedisError, OSError, asyncio.TimeoutError)
 
 
-def client_of(place: RedisPlace) -> Redis:
+def client_of(place: RedisUri) -> Redis:
     """Return a client, which connects when it is asked for something. Raises InputError."""
     host, port = parts(place.server)
     given = place.settings
@@ -66,7 +66,7 @@ def client_of(place: RedisPlace) -> Redis:
     )
 
 
-def error_of(place: RedisPlace, error: BaseException) -> InputError:
+def error_of(place: RedisUri, error: BaseException) -> InputError:
     """Return an error in one line, which names the place."""
     if isinstance(error, InputError):
         return error

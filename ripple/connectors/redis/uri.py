@@ -40,7 +40,7 @@ class Settings:
     )
 
 
-class RedisPlace(NamedTuple):
+class RedisUri(NamedTuple):
     """A stream, as it is written in a place, and where its server is."""
 
     server: str
@@ -48,7 +48,7 @@ class RedisPlace(NamedTuple):
     settings: Settings
 
     @classmethod
-    def parse(cls, path: str) -> RedisPlace:
+    def parse(cls, path: str) -> RedisUri:
         """Parse the text after the scheme. Raises InputError."""
         if "@" in path:
             raise InputError(

@@ -145,14 +145,14 @@ class _ResidentTask:
         newest = await checkpoints.manifest.newest()
         last = newest.entry.content.epoch if newest.entry is not None else 0
         self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
-        self._keeper = _StateManager(
+        self._state = _StateManager(
             checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
         )
         self._life = ActiveTask(
             self._plan,
             self._inputs,
             stream.outputs(self._plan, self._partition, self._epoch, world.executor),
-            self._keeper,
+            self._state,
             settings=stream.settings(),
             emit=self._on_event,
             division=stream.division(self._plan),
@@ -175,10 +175,10 @@ class _ResidentTask:
         self._failed_to_store = ""
         while not self._inputs.is_at_stop:
             await self._moment()
-        self._keeper.ask_for_checkpoint()
+        self._state.ask_for_checkpoint()
         self._inputs.wake()
-        kept = self._keeper.kept
-        while self._keeper.is_asked or not kept.is_settled:
+        durable = self._state.durable
+        while self._state.is_asked or not durable.is_settled:
             await self._moment()
         engine, restored, report = self._life.engine, self._restored, self._life.report
         self._restored = None
@@ -226,10 +226,10 @@ class _ResidentTask:
 class _StateManager(DurableState):
     """A state manager that knows its task."""
 
-    kept: DurableRun
+    durable: DurableRun
 
     @asynccontextmanager
-    async def keeping(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
-        async with super().keeping(parts, endings) as restoration:
-            self.kept = restoration.kept
+    async def running_state(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
+        async with super().running_state(parts, endings) as restoration:
+            self.durable = restoration.durable
             yield restoration

@@ -16,7 +16,7 @@ from ripple.cli.lib.silence import is_silence
 from ripple.connectors.connector import Reading
 from ripple.connectors.installed import load
 from ripple.connectors.nats import session
-from ripple.connectors.nats.uri import NatsPlace
+from ripple.connectors.nats.uri import NatsUri
 from ripple.connectors.postgres.uri import PostgresUri
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
@@ -165,7 +165,7 @@ def test_tables_elsewhere_are_reached_by_tls(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_server_named_in_clear_text_must_show_the_configured_certificate() -> None:
     client = session._Client()
-    client.place = NatsPlace.parse("//nats.example:4222/s")
+    client.place = NatsUri.parse("//nats.example:4222/s")
     known = Srv(urlparse("nats://nats.example:4222"))
     client.options = {"dont_randomize": True}
     client._current_server, client._server_pool = known, [known]

@@ -467,8 +467,8 @@ def test_letters_synced_together_are_one_object() -> None:
 async def live(world: SimWorld, block_rows: int = 7) -> ActiveTask:
     place = HintStore(world.store, PLAN.name, random=world.random)
     inputs = SourceInputs(Compacted(block_rows))
-    keeper = DurableState(Checkpoints(world.store, PLAN.name), world, place=place)
-    one = ActiveTask(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE)
+    state = DurableState(Checkpoints(world.store, PLAN.name), world, place=place)
+    one = ActiveTask(PLAN, inputs, outputs(world), state, settings=SETTINGS_HERE)
     await one.run()
     return one
 
@@ -483,17 +483,17 @@ def test_notes_are_of_a_life_once_they_are_there() -> None:
     async def story() -> list[bool]:
         found = []
         for kind in (Away, HintStore):
-            keeper = DurableState(
+            state = DurableState(
                 Checkpoints(world.store, PLAN.name),
                 world,
                 place=kind(world.store, PLAN.name, random=world.random),
             )
             one = ActiveTask(
-                PLAN, SourceInputs(Compacted(7)), outputs(world), keeper, settings=SETTINGS_HERE
+                PLAN, SourceInputs(Compacted(7)), outputs(world), state, settings=SETTINGS_HERE
             )
             with suppress(StoreError):
                 await one.run()
-            found.append(keeper.has_noted)
+            found.append(state.has_noted)
         return found
 
     assert world.loop.run_until_complete(story()) == [False, True]
@@ -517,9 +517,9 @@ def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
             await place.open(epoch)
             InFlight(place.notes(), version=PLAN.topology_hash, shown={"trades": 0}, is_calm=True)
             await place.flush()
-        keeper = DurableState(Checkpoints(world.store, PLAN.name), world, epoch=3, place=place)
+        state = DurableState(Checkpoints(world.store, PLAN.name), world, epoch=3, place=place)
         inputs = Quiet(Compacted(7))
-        await ActiveTask(PLAN, inputs, outputs(world), keeper, settings=SETTINGS_HERE).run()
+        await ActiveTask(PLAN, inputs, outputs(world), state, settings=SETTINGS_HERE).run()
         return b'"begin"' in (place.notes().read() or b"")
 
     assert world.loop.run_until_complete(story()) == noted

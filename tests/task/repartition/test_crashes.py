@@ -72,9 +72,9 @@ async def sends(world: SimWorld, seed: int) -> None:
 
     numbers = {at: LANES.lane(0, at) for at in range(RECEIVERS)}
     lanes = SentLanes(lambda: LANES.open(world.disk), numbers, world, needed)
-    keeper = DurableState(checkpoints, world, epoch=epoch)
+    state = DurableState(checkpoints, world, epoch=epoch)
     life = ActiveTask(
-        PLAN, inputs, SinkGroup({}), keeper, settings=SETTINGS, staged=True, lanes=lanes,
+        PLAN, inputs, SinkGroup({}), state, settings=SETTINGS, staged=True, lanes=lanes,
         engine=Router,
     )  # fmt: skip
     await life.run()

@@ -3,7 +3,7 @@ import { clock } from "./format.js";
 import { html, render, useEffect, useRef, useState } from "./h.js";
 import { ask, post, useLive } from "./live.js";
 import { Command, Nothing, Section, State, askAt } from "./parts.js";
-import { go, usePlace } from "./place.js";
+import { go, useAddress } from "./address.js";
 import { Checkpoints } from "./views/checkpoints.js";
 import { Explore } from "./views/explore.js";
 import { Letters } from "./views/letters.js";
@@ -51,7 +51,7 @@ function LogIn({ look }) {
 }
 
 function Frame({ me, look }) {
-  const { view, asked } = usePlace();
+  const { view, asked } = useAddress();
   const [isPaused, setPaused] = useState(false);
   const help = useDialog();
   const command = useDialog();

@@ -1,7 +1,7 @@
 // What views are made of: tables, states, bars, panels.
 import { DASH } from "./format.js";
 import { html, useEffect, useMemo, useRef, useState } from "./h.js";
-import { change, usePlace } from "./place.js";
+import { change, useAddress } from "./address.js";
 
 const SIGNS = { good: "●", warn: "▲", bad: "■", none: "○" };
 
@@ -60,14 +60,14 @@ export function Elsewhere({ json, command }) {
 }
 
 export function Filter({ label, name = "q" }) {
-  const { asked } = usePlace();
+  const { asked } = useAddress();
   return html`<label class="filter"><span class="hidden">${label}</span>
     <input type="search" data-filter placeholder=${`${label}  /`} value=${asked[name] || ""} onInput=${(event) => change({ [name]: event.target.value })}></input></label>`;
 }
 
 // columns: { name, title, right, text(row), show(row), by(row), about }. Sorted by the address.
 export function Table({ columns, rows, id, empty, label, choose, chosen, max = 300, sortable = true }) {
-  const { asked } = usePlace();
+  const { asked } = useAddress();
   const [by, isDown] = (asked[`${id}.by`] || "").split(" ");
   const column = columns.find((one) => one.name === by);
   const sorted = useMemo(() => {

@@ -2,7 +2,7 @@ import { bytes, count, DASH, many, moment, seconds } from "../format.js";
 import { html } from "../h.js";
 import { useAsked } from "../live.js";
 import { Elsewhere, Figure, Filter, Nothing, Section, State, Table } from "../parts.js";
-import { change } from "../place.js";
+import { change } from "../address.js";
 
 export function Checkpoints({ snapshot, asked, isPaused }) {
   const { value, problem } = useAsked("checkpoints", {}, 5000, isPaused);

@@ -1,7 +1,7 @@
 import { html, useEffect, useRef } from "../h.js";
 import { useAsked } from "../live.js";
 import { Elsewhere, Nothing, Section } from "../parts.js";
-import { go } from "../place.js";
+import { go } from "../address.js";
 
 export function Explore({ asked, isPaused }) {
   const { value, problem } = useAsked("outputs", {}, 5000, isPaused);

@@ -2,7 +2,7 @@ import { count, many, moment, percent, rate } from "../format.js";
 import { html } from "../h.js";
 import { useAsked } from "../live.js";
 import { Bar, Copied, Elsewhere, Figure, Filter, Nothing, Section, State, Table } from "../parts.js";
-import { change } from "../place.js";
+import { change } from "../address.js";
 
 export function Letters({ snapshot, asked, isPaused, may, say }) {
   const { value, problem } = useAsked("letters", { cause: asked.cause || "" }, 5000, isPaused);

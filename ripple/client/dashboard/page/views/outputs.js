@@ -3,7 +3,7 @@ import { clock, count, DASH, many, short } from "../format.js";
 import { html, useEffect, useRef, useState } from "../h.js";
 import { useAsked } from "../live.js";
 import { Elsewhere, Filter, Nothing, Section, State, Table } from "../parts.js";
-import { change, go } from "../place.js";
+import { change, go } from "../address.js";
 
 const ROWS = 60, EVERY_MS = 500;
 const MODES = { table: "Table", lines: "Lines", bars: "Bars", tap: "Tap" };

@@ -1,7 +1,7 @@
 import { bytes, count, DASH, many, rate, seconds } from "../format.js";
 import { html } from "../h.js";
 import { Elsewhere, Filter, Nothing, Section, State, Table } from "../parts.js";
-import { change } from "../place.js";
+import { change } from "../address.js";
 
 export function Partitions({ snapshot, asked, may, say }) {
   const all = (snapshot.partitions || []).map((one) => ({ key: String(one.partition), ...one }));

@@ -2,7 +2,7 @@ import { bytes, count, DASH, many, percent, rate, seconds } from "../format.js";
 import { html, useMemo } from "../h.js";
 import { useAsked } from "../live.js";
 import { Bar, Elsewhere, Filter, Nothing, Section, Table } from "../parts.js";
-import { change } from "../place.js";
+import { change } from "../address.js";
 import { Bottlenecks } from "./overview.js";
 import { skewOf } from "./partitions.js";
 import { Graph, layout } from "../vendor/dagre.js";

@@ -2,7 +2,7 @@ import { count, many } from "../format.js";
 import { html, useRef, useState } from "../h.js";
 import { post, useAsked } from "../live.js";
 import { Copied, Nothing, Section, Table } from "../parts.js";
-import { change } from "../place.js";
+import { change } from "../address.js";
 
 export function Query({ asked, isPaused }) {
   const { value: known } = useAsked("outputs", {}, 5000, isPaused);

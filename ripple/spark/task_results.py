@@ -26,7 +26,7 @@ LETTERS_MAX = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedResults:
     """The requested results of a replay: outputs, and whether windows end with the input.
 
     folders: the folders of outputs that tasks write themselves.
@@ -40,7 +40,7 @@ class Wanted:
 class Results:
     """Yields the results of a task's engine."""
 
-    def __init__(self, plan: Plan, engine: Partition, wanted: Wanted, number: int) -> None:
+    def __init__(self, plan: Plan, engine: Partition, wanted: WantedResults, number: int) -> None:
         self._plan = plan
         self._engine = engine
         self._wanted = wanted

@@ -23,7 +23,7 @@ export function change(changes) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-export function usePlace() {
+export function useAddress() {
   const [place, setPlace] = useState(read);
   useEffect(() => {
     const changed = () => setPlace(read());

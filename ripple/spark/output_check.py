@@ -11,12 +11,12 @@ from ripple.core import cut as cuts
 from ripple.core.errors import InputError, OutputError
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch
-from ripple.spark.beginning import NOTHING, Beginning
 from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, identity_of
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle import Table, first_difference
 from ripple.spark.progress import report_progress
+from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.storage.log import PartitionReader
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class AgainstLog:
     place: str
     partition: int
     engine: str = OUR_ENGINE
-    beginning: Beginning = NOTHING
+    beginning: StartingPoint = NOTHING
     sample: Sample | None = None
     reporter: Reporter | None = None
 

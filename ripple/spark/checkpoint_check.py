@@ -10,7 +10,6 @@ from ripple.core import cut as cuts
 from ripple.core.errors import InputError, RippleError
 from ripple.engine.machine import Engine
 from ripple.spark import state
-from ripple.spark.beginning import NOTHING, Beginning
 from ripple.spark.finding import (
     OUR_ENGINE,
     Difference,
@@ -22,6 +21,7 @@ from ripple.spark.finding import (
 from ripple.spark.fresh import Fresh
 from ripple.spark.options import absolute_store
 from ripple.spark.oracle import first_difference
+from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.storage.checkpoint import CheckpointError, Checkpoints, partitions
 from ripple.storage.checkpoint.format import fold_name
 from ripple.storage.checkpoint.origin import HISTORY_EPOCH
@@ -72,7 +72,7 @@ class AgainstCheckpoints:
     pipeline: str
     partition: int
     engine: str = OUR_ENGINE
-    beginning: Beginning = NOTHING
+    beginning: StartingPoint = NOTHING
     reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BATCHES_BETWEEN_SENDS = 16
 
 
-class Sending:
+class PacketOutput:
     """Yields an engine's changes for the next stage; nothing without one."""
 
     def __init__(self, engine: Partition, stage: int, number: int, *, often: bool) -> None:
@@ -54,7 +54,7 @@ class Sending:
         self._turn += 1
 
 
-class Dividing:
+class DividedOutput:
     """Yields a router's records for the partitions of the first stage."""
 
     def __init__(self, engine: Router, number: int) -> None:
@@ -92,19 +92,21 @@ class Dividing:
         self._given += 1 + BATCH_ROWS // packets.BODY_ROWS_MAX
 
 
-class _NoSending:
+class _NoOutput:
     def batch(self) -> Iterator[Packet]:
         return iter(())
 
     all = batch
 
 
-def sending_of(plan: Plan, engine: Partition, number: int) -> Sending | Dividing | _NoSending:
+def packet_output_of(
+    plan: Plan, engine: Partition, number: int
+) -> PacketOutput | DividedOutput | _NoOutput:
     """Return the sender of an engine, by its next stage."""
     if isinstance(engine, Router):
-        return Dividing(engine, number)
+        return DividedOutput(engine, number)
     stage = engine.stage
     if stage is None or stage + 1 == len(stages_of(plan)):
-        return _NoSending()
+        return _NoOutput()
     often = plan.frees(plan.folds[0])
-    return Sending(engine, stage + 1, number, often=often)
+    return PacketOutput(engine, stage + 1, number, often=often)

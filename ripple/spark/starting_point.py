@@ -28,7 +28,7 @@ _UNKNOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartingPoint:
     """The history of a pipeline that a fresh evaluation must know.
 
     store: "" if none was given. history: backfilled checkpoints, one for each partition. changed:
@@ -121,4 +121,4 @@ class Beginning:
             finding.cases = 0
 
 
-NOTHING = Beginning()
+NOTHING = StartingPoint()
