@@ -104,7 +104,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "operators": {"graph", "kernels", "snapshots"},
         "edges": {"graph", "kernels", "operators", "snapshots"},
         "machine": {"changes", "edges", "graph", "kernels", "operators", "snapshots"},
-        "migration": {"machine", "operators", "snapshots"},
+        "migration": {"edges", "machine", "operators", "snapshots"},
     },
     "storage": {
         "fenced": set(),

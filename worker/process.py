@@ -22,11 +22,11 @@ from ripple.core.events import CoordinatorAnswered, Evicted
 from ripple.core.setting import SettingsError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
+from ripple.task.endpoints import EndpointUris
 from ripple.world import live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.begin import Begin
-from worker.engine.endpoints import EndpointUris
 from worker.engine.exchange import become_free
 from worker.engine.identity import about, check_code, code_of, delta_addresses, ends_of
 from worker.engine.lane_home import lane_home

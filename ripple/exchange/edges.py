@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.engine.edges.outgoing import edge_schema
+from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine.output_stream import shown_schema
-from ripple.model.pipeline.topology import stage_of_output, stages_of
+from ripple.model.pipeline.topology import Transport, stage_of_output, stages_of
 from ripple.model.schema.compat import (
     Compatible,
     Incompatibility,
@@ -74,10 +74,10 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
     """Return the state edges of a plan by name."""
     edges = {}
     for stage in stages_of(plan)[1:]:
-        if stage.edge is None or not stage.edge.kind.is_state:
+        edge = edge_into(plan, stage.number)
+        if edge is None or edge.transport is not Transport.EXCHANGE:
             continue
-        name = edge_name(plan, stage.number)
-        schema = edge_schema(plan, stage)
+        name, schema = edge_name(plan, stage.number), edge.schema
         offer = _offer(f"{name} of topology {plan.topology_hash}", schema)
         edges[name] = Edge(name, stage.number, schema, offer)
     return edges

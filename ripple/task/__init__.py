@@ -11,6 +11,7 @@ restore, replay   where a task resumes, and how; home: whether the state is a cl
 standby         hot standbys
 downstream, downstream_start, upstream_intake: the task of a downstream stage
 reconciliation, published_rows: how its outputs are corrected after a crash
+endpoints           inputs and outputs of a pipeline's partitions, by their URIs
 outputs, grouping   the changes that each output lacks; outputs with a common commit
 checkpointing, settings   checkpoints made concurrently; intervals and sizes
 retrying_inputs, passed_inputs   inputs that wait for their server

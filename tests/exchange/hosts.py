@@ -34,7 +34,7 @@ from ripple.exchange.exchange import Route
 from ripple.exchange.limits import ExchangeLimits
 from ripple.model.batch import Batch
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import stages_of
+from ripple.model.pipeline.topology import outputs_of, stages_of
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.task.active import ActiveTask
@@ -47,7 +47,6 @@ from worker.engine.context import TaskContext
 from worker.engine.exchange import ExchangePort
 from worker.engine.hosting import subscribed
 from worker.engine.runner import Runner
-from worker.engine.stages import sinks_of
 from worker.engine.workload import StageWork
 
 END_NS = 10**6  # after all windows of the trades
@@ -364,7 +363,7 @@ class Machine:
         shape = RecordShape(self.pipeline.plan.source.schema)
         source = {self.pipeline.plan.source.name: number}
         inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
-        shows = sinks_of(self.pipeline.plan, stage)
+        shows = outputs_of(self.pipeline.plan, stage)
         sending = exchange.send(stage, number, epoch, inputs.wake, shows)
         state = DurableState(checkpoints, self.world, epoch=epoch)
         first = ActiveTask(
@@ -401,7 +400,7 @@ class Machine:
         )  # fmt: skip
         work = StageWork(
             context=context, partition=partition, stage=stage, number=number,
-            shows=sinks_of(pipeline.plan, stage), senders=pipeline.counts[stage - 1],
+            shows=outputs_of(pipeline.plan, stage), senders=pipeline.counts[stage - 1],
             outputs=partial(pipeline.sinks, self.world, place),
             upstream=partial(subscribed, exchange, stage, number),
         )  # fmt: skip

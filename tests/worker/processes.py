@@ -18,6 +18,7 @@ from ripple.control.assignment import Assignment, Code, Member, Share, Stage
 from ripple.core.errors import RippleError
 from ripple.core.events import PartitionFailed
 from ripple.model.batch import Batch
+from ripple.model.pipeline.topology import outputs_of
 from ripple.model.window import Tumbling
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore, RetryingStore
@@ -28,7 +29,6 @@ from tests.engine.machine.ticks import keyed
 from tests.task import scenarios
 from worker.engine.context import TaskContext
 from worker.engine.runtime import Runtime
-from worker.engine.stages import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -94,7 +94,7 @@ class LogEnds:
             owner = Owner(plan.name, name)
             return LogSink(topic, part.number, world.clock, owner, epoch=epoch, guards=world.guards)
 
-        sinks = {name: partial(open_sink, name) for name in sorted(sinks_of(plan, stage))}
+        sinks = {name: partial(open_sink, name) for name in sorted(outputs_of(plan, stage))}
         return SinkGroup(sinks, self._world.executor)
 
     def reached(self, part: Part) -> Callable[[], Awaitable[dict[str, Any]]]:
@@ -106,7 +106,7 @@ class LogEnds:
             return committed_in(Topic.open(disk, f"{name}-log"), part.number)
 
         async def look() -> dict[str, Any]:
-            return {name: committed(name) for name in sorted(sinks_of(self._plan, 0))}
+            return {name: committed(name) for name in sorted(outputs_of(self._plan, 0))}
 
         return look
 

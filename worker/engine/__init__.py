@@ -4,7 +4,7 @@ child, serving, runtime      the process; its loop over the pipe; roles of its p
 runner                       one partition: its tasks one after the other, and its hot standby
 hosting, workload            the work of each partition; how its tasks are assembled
 context, concurrency         what the partitions of a process share; jobs, and limits on them
-endpoints, lane_home         inputs and outputs by partition; where repartition topics are
+lane_home                    where repartition topics are
 exchange, routes             connections with other processes; location of each partition
 stages, files, identity      partitions per stage; open files; code and addresses of the worker
 """

@@ -36,6 +36,7 @@ from ripple.storage.store import RetryingStore
 from ripple.storage.store.cached import CachedStore
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
+from ripple.task.endpoints import EndpointUris
 from ripple.task.grouping import commit_interval_ns
 from ripple.task.settings import Settings as TaskSettings
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
@@ -43,7 +44,6 @@ from worker.backpressure import Intake, Pressure
 from worker.begin import Begin
 from worker.engine import files
 from worker.engine.context import TaskContext
-from worker.engine.endpoints import EndpointUris
 from worker.engine.exchange import ExchangePort
 from worker.engine.identity import code_of
 from worker.engine.lane_home import lane_home

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ripple.core.tracing import Tracer
     from ripple.exchange.exchange import Exchange
     from ripple.model.pipeline.plan import Plan
+    from ripple.task.endpoints import Endpoints
     from ripple.world.ports import ObjectStore, World
     from worker.backpressure import Intake
-    from worker.engine.endpoints import Endpoints
 
 
 def _no_listener(_partition: int, _event: Event) -> None:

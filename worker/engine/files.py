@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ripple.model.pipeline.topology import Transport, outputs_of, transport_into
 from worker.engine.routes import DIVIDING
-from worker.engine.stages import FIRST, follows, sinks_of
+from worker.engine.stages import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,11 +35,11 @@ def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int
         if name == DIVIDING:
             each[name] = READER * inputs // count + WRITER * after
             continue
-        reads = before if at and not follows(plan, stage) else 0
+        reads = before if transport_into(plan, stage) is Transport.LOG else 0
         if name == FIRST:
             reads = inputs if has_divided else -(-inputs // count)
-        writes = len(sinks_of(plan, stage))
-        if name == FIRST and after and not follows(plan, 1):
+        writes = len(outputs_of(plan, stage))
+        if name == FIRST and after and transport_into(plan, 1) is Transport.LOG:
             writes += after
         each[name] = READER * reads + WRITER * writes
     own = [

@@ -114,12 +114,9 @@ def about(plan: Plan) -> dict[str, Any]:
         "edges": [
             {
                 "stage": name_of(stage.number),
-                "of": stage.edge.of,
-                "to": stage.edge.to,
-                "kind": stage.edge.kind.value,
                 "partitions": stage.partitions,
-                "why": stage.edge.why,
             }
+            | stage.edge.as_values()
             for stage in stages_of(plan)
             if stage.edge is not None
         ],

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.topology import divided_into, is_spread, stage_of_output, stages_of
+from ripple.model.pipeline.topology import (
+    Transport,
+    divided_into,
+    is_spread,
+    stages_of,
+    transport_into,
+)
 from ripple.model.window import OnCount, OnInterval
 from worker.engine.routes import DIVIDING
 
@@ -18,12 +24,13 @@ FIRST = "main"
 
 def has_state_edge(plan: Plan) -> bool:
     """Return whether partitions of different stages subscribe to each other over TCP."""
-    return is_spread(plan) and any(follows(plan, stage.number) for stage in stages_of(plan))
+    stages = stages_of(plan) if is_spread(plan) else ()
+    return any(transport_into(plan, stage.number) is Transport.EXCHANGE for stage in stages)
 
 
 def has_lanes(plan: Plan, *, divides: bool) -> bool:
     """Return whether stages hand records to each other in logs on the world's disk."""
-    return divides or (is_spread(plan) and not follows(plan, 1))
+    return divides or (is_spread(plan) and transport_into(plan, 1) is Transport.LOG)
 
 
 def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int], ...]:
@@ -55,19 +62,6 @@ def check_stages(plan: Plan, assignment: Assignment) -> None:
         f"{plan.name} has an event edge after a downstream stage, which cannot write the log that "
         f"it needs: it runs with one partition, not with {len(assignment.shares)}"
     )
-
-
-def sinks_of(plan: Plan, stage: int) -> frozenset[str]:
-    """Return the outputs that a stage's partition writes."""
-    names = (output.name for output in plan.outputs)
-    return frozenset(name for name in names if stage_of_output(plan, name) == stage)
-
-
-def follows(plan: Plan, stage: int) -> bool:
-    """Return whether a stage's partitions subscribe to the stage before over TCP."""
-    stages = stages_of(plan)
-    edge = stages[stage].edge if stage < len(stages) else None
-    return edge is not None and edge.kind.is_state
 
 
 def name_of(stage: int) -> str:

@@ -99,14 +99,7 @@ def _values(plan: Plan) -> dict[str, Any]:
                 "folds": list(stage.folds),
                 "partitions": stage.partitions,
                 "by": list(stage.key),
-                "edge": None
-                if stage.edge is None
-                else {
-                    "of": stage.edge.of,
-                    "to": stage.edge.to,
-                    "kind": stage.edge.kind.value,
-                    "why": stage.edge.why,
-                },
+                "edge": None if stage.edge is None else stage.edge.as_values(),
             }
             for stage in stages_of(plan)
         ],

@@ -51,8 +51,8 @@ def drawing(plan: Plan) -> dict[str, Any]:
     last[source.name] = above
     for fold in plan.folds:
         stage, edge = stage_of[fold.name], into.get(fold.name)
-        kind = {"kind": edge.kind.value, "why": edge.why} if edge is not None else {}
-        above = add(_fold(fold, stage), last[fold.input], of=fold.input, **kind)
+        about = {"of": fold.input} if edge is None else edge.as_values()
+        above = add(_fold(fold, stage), last[fold.input], **about)
         for step in fold.steps:
             above = add(_step(step, stage), above)
         last[fold.name] = above

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError
 from ripple.engine.edges.edge_changes import check_rows
-from ripple.engine.edges.outgoing import edge_schema
-from ripple.engine.edges.remote_groups import RemoteGroups
-from ripple.engine.edges.remote_rows import RemoteRows
+from ripple.engine.edges.kinds import edge_into
 from ripple.engine.edges.senders import Sender
 from ripple.engine.graph.node import Graph
 from ripple.engine.machine.partition import Partition, Position
 from ripple.engine.snapshots.fitting import digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
-from ripple.model.pipeline.topology import EdgeKind, stage_folds, stages_of
+from ripple.model.pipeline.topology import stage_folds, stages_of
 
 if TYPE_CHECKING:
     from ripple.engine.edges.edge_changes import EdgeChanges
@@ -53,22 +51,15 @@ class Follower(Partition):
         names = tuple(senders)
         if not names or len(set(names)) < len(names):
             raise InputError(f"a stage follows distinct senders, not {names!r}")
-        edge = stages[stage].edge
+        edge = edge_into(plan, stage)
         assert edge is not None
-        first, *above = stage_folds(plan, stage)
-        closes_after_ns = plan.closes_after_ns if plan.frees(first) else None
         graph = Graph()
         self._senders = {name: Sender(name) for name in names}
         # Sorted: a snapshot has numbers of senders, and a checkpoint their names in this order.
         self._rank = {name: rank for rank, name in enumerate(sorted(names))}
-        self._schema = edge_schema(plan, stages[stage])
-        self._copy: RemoteGroups | RemoteRows
-        if edge.kind is EdgeKind.PARTIAL:
-            self._copy = RemoteGroups(graph, first, len(names), closes_after_ns)
-        else:
-            above_of = plan.fold(edge.of)
-            self._copy = RemoteRows(graph, above_of, first, closes_after_ns, sorted(names))
-            above = [first, *above]
+        self._schema = edge.schema
+        self._copy = edge.receiver(graph, names)
+        above = [fold for fold in stage_folds(plan, stage) if fold is not self._copy.fold]
         super().__init__(
             plan,
             partition,

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import InputError, NodeError
 from ripple.core.hashing import mix_of
+from ripple.engine.edges.kinds import edge_into
 from ripple.engine.edges.outgoing import Outgoing
 from ripple.engine.kernels.view import View
 from ripple.engine.machine.changes import Changes, Shown
@@ -153,7 +154,9 @@ class Partition(ABC):
         self._outgoing: Outgoing | None = None
         if len(stages) > 1:
             last = (leaf.fold, *above)[-1]
-            self._outgoing = Outgoing(plan, stages[1], graph, columns[last.name][0])
+            edge = edge_into(plan, stages[1].number)
+            assert edge is not None
+            self._outgoing = Outgoing(edge, graph, columns[last.name][0])
         self._showings: dict[tuple[str, bool], OutputStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
@@ -255,8 +258,8 @@ class Partition(ABC):
     def _unfolded(self, name: str) -> list[UncomputableRows]:
         """Return the records of a fold's rows that the folds above it cannot take in."""
         above: list[Groups] = [*self._table_folds]
-        if self._outgoing is not None and self._outgoing.partial is not None:
-            above.append(self._outgoing.partial)
+        if self._outgoing is not None and self._outgoing.groups is not None:
+            above.append(self._outgoing.groups)
         return [fold.unfolded for fold in above if fold.fold.input == name]
 
     # --- changes for the next stage ---
@@ -300,6 +303,14 @@ class Partition(ABC):
         """
         assert self._reported, "stabilize first"
         return self._sender(target).table(target, self.cut, self.watermark_ns)
+
+    def first_for(self, target: int) -> EdgeChanges:
+        """Return what a partition of the next stage begins with that has followed nothing yet.
+
+        That is a table, or all changes since the beginning of a log.
+        """
+        assert self._reported, "stabilize first"
+        return self._sender(target).first(target, self.cut, self.watermark_ns)
 
     def release(self, target: int, watermark_ns: int) -> None:
         """Forget final rows for a partition of the next stage that has made them durable.
@@ -482,8 +493,8 @@ class Partition(ABC):
                 "stabilize before a snapshot: there are changes that no stabilize has shown"
             )
         stateful: list[Leaf | Groups] = [*self._folds]
-        if self._outgoing is not None and self._outgoing.partial is not None:
-            stateful.append(self._outgoing.partial)
+        if self._outgoing is not None and self._outgoing.groups is not None:
+            stateful.append(self._outgoing.groups)
         if not all(one.ledger.can_tell_since(since) for one in stateful):
             since = None
         self._snapshots += 1
@@ -551,7 +562,7 @@ class Partition(ABC):
                     "that were freed"
                 )
         if self._outgoing is not None:
-            partial = self._outgoing.partial
+            partial = self._outgoing.groups
             if partial is not None:
                 table = snapshot.tables.get(partial.fold.node_key)
                 if table is None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ripple.engine.edges.kinds import PartialEdge, RowEdge, edge_into
 from ripple.engine.migration.lineage import Lineage, Node, first_change, lineage_of, source_change
 from ripple.engine.snapshots.snapshot import uncomputable_counter
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.topology import EdgeKind, stages_of
+from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
@@ -80,15 +81,14 @@ def _outputs_changed(plan: Plan, written: Lineage) -> list[str]:
 
 def _edge_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
     """Return the changes of the incoming edge, which node keys do not show."""
-    edge = stages_of(plan)[snapshot.stage or 0].edge
+    edge = edge_into(plan, snapshot.stage or 0)
     if edge is None:
         return []
-    was_rows = plan.fold(edge.of).node_key in snapshot.tables
-    if was_rows == (edge.kind is not EdgeKind.PARTIAL):
+    carried = RowEdge.carries if edge.above.node_key in snapshot.tables else PartialEdge.carries
+    if carried == edge.carries:
         return []
-    kinds = ("rows", "accumulators")[:: 1 if was_rows else -1]
-    edges = f"the edge from fold {edge.of!r} to {edge.to!r}"
-    return [f"{edges} was one of {kinds[0]}, and now of {kinds[1]}"]
+    edges = f"the edge from fold {edge.above.name!r} to {edge.fold.name!r}"
+    return [f"{edges} was one of {carried}, and now of {edge.carries}"]
 
 
 def _newly_shown(plan: Plan, snapshot: Snapshot) -> list[str]:

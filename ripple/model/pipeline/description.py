@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ripple.model.pipeline.plan import Derive, Fields, Filter, Fold, Map, Plan, Step, type_of
-from ripple.model.pipeline.topology import Stage, divided_into, divided_why, stages_of
+from ripple.model.pipeline.topology import Stage, Transport, divided_into, divided_why, stages_of
 from ripple.model.schema.types import FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
 
@@ -80,7 +80,7 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
     if stage.edge is not None:
         edge = stage.edge
         yield f"{edge.kind.value} edge {edge.of} -> {edge.to}: {edge.why}"
-        if not edge.kind.is_state:
+        if edge.kind.transport is Transport.LOG:
             yield f"    through repartition topic {plan.name}.stage-{stage.number}"
     count = "as many partitions as are configured"
     partitions = stage.partitions

@@ -18,17 +18,26 @@ if TYPE_CHECKING:
 PARTITIONS_DEFAULT = 8
 
 
+class Transport(Enum):
+    """How changes get to the next stage."""
+
+    EXCHANGE = "exchange"
+    """Over connections: the receiver has a copy, which the sender's table can replace."""
+    LOG = "log"
+    """Through a durable log, which is read again."""
+
+
 class EdgeKind(Enum):
-    """Kinds of edges from a stage to the next."""
+    """Kinds of edges from a stage to the next; ``ripple.engine.edges.kinds`` has their ends."""
 
     PARTIAL = "partial"
     ROW = "row"
     EVENT = "event"
 
     @property
-    def is_state(self) -> bool:
-        """Whether the receiver holds a copy that a snapshot can replace."""
-        return self is not EdgeKind.EVENT
+    def transport(self) -> Transport:
+        """How changes get to the next stage."""
+        return Transport.LOG if self is EdgeKind.EVENT else Transport.EXCHANGE
 
 
 @frozen
@@ -39,6 +48,10 @@ class Edge:
     to: str
     kind: EdgeKind
     why: str
+
+    def as_values(self) -> dict[str, str]:
+        """Return it as JSON values, for people."""
+        return {"of": self.of, "to": self.to, "kind": self.kind.value, "why": self.why}
 
 
 @frozen
@@ -81,7 +94,7 @@ def is_spread(plan: Plan) -> bool:
     A stage that follows others cannot write a log: it does not come through the same cuts again.
     """
     edges = [stage.edge for stage in stages_of(plan) if stage.edge is not None]
-    return bool(edges) and all(edge.kind.is_state for edge in edges[1:])
+    return bool(edges) and all(edge.kind.transport is Transport.EXCHANGE for edge in edges[1:])
 
 
 def stage_of_output(plan: Plan, name: str) -> int:
@@ -90,6 +103,17 @@ def stage_of_output(plan: Plan, name: str) -> int:
         return 0
     of = next(output.of for output in plan.outputs if output.name == name)
     return next(stage.number for stage in stages_of(plan) if of in stage.folds)
+
+
+def outputs_of(plan: Plan, stage: int) -> frozenset[str]:
+    """Return the outputs that a stage's partitions write."""
+    return frozenset(one.name for one in plan.outputs if stage_of_output(plan, one.name) == stage)
+
+
+def transport_into(plan: Plan, stage: int) -> Transport | None:
+    """Return how changes get to a stage's partitions; None if no stage is before it."""
+    edge = stages_of(plan)[stage].edge
+    return None if edge is None else edge.kind.transport
 
 
 def divided_into(plan: Plan) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ripple.core.errors import OutputError
-from ripple.engine.edges.outgoing import row_values
+from ripple.engine.edges.row_table import row_values
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.log import LogSettings, Topic
 from ripple.storage.log.body import columns_of
@@ -42,6 +42,10 @@ class LaneTopic:
     def lane(self, sender: int, receiver: int) -> int:
         """Return the lane from a sender to a receiver."""
         return receiver * self.senders + sender
+
+    def lanes_to(self, receiver: int) -> list[int]:
+        """Return the lanes to a receiver, by sender."""
+        return [self.lane(sender, receiver) for sender in range(self.senders)]
 
     def open(self, disk: Disk) -> Topic:
         """Return the topic, which is made if there is none.

@@ -12,7 +12,13 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import OFFSET, Router
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
-from ripple.model.pipeline.topology import divided_into, divided_why, is_spread, stages_of
+from ripple.model.pipeline.topology import (
+    divided_into,
+    divided_why,
+    is_spread,
+    outputs_of,
+    stages_of,
+)
 from ripple.model.schema.columns import records_of
 from ripple.task.drive import Drive
 from ripple.testing.check import Follower as Reader
@@ -79,12 +85,8 @@ class Truth:
 
     def outputs_of(self, stage: int) -> list[str]:
         """Return the outputs that partitions of a stage write."""
-        if stage == DIVIDING:
-            return []
-        if not self.is_spread:
-            return [output.name for output in self.plan.outputs]
-        folds = self._stages[stage].folds
-        return [output.name for output in self.plan.outputs if output.of in folds]
+        written = outputs_of(self.plan, stage)
+        return [output.name for output in self.plan.outputs if output.name in written]
 
     def inputs_of(self, number: int, first: int) -> tuple[str, ...]:
         """Return the inputs of partition ``number`` of the reading stage."""
@@ -166,17 +168,10 @@ class Truth:
         self, stage: int, number: int, sender: int, first: int, cut: Mapping[str, int]
     ) -> EdgeChanges:
         """Return all that a sender has for a partition of a stage at its cut."""
-        edge = self._stages[stage].edge
-        assert edge is not None
         key = stage, number, sender, first, tuple(sorted(cut.items()))
         if key not in self._given:
             upstream = self._engine(stage - 1, sender, first, cut)
-            # A table lacks freed rows, and the engine reports those once.
-            self._given[key] = (
-                upstream.table_for(number)
-                if edge.kind.is_state
-                else upstream.outgoing_to([number])[number]
-            )
+            self._given[key] = upstream.first_for(number)
             if len(self._given) > KEPT:
                 self._given.popitem(last=False)
         return self._given[key]

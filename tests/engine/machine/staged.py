@@ -19,7 +19,7 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import Stage, stages_of
+from ripple.model.pipeline.topology import Stage, Transport, stages_of
 
 
 def whole_run(plan: Plan, shares: list[list[dict[str, Any]]]) -> Engine:
@@ -125,7 +125,7 @@ class Spread:
     def is_state(self, stage: int) -> bool:
         """Whether the edge into a stage is a state edge."""
         edge = self.stages[stage].edge
-        return edge is not None and edge.kind.is_state
+        return edge is not None and edge.kind.transport is Transport.EXCHANGE
 
     def settle(self, stage: int, number: int, *, sends: bool = True) -> None:
         """Stabilize a partition, and send what changed since it was sent last."""

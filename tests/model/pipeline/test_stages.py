@@ -8,7 +8,13 @@ import pytest
 
 import ripple as rp
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.topology import EdgeKind, divided_why, stages_of
+from ripple.model.pipeline.topology import (
+    EdgeKind,
+    Transport,
+    divided_why,
+    stages_of,
+    transport_into,
+)
 
 
 @rp.record(version=1)
@@ -77,7 +83,8 @@ def test_the_first_edge_that_is_possible_is_taken(
     assert first.edge is None
     assert second.edge is not None
     assert second.edge.kind is kind, second.edge.why
-    assert second.edge.kind.is_state == (kind is not EdgeKind.EVENT)
+    transport = Transport.LOG if kind is EdgeKind.EVENT else Transport.EXCHANGE
+    assert transport_into(plan, 1) is transport
 
 
 def test_one_aggregate_that_needs_rows_decides_for_the_fold() -> None:

@@ -8,7 +8,6 @@ import { skewOf } from "./partitions.js";
 import { Graph, layout } from "../vendor/dagre.js";
 
 const HEIGHT = 56, PAD = 12, HEAD = 20;
-const EDGES = { rows: "rows", partial: "partial edge", row: "row edge", event: "event edge" };
 
 export function Pipeline({ snapshot, asked, isPaused }) {
   const { pipeline } = snapshot;
@@ -127,12 +126,16 @@ function Drawing({ pipeline, figures, flows, stages, isShown, chosen }) {
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 L7 4 L0 7.2 z"></path></marker></defs>
     ${placed.boxes.map((box) => html`<g key=${box.stage.number} class="stage"><rect x=${box.left} y=${box.top} width=${box.width} height=${box.height} rx="10"></rect>
       <text x=${box.left + 14} y=${box.top + 20}>${stageTitle(stages[box.stage.number])}</text></g>`)}
-    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to}`} class=${`edge ${edge.kind}`}><title>${edge.why || EDGES[edge.kind]}${flowText(flows[`${edge.from} ${edge.to}`])}</title>
+    ${placed.edges.map((edge) => html`<g key=${`${edge.from} ${edge.to}`} class=${`edge ${edge.kind}`}><title>${edge.why || edgeText(edge)}${flowText(flows[`${edge.from} ${edge.to}`])}</title>
       <path d=${curve(edge.points)} marker-end="url(#tip)"></path>
       ${edge.kind !== "rows" && html`<text x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y - 8} text-anchor="middle">${edge.kind}</text>
         ${flows[`${edge.from} ${edge.to}`]?.rate != null && html`<text class="rate" x=${edge.points[Math.floor(edge.points.length / 2)].x} y=${edge.points[Math.floor(edge.points.length / 2)].y + 15} text-anchor="middle">${rate(flows[`${edge.from} ${edge.to}`].rate)}</text>`}`}</g>`)}
     ${pipeline.nodes.map((node) => html`<${Box} key=${node.id} node=${node} at=${placed.nodes[node.id]} figure=${figures[node.id]} isShown=${isShown(node)} isChosen=${chosen === node.id}></${Box}>`)}
   </svg></div>`;
+}
+
+function edgeText(edge) {
+  return edge.kind === "rows" ? "rows" : `${edge.kind} edge`;
 }
 
 function flowText(flow) {
@@ -184,7 +187,7 @@ function Node({ node, figures, edges, flows }) {
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${node.window && html`<p><b>window</b> ${node.window}</p>`}
     ${node.aggregates && html`<p><b>aggregates</b></p><ul class="code">${node.aggregates.map((one) => html`<li key=${one}><code>${one}</code></li>`)}</ul>`}
-    ${into.map((one) => html`<p key=${one.from}><b>${EDGES[one.kind]}</b> ${one.why}${flowText(flows[`${one.from} ${one.to}`])}</p>`)}
+    ${into.map((one) => html`<p key=${one.from}><b>${edgeText(one)}</b> ${one.why}${flowText(flows[`${one.from} ${one.to}`])}</p>`)}
     <p><b>fields</b> ${node.fields}</p>
     <p class="faint">plan key <code>${node.node_key}</code></p>
   </${Section}>`;

@@ -1,4 +1,4 @@
-"""Inputs and outputs of a worker's partitions: URIs that the registry resolves and divides."""
+"""The inputs and outputs of a pipeline in partitions: URIs, which the registry resolves."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from ripple.connectors.connector import Part
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
-from ripple.model.pipeline.topology import divided_why
+from ripple.model.pipeline.topology import divided_why, outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
-from worker.engine.stages import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,5 +157,5 @@ class EndpointUris:
         return lambda: asyncio.to_thread(look)
 
     def _sinks_of(self, stage: int) -> dict[str, str]:
-        written = sinks_of(self._plan, stage)
+        written = outputs_of(self._plan, stage)
         return {name: place for name, place in self._sinks.items() if name in written}

@@ -1,0 +1,103 @@
+"""An edge into a stage: what its two ends keep of the rows, and how these get there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ripple.engine.edges.remote_groups import RemoteGroups
+    from ripple.engine.edges.remote_rows import RemoteRows
+    from ripple.engine.graph.column import Column
+    from ripple.engine.graph.node import Graph
+    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.topology import Stage, Transport
+
+    Ints = npt.NDArray[np.int64]
+    Bools = npt.NDArray[np.bool_]
+
+
+@frozen
+class Edge(ABC):
+    """The edge into ``stage`` of ``plan``."""
+
+    plan: Plan
+    stage: Stage
+
+    carries: ClassVar[str]
+    """What its rows are, in a word."""
+
+    @property
+    def above(self) -> Fold:
+        """The fold whose rows are sent."""
+        assert self.stage.edge is not None
+        return self.plan.fold(self.stage.edge.of)
+
+    @property
+    def fold(self) -> Fold:
+        """The fold that reads them, the first one of the stage."""
+        assert self.stage.edge is not None
+        return self.plan.fold(self.stage.edge.to)
+
+    @property
+    def targets(self) -> int:
+        """How many partitions the stage has."""
+        assert self.stage.partitions is not None
+        return self.stage.partitions
+
+    @property
+    def transport(self) -> Transport:
+        """How changes get to the receivers."""
+        assert self.stage.edge is not None
+        return self.stage.edge.kind.transport
+
+    @property
+    def closes_after_ns(self) -> int | None:
+        """How long after their windows groups of the stage end; None if they do not."""
+        return self.plan.closes_after_ns if self.plan.frees(self.fold) else None
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The schema of its rows: the key, ``op``, the values."""
+
+    @abstractmethod
+    def sender(self, graph: Graph, column: Column) -> Table:
+        """Return what a partition of the stage before keeps. column: the rows of ``above``."""
+
+    @abstractmethod
+    def receiver(self, graph: Graph, senders: Sequence[str]) -> RemoteGroups | RemoteRows:
+        """Return what a partition of the stage keeps of what its senders sent."""
+
+
+class Table(Protocol):
+    """The rows of an edge, and their changes that receivers have not got yet."""
+
+    def part_with(self, retired: Ints) -> pa.RecordBatch:
+        """Note the slots that this stabilize frees; return the rows that are final.
+
+        retired: slots of the fold above that are final and about to be freed.
+        """
+
+    def take(self, ready: Bools) -> list[pa.RecordBatch]:
+        """Return the changes of each ready target since its last batch; bool[targets].
+
+        Of the others it is noted which slots changed, and which keys have gone.
+        """
+
+    def forget(self, target: int) -> None:
+        """Forget the unsent removed rows of a target, which gets the whole table next."""
+
+    def gone_rows(self, target: int) -> int:
+        """Return how many removed rows a target has not got yet."""
+
+    def whole(self) -> pa.RecordBatch:
+        """Return all rows, each a Set."""
