@@ -2,12 +2,12 @@
 
 contract    of sources and sinks; inputs: resumable sources; connector: a connector's declaration
 registry    of schemes; installed: connectors of packages; settings; locate: opening by URI
-inputs_source, source_inputs    adapters between sources and inputs; memory: of Python objects
+source_inputs, blocking_inputs    what a one-shot run reads; memory: of Python objects
 commit_group    of a partition's outputs; endings: of streams; identity: of what a URI names
 delta_lake, files, formats, kafka, log, nats, postgres, redis, synthetic, transforms, websocket
 target      files and streams to write to; standard: standard streams by name
 raw_input   bytes; line_blocks: of whole lines; prefetch; cutting: into batches
-buffered_input, reading_ahead    what is read before it is asked for
+buffered_input, reading_ahead    what is read before it is asked for; restartable_input
 coercion, validation, record_shape, python_values    conversion to the declared types, and checks
 dead_letter, letter, raw_record    rejected records; retries: of dead letters
 background  an event loop in a thread; client_tls; library_errors: of client libraries

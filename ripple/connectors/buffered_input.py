@@ -27,8 +27,6 @@ RECORD_BYTES = 64
 MARKS_MAX = 1000
 # Half a minute in all, as a server restarts.
 DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
-# Where the task retries, a connector does so for a moment only.
-MOMENTS = 3
 CALM_S = 60.0  # without an error: the next one is the first again
 
 
@@ -58,18 +56,18 @@ class BufferedInput(Generic[M]):
     batch that was asked for, which ends at ``_wanted``.
     """
 
-    def __init__(self, values: Values, reading: Reading, *, retries: int = MOMENTS) -> None:
-        """Take the format of records and the parameters of the source; nothing is asked yet.
+    moments = 3
+    """How many of DELAYS_S an outage may take before the task is told, which waits for longer."""
 
-        retries: how often ``read`` is repeated after an outage, with growing delays.
-        """
+    def __init__(self, values: Values, reading: Reading) -> None:
+        """Take the format of records and the parameters of the source; nothing is asked yet."""
         self.name, self.follow = reading.name, reading.follow
         self.marks: dict[int, M] = {}
         self.through = 0
         self.end: int | None = None
         self.reading = ReadingAhead()
         self._values, self._batch_rows = values, reading.batch_rows
-        self._delays_s = DELAYS_S[:retries]
+        self._delays_s = DELAYS_S if reading.one_shot else DELAYS_S[: self.moments]
         self._held: deque[_Held[M]] = deque()
         self._held_bytes = self._wanted = 0
         self.stop: int | None = None

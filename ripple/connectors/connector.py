@@ -69,7 +69,7 @@ class Connector:
     scheme: the text before the colon. form: of a URI, for people. Functions get the text after
     the colon unchanged:
 
-    - source: ``(path, Reading) -> Source``, which is read once, to its end;
+    - source: ``(path, Reading) -> Source | Inputs``, which is read once, to its end;
     - sink: ``(path, Writing) -> Sink``, which is written anew, or appended to;
     - continued_source: ``(path, Reading) -> Inputs``, which a restarted run resumes at its cut;
     - continued_sink: ``(path, Writing) -> Sink``, which a restarted run resumes at its cut.
@@ -111,7 +111,8 @@ class Reading:
     name: of the input, for people and the engine. shape: of its records. batch_rows: the number of
     records in a batch; see Source. header: whether CSV begins with column names. follow: whether
     Inputs wait for more at the end. part: the partition of these inputs; None: all. executor: for
-    blocking work of Inputs.
+    blocking work of Inputs. one_shot: whether the run is one that keeps no checkpoint: nothing
+    retries but the source.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Reading:
     follow: bool = False
     part: Part | None = None
     executor: Executor = INLINE
+    one_shot: bool = False
 
 
 @frozen

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.connector import Part, Reading, Writing
-from ripple.connectors.contract import is_sink, is_source
+from ripple.connectors.contract import is_sink
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find, forms
+from ripple.connectors.source_inputs import ended, is_readable
 from ripple.core.errors import InputError, OutputError
 from ripple.world.ports import INLINE
 
@@ -49,22 +50,21 @@ def open_source(
     checks: Mapping[str, Checks] = MappingProxyType({}),
     batch_rows: int = 1000,
     header: bool = False,
-) -> MarkedSource:
-    """Return the source at ``place`` for records of ``schema``.
+) -> Inputs:
+    """Return what a one-shot run reads at ``place``: inputs that end, and never wait.
 
     place: a URI of one of the connectors, or a path; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
-    a record class; or a source, which is returned as it is.
+    a record class; a source, or inputs.
     checks: further conditions on fields; records that fail are rejected. Raises InputError,
     SchemaError and ConnectorError.
     """
     check_batch_rows(batch_rows)
     shape = RecordShape(schema, checks)
     if not isinstance(place, (str, os.PathLike)):
-        return _held(place, shape, name, batch_rows)
-    reading = Reading(name, shape, batch_rows, header=header)
-    source: MarkedSource = find(text_of(place), "source").opened(reading, is_source)
-    return source
+        return ended(_held(place, shape, name, batch_rows), name)
+    reading = Reading(name, shape, batch_rows, header=header, one_shot=True)
+    return ended(find(text_of(place), "source").opened(reading, is_readable), name)
 
 
 def open_whole(place: Any, plan: Plan, batch_rows: int) -> Inputs | None:
@@ -79,7 +79,8 @@ def open_whole(place: Any, plan: Plan, batch_rows: int) -> Inputs | None:
         return None
     shape = RecordShape(plan.source.schema, plan.source.checks)
     opens = load(found.connector.scheme, found.connector.package, found.use.whole)
-    inputs: Inputs | None = opens(found.path, Reading(plan.source.name, shape, batch_rows))
+    reading = Reading(plan.source.name, shape, batch_rows, one_shot=True)
+    inputs: Inputs | None = opens(found.path, reading)
     return inputs
 
 
@@ -256,9 +257,9 @@ def text_of(place: str | os.PathLike[str]) -> str:
     return f"./{text}" if is_relative and ":" in text else text
 
 
-def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> MarkedSource:
+def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> MarkedSource | Inputs:
     """Return the source of records that are in the program itself."""
-    if is_source(place):
+    if is_readable(place):
         return place
     # slow to import
     from ripple.connectors.memory import IteratorSource, MemorySource  # noqa: PLC0415

@@ -1,18 +1,37 @@
-"""A source as the single input of a task."""
+"""A source as the single input of a task, and what a one-shot run reads."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard, cast
 
-from ripple.connectors.inputs import Signal
+from ripple.connectors.contract import is_source
+from ripple.connectors.inputs import Signal, is_inputs
 from ripple.model.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.model.batch import Marker
+
+
+def is_readable(value: object) -> TypeGuard[MarkedSource | Inputs]:
+    """Tell whether a one-shot run can read this."""
+    return is_source(value) or is_inputs(value)
+
+
+def ended(opened: MarkedSource | Inputs, name: str) -> Inputs:
+    """Return what a one-shot run reads: inputs that end, and never wait.
+
+    name: of the only input of a source.
+    """
+    if not is_inputs(opened):
+        return SourceInputs(cast("MarkedSource", opened), name=name)
+    from ripple.connectors.blocking_inputs import BlockingInputs  # noqa: PLC0415 - slow to import
+
+    return BlockingInputs(opened)
 
 
 class SourceInputs:
@@ -24,6 +43,7 @@ class SourceInputs:
 
     def __init__(self, source: MarkedSource, *, name: str | None = None) -> None:
         """Read ``source`` as the input ``name``, by default the source's own."""
+        self.name = source.name
         self._name = source.name if name is None else name
         self._source = source
         self._entries: Iterator[Batch | Marker] = iter(())
@@ -33,6 +53,11 @@ class SourceInputs:
     def names(self) -> tuple[str, ...]:
         """The only input."""
         return (self._name,)
+
+    @property
+    def fraction_read(self) -> float | None:
+        """How much of the source was read, 0.0 to 1.0; None where that is unknown."""
+        return getattr(self._source, "fraction_read", None)
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return its beginning; its end is unknown."""
@@ -74,6 +99,7 @@ class SourceInputs:
     async def close(self) -> None:
         """Close the source."""
         self._source.close()
+        self._entries = iter(())
 
     def _until_stop(self, entry: Batch | Marker) -> Batch | Marker:
         if self._stop is None or not isinstance(entry, Batch) or entry.next_offset <= self._stop:

@@ -7,12 +7,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ripple.connectors.inputs import Signal
 from ripple.connectors.locate import open_source
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find
-from ripple.connectors.source_inputs import SourceInputs
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.topology import divided_why
@@ -21,7 +19,7 @@ from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
 from ripple.storage.log_uri import PREFIX
-from ripple.task.one_shot import at_once
+from ripple.task.one_shot import at_once, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +53,7 @@ class Share:
     def inputs(self, plan: Plan, batch_rows: int) -> Inputs:
         """Return its inputs. Raises InputError and SchemaError."""
         if self.partition is None:
-            source = open_source(
+            return open_source(
                 self.place,
                 plan.source.schema,
                 name=self.name,
@@ -63,7 +61,6 @@ class Share:
                 batch_rows=batch_rows,
                 header=self.header,
             )
-            return SourceInputs(source, name=self.name)
         shape = RecordShape(plan.source.schema, plan.source.checks)
         topic, _ = open_topic(self.place)
         return LogInputs(topic, {self.name: self.partition}, shape, batch_rows)
@@ -85,13 +82,9 @@ class Share:
         inputs = self.inputs(plan, batch_rows)
         try:
             stop = None if end is None else {self.name: end}
-            at_once(inputs.open({self.name: at}, batch_rows, stop))
-            while end is None or at < end:
-                found = inputs.next({self.name: at})
-                if isinstance(found, Signal):
-                    break
-                at = found[1].next_offset
-                yield found[1]
+            for entry in entries(inputs, batch_rows, {self.name: at}, stop):
+                at = entry.next_offset
+                yield entry
         finally:
             at_once(inputs.close())
         if end is not None and at < end:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ripple.connectors.inputs import NO_ORIGINALS
+from ripple.connectors.inputs import NO_ORIGINALS, Signal
 from ripple.core.causes import Causes
 from ripple.core.errors import InputError
 from ripple.core.events import Started
@@ -18,8 +18,9 @@ from ripple.task.outputs import Outputs
 if TYPE_CHECKING:
     from ripple.connectors.dead_letter import DeadLetters
     from ripple.connectors.endings import Endings
-    from ripple.connectors.inputs import Original
-    from ripple.model.batch import Batch, Rejected
+    from ripple.connectors.inputs import Inputs, Original
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker, Rejected
 
 T = TypeVar("T")
 
@@ -105,6 +106,18 @@ class OneShotLetters:
     def close(self) -> None:
         """Complete the place."""
         self._letters.close()
+
+
+def entries(
+    inputs: Inputs, batch_rows: int, cut: Cut | None = None, stop: Cut | None = None
+) -> Iterator[Batch | Marker]:
+    """Yield what inputs that never wait have, from a cut on, by default their beginning."""
+    at = dict(at_once(inputs.bounds())[0] if cut is None else cut)
+    at_once(inputs.open(at, batch_rows, stop))
+    while not isinstance(found := inputs.next(at), Signal):
+        name, entry = found
+        at[name] = entry.next_offset
+        yield entry
 
 
 def at_once(life: Coroutine[Any, Any, T]) -> T:

@@ -6,13 +6,11 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.inputs import is_inputs
 from ripple.connectors.locate import open_sink, open_source, open_whole
-from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.active import ActiveTask
@@ -22,7 +20,7 @@ from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 
 if TYPE_CHECKING:
-    from ripple.connectors.contract import MarkedSource, Sink
+    from ripple.connectors.contract import Sink
     from ripple.connectors.inputs import Inputs
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.builder import Pipeline
@@ -142,7 +140,7 @@ def run(
 
 def plain_life(
     plan: Plan,
-    source: MarkedSource | Inputs,
+    inputs: Inputs,
     openers: Mapping[str, Callable[[], Sink]],
     open_letters: Callable[[], DeadLetters],
     *,
@@ -160,13 +158,8 @@ def plain_life(
     def open_kept() -> OneShotLetters:
         letters = open_letters()
         life.report.letters = letters.place
-        return OneShotLetters(letters, getattr(source, "name", None), strict=strict)
+        return OneShotLetters(letters, getattr(inputs, "name", None), strict=strict)
 
-    inputs: Inputs
-    if is_inputs(source):
-        inputs = source
-    else:
-        inputs = SourceInputs(cast("MarkedSource", source), name=plan.source.name)
     life = ActiveTask(
         plan,
         inputs,

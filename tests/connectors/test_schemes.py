@@ -25,6 +25,7 @@ from ripple.core.errors import ConnectorError, InputError, OutputError
 from ripple.engine.machine import Engine
 from ripple.model.batch import Batch
 from ripple.storage.log import Topic
+from ripple.task.one_shot import entries
 from ripple.world import LiveDisk
 from tests.cli.processes import RIPPLE, ripple, run, shell
 
@@ -73,13 +74,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def rows_at(place: str) -> list[Any]:
     source = open_source(place, PLAN.source.schema, name="levels")
-    found = [batch for batch in source.batches() if isinstance(batch, Batch)]
+    found = [batch for batch in entries(source, 1000) if isinstance(batch, Batch)]
     return [row for batch in found for row in batch.records.to_pylist()]
 
 
 def write(sink: Sink) -> None:
     engine = Engine(PLAN)
-    (batch,) = open_source(ROWS, PLAN.source.schema, name="levels").batches()
+    (batch,) = entries(open_source(ROWS, PLAN.source.schema, name="levels"), 1000)
     assert isinstance(batch, Batch)
     engine.apply("levels", batch.records, batch.next_offset)
     changes = engine.stabilize()

@@ -25,7 +25,7 @@ from ripple.connectors import buffered_input
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Reading, Writing
 from ripple.connectors.nats.envelope import ACK, Message, dumps, dumps_message
-from ripple.connectors.nats.opening import check, continue_sink, open_inputs, open_source
+from ripple.connectors.nats.opening import check, continue_sink, open_inputs
 from ripple.connectors.nats.uri import NatsUri
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
@@ -37,6 +37,7 @@ from ripple.testing import Tick, sink_suite, source_suite
 from ripple.testing.connectors.rows import CUTS, OUTPUT, PLAN, changes, newest, reached, ticks
 from ripple.world.live import LiveExecutor
 from tests.cli.processes import RIPPLE, ROOT
+from tests.one_shot import one_shot
 from tests.patience import PATIENCE_S, comes, until
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
@@ -192,9 +193,7 @@ TestNatsSink = sink_suite(own()["nats"], unique, read, changes=OF_OUTPUT)
 
 def rows_of(stream: str) -> tuple[list[int], list[int], int]:
     """The numbers that a source gives, the offsets that it refuses, and where it ends."""
-    source = open_source(stream, READING)
-    batches = list(source.batches())
-    source.close()
+    batches = list(one_shot(open_inputs, stream, READING))
     numbers = [number for one in batches for number in one.records["number"].to_pylist()]
     return numbers, [bad.offset for one in batches for bad in one.rejected], batches[-1].next_offset
 
@@ -240,7 +239,7 @@ def test_streams_that_remove_acknowledged_messages_are_rejected(tmp_path: Path) 
 
     asyncio.run(asked(make))
     with pytest.raises(InputError, match=r"retention is workqueue.*retention limits"):
-        list(open_source(unique(tmp_path), READING).batches())
+        list(one_shot(open_inputs, unique(tmp_path), READING))
     assert "can be written, and not be read" in check(unique(tmp_path))
 
 
@@ -252,9 +251,7 @@ def test_envelopes_are_opened_and_plain_messages_are_as_they_are(tmp_path: Path)
     stream = unique(tmp_path)
     good = [rows[0], dumps(messages[1]), dumps(messages[2], checksum=False)]
     publish(stream, [*good, bytes(broken), dumps(rows[3]), dumps(b"", kind=ACK)])
-    source = open_source(stream, READING)
-    (batch,) = source.batches()
-    source.close()
+    (batch,) = one_shot(open_inputs, stream, READING)
     assert isinstance(batch, Batch)
     assert batch.records["number"].to_pylist() == [0, 1, 2]
     assert [bad.offset for bad in batch.rejected] == [3, 4, 5]
@@ -268,14 +265,12 @@ def test_envelopes_are_opened_and_plain_messages_are_as_they_are(tmp_path: Path)
 
 def test_killed_server_interrupts_no_reader(server: Nats, tmp_path: Path) -> None:
     stream = put(tmp_path, ticks(0, 2000))
-    source = open_source(stream, READING)
     found = []
-    for count, batch in enumerate(source.batches()):
+    for count, batch in enumerate(one_shot(open_inputs, stream, READING)):
         found += batch.records["number"].to_pylist()
         if count in (3, 100):
             server.kill()
             server.start()
-    source.close()
     assert found == [one["number"] for one in ticks(0, 2000) if one["price"] > 0]
 
 
@@ -333,9 +328,8 @@ def test_a_batch_may_be_larger_than_what_is_read_ahead(
 ) -> None:
     monkeypatch.setattr(buffered_input, "AHEAD_BYTES_MAX", 1000)
     stream = put(tmp_path, ticks(0, 400))
-    source = open_source(stream, Reading("ticks", READING.shape, 300))
-    assert [batch.next_offset for batch in source.batches()] == [300, 400]
-    source.close()
+    batches = one_shot(open_inputs, stream, Reading("ticks", READING.shape, 300))
+    assert [batch.next_offset for batch in batches] == [300, 400]
 
 
 def test_streams_of_others_are_refused(tmp_path: Path) -> None:
@@ -364,9 +358,9 @@ def test_uris_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in repr(place)
     assert not NatsUri.parse("//127.0.0.1:14222/stream").is_secure
     with pytest.raises(InputError, match=r"nats://127\.0\.0\.1:1/none: "):
-        list(open_source("//127.0.0.1:1/none", READING).batches())
+        list(one_shot(open_inputs, "//127.0.0.1:1/none", READING))
     with pytest.raises(InputError, match="there is no such stream"):
-        list(open_source("none", READING).batches())
+        list(one_shot(open_inputs, "none", READING))
 
 
 def test_killed_runs_equal_an_undisturbed_one(server: Nats, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ripple.connectors.connector import Reading
 from ripple.connectors.inputs import Inputs, Signal
 from ripple.connectors.postgres.inputs import PostgresInputs
 from ripple.connectors.postgres.position import Position
-from ripple.connectors.postgres.source_opening import check, discover, open_inputs, open_source
+from ripple.connectors.postgres.source_opening import check, discover, open_inputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
 from ripple.core.cut import Cut
@@ -36,6 +36,7 @@ from ripple.task.retrying_inputs import RetryingInputs
 from ripple.testing import Tick, source_suite
 from ripple.testing.connectors.rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
+from tests.one_shot import one_shot
 from tests.patience import PATIENCE_S, comes, until
 from tests.services.missing import MissingError, skip
 from tests.services.postgres import Postgres
@@ -174,9 +175,8 @@ def reading(record: type, rows: int = 1000, *, follow: bool = False) -> Reading:
 
 
 def read(table: str, record: type) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    source = open_source(table, reading(record))
-    batches = [one for one in source.batches() if isinstance(one, Batch)]
-    source.close()
+    found = one_shot(open_inputs, table, reading(record))
+    batches = [one for one in found if isinstance(one, Batch)]
     rows = [row for one in batches for row in one.records.to_pylist()]
     return rows, {bad.offset: bad.reason for one in batches for bad in one.rejected}
 
@@ -332,15 +332,13 @@ async def test_reading_goes_on_within_a_transaction(tmp_path: Path) -> None:
 
 def test_a_server_that_is_killed_interrupts_no_reader(server: Postgres, tmp_path: Path) -> None:
     table = put(tmp_path, ticks(0, 4000))
-    source = open_source(table, reading(Tick, 10))
     found = []
-    for count, batch in enumerate(source.batches()):
+    for count, batch in enumerate(one_shot(open_inputs, table, reading(Tick, 10))):
         assert isinstance(batch, Batch)
         found += batch.records["number"].to_pylist()
         if count in (3, 150):
             server.kill()
             server.start()
-    source.close()
     assert found == [one["number"] for one in ticks(0, 4000) if one["price"] > 0]
 
 

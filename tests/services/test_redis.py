@@ -19,7 +19,7 @@ from redis import Redis
 from ripple.connectors.connector import Reading
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.redis import inputs
-from ripple.connectors.redis.opening import discover, open_source
+from ripple.connectors.redis.opening import discover, open_inputs
 from ripple.connectors.redis.page import page_of
 from ripple.connectors.redis.uri import RedisUri
 from ripple.connectors.registry import own
@@ -28,6 +28,7 @@ from ripple.model.records import checks_of, schema_of
 from ripple.testing import Tick, source_suite
 from ripple.testing.connectors.rows import ticks
 from tests.cli.processes import RIPPLE, ROOT
+from tests.one_shot import one_shot
 from tests.patience import PATIENCE_S
 from tests.services.missing import MissingError, skip
 from tests.services.redis_server import RedisServer
@@ -168,11 +169,9 @@ def test_pages_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert asked.count(8) >= 3
 
 
-def rows_of(stream: str, from_offset: int = 0) -> tuple[list[int], list[int], int]:
+def rows_of(stream: str, from_offset: int | None = None) -> tuple[list[int], list[int], int]:
     """The numbers that a source gives, the offsets that it refuses, and where it ends."""
-    source = open_source(stream, READING)
-    batches = list(source.batches(from_offset))
-    source.close()
+    batches = list(one_shot(open_inputs, stream, READING, from_offset))
     numbers = [number for one in batches for number in one.records["number"].to_pylist()]
     return numbers, [bad.offset for one in batches for bad in one.rejected], batches[-1].next_offset
 
@@ -205,9 +204,7 @@ def test_entries_may_have_the_fields_of_records(tmp_path: Path) -> None:
     ]
     add(stream, [{**row, "name": f'"{row["name"]}"'} for row in rows[:19]])
     add(stream, [{**rows[19], "price": "dear"}, {**rows[19], "name": b"\xff"}])
-    source = open_source(stream, Reading("ticks", READING.shape, 100))
-    (batch,) = source.batches()
-    source.close()
+    (batch,) = one_shot(open_inputs, stream, Reading("ticks", READING.shape, 100))
     names = [f'"{one["name"]}"' for one in rows[:19] if one["price"] > 0]
     assert batch.records["name"].to_pylist() == names
     assert batch.records["number"].to_pylist() == good(0, 19)
@@ -219,14 +216,12 @@ def test_entries_may_have_the_fields_of_records(tmp_path: Path) -> None:
 
 def test_killed_server_interrupts_no_reader(server: RedisServer, tmp_path: Path) -> None:
     stream = put(tmp_path, ticks(0, 4000))
-    source = open_source(stream, READING)
     found = []
-    for count, batch in enumerate(source.batches()):
+    for count, batch in enumerate(one_shot(open_inputs, stream, READING)):
         found += batch.records["number"].to_pylist()
         if count in (3, 150):
             server.kill()
             server.start()
-    source.close()
     assert found == good(0, 4000)
 
 
@@ -295,7 +290,7 @@ def test_uris_hold_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(place) == "redis://db.example.com:6379/trades:us"
     assert "secret" not in repr(place)
     with pytest.raises(InputError, match=r"redis://127\.0\.0\.1:1/none: "):
-        list(open_source("//127.0.0.1:1/none", READING).batches())
+        list(one_shot(open_inputs, "//127.0.0.1:1/none", READING))
     monkeypatch.delenv("REDIS_PASSWORD")
     with pytest.raises(InputError, match="there is no such stream"):
-        list(open_source("none", READING).batches())
+        list(one_shot(open_inputs, "none", READING))

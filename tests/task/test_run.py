@@ -27,6 +27,7 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.model.batch import Batch
 from ripple.storage.log import LogSettings, Topic
 from ripple.storage.log.router import TopicWriter
+from ripple.task.one_shot import at_once, entries
 from ripple.world import LiveClock, LiveDisk
 
 
@@ -98,7 +99,7 @@ def test_whatever_holds_records_can_be_read(kind: str, batch_rows: int) -> None:
 
 def test_records_of_several_kinds_keep_their_order() -> None:
     source = open_source(SOURCES["several kinds"](), rp.schema_of(Reading), name="s")
-    rows = [row for batch in source.batches() for row in batch.records.to_pylist()]
+    rows = [row for batch in entries(source, 10) for row in batch.records.to_pylist()]
     assert [row["at_ns"] for row in rows] == [0, 1, 2]
 
 
@@ -112,12 +113,12 @@ def test_iterator_is_read_as_far_as_is_needed_and_once() -> None:
             yield ROWS[0]
 
     source = open_source(endless(), rp.schema_of(Reading), name="s", batch_rows=10)
-    batches = source.batches(from_offset=25)
+    batches = entries(source, 10, {"s": 25})
     assert [next(batches).next_offset for _ in range(3)] == [30, 40, 50]
     assert taken < 2000
-    source.close()
+    at_once(source.close())
     with pytest.raises(rp.InputError, match="s: an iterator can be read once"):
-        source.batches()
+        next(entries(source, 10))
 
 
 class TestRefusals:
@@ -167,7 +168,7 @@ class TestRefusals:
         for source in ([{"Name": "a"}], [pa.table({"Name": ["a"]})]):
             with pytest.raises(rp.SchemaError, match="none of the columns name, level: it has Na"):
                 open_source(source, schema, name="s")
-        [batch] = open_source([{"level": 1.0}], schema, name="s").batches()
+        [batch] = entries(open_source([{"level": 1.0}], schema, name="s"), 10)
         assert batch.records.to_pylist() == [{"name": None, "level": 1.0}]
 
     @pytest.mark.parametrize("batch_rows", [0, -1, "5", 1.5, True])

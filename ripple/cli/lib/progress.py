@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.exits import say_inline
 
 if TYPE_CHECKING:
-    from ripple.connectors.contract import MarkedSource
     from ripple.connectors.inputs import Inputs
 
 INTERVAL_S = 0.2
@@ -20,7 +19,7 @@ _ERASE = "\r\033[K"
 class Progress:
     """Shows the number and rate of events, and a bar if the source knows its size."""
 
-    def __init__(self, source: MarkedSource | Inputs | None) -> None:
+    def __init__(self, source: Inputs | None) -> None:
         self._source = source
         self._shown = sys.stderr.isatty()
         self._started_s = self._last_s = time.perf_counter()

@@ -31,6 +31,7 @@ from ripple.storage.log import LogSettings, PartitionReader, Topic
 from ripple.storage.log.router import TopicWriter
 from ripple.storage.log.settings import compression_of
 from ripple.storage.log_uri import LogUri
+from ripple.task.one_shot import at_once, entries
 from ripple.world import LiveClock, LiveDisk
 
 if TYPE_CHECKING:
@@ -198,12 +199,12 @@ def _append(options: argparse.Namespace) -> int:
             before = _rows(writers)
             for writer in writers:
                 _say_cuts(writer)
-            for batch in source.batches():
+            for batch in entries(source, rows):
                 if isinstance(batch, Marker):
                     for writer in writers:
                         writer.mark(batch.watermark_ns)
                     continue
-                letters.write(source.name, batch.rejected)
+                letters.write(name, batch.rejected)
                 for number, records in routes.divided(batch.records):
                     writers[number].append(records)
                 seen += batch.records.num_rows
@@ -217,7 +218,7 @@ def _append(options: argparse.Namespace) -> int:
             )
         raise
     finally:
-        source.close()
+        at_once(source.close())
         progress.clear()
         letters.close()
     say(f"appended {many(seen, 'record')}")

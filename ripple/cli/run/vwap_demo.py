@@ -28,6 +28,7 @@ from ripple.connectors.files.csv.source import CsvSource
 from ripple.connectors.files.text.sink import TextFormat, TextSink
 from ripple.connectors.identity import check_apart
 from ripple.connectors.record_shape import TIMESTAMP_NS_END
+from ripple.connectors.source_inputs import SourceInputs
 from ripple.connectors.synthetic.source import SYMBOLS, SyntheticSource
 from ripple.connectors.target import open_target
 from ripple.task.one_shot import at_once
@@ -87,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         ["-"] if options.dead_letter is None else ["-", options.dead_letter],
     )
     plan = vwap_pipeline(options.window).plan()
-    source = _source(options, plan)
+    source = SourceInputs(_source(options, plan), name=plan.source.name)
     progress = Progress(source)
     sink = _sink(options)
     counting = sink if isinstance(sink, FinalRows) else None

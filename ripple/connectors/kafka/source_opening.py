@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.background import Background
+from ripple.connectors.blocking_inputs import BlockingInputs
 from ripple.connectors.formats.formats import DEFAULT, values_of
 from ripple.connectors.kafka.growth import Growth
 from ripple.connectors.kafka.inputs import KafkaInputs
@@ -16,7 +17,6 @@ from ripple.connectors.kafka.registry import registry_given
 from ripple.connectors.kafka.settings import security_given
 from ripple.connectors.kafka.source import KafkaSource
 from ripple.connectors.kafka.uri import PARTITION, PARTITIONS, PREFIX, SUBJECT, KafkaUri
-from ripple.connectors.kafka.whole import WholeTopic
 from ripple.connectors.log.opening import check_divided
 from ripple.core.errors import InputError
 from ripple.core.setting import SettingsError
@@ -60,7 +60,7 @@ def open_source(path: str, reading: Reading) -> KafkaSource:
     )
 
 
-def open_whole(path: str, reading: Reading) -> WholeTopic | None:
+def open_whole(path: str, reading: Reading) -> BlockingInputs | None:
     """Return all partitions up to their present ends; None where one is meant, or there is one.
 
     Raises as ``open_source`` does.
@@ -69,7 +69,7 @@ def open_whole(path: str, reading: Reading) -> WholeTopic | None:
     count = _wanted(place, _count(place, security))
     if _partition(place, count) is not None or count == 1:
         return None
-    return WholeTopic(open_inputs(path, reading))
+    return BlockingInputs(open_inputs(path, reading))
 
 
 def open_inputs(path: str, reading: Reading) -> KafkaInputs:

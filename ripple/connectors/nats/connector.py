@@ -6,7 +6,7 @@ CONNECTOR = Connector(
     scheme="nats",
     form="nats:[//HOST[:PORT]/]STREAM",
     source=Use(
-        "ripple.connectors.nats.opening:open_source",
+        "ripple.connectors.nats.opening:open_inputs",
         "from beginning to end as of the start of the run",
     ),
     continued_source=Use(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.buffered_input import MOMENTS, BufferedInput
+from ripple.connectors.buffered_input import BufferedInput
+from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.nats.envelope import EnvelopeError, value_of
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of, left, stream_info
 from ripple.core.errors import InputAwayError, InputError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from nats.js.api import StreamInfo
 
     from ripple.connectors.connector import Reading
-    from ripple.connectors.formats.contract import Values
     from ripple.connectors.nats.uri import NatsUri
     from ripple.core.cut import Cut
 
@@ -81,11 +81,9 @@ class NatsInputs(BufferedInput[_Mark]):
     recognized by their sequence. ``end`` is the latest known end.
     """
 
-    def __init__(
-        self, place: NatsUri, values: Values, reading: Reading, *, retries: int = MOMENTS
-    ) -> None:
+    def __init__(self, place: NatsUri, reading: Reading) -> None:
         """Take the stream; nothing is asked yet."""
-        super().__init__(values, reading, retries=retries)
+        super().__init__(JsonValues(reading.shape), reading)
         self._place = place
         self._created = ""
         self._last_read: _Mark | None = None

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.connectors.background import Background
-from ripple.connectors.buffered_input import DELAYS_S
 from ripple.connectors.formats.json import JsonValues
-from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.nats.inputs import NatsInputs, check_kept
 from ripple.connectors.nats.liftbridge import LiftbridgeSink
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of
@@ -23,17 +21,9 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Reading, Writing
 
 
-def open_source(path: str, reading: Reading) -> InputsSource:
-    """Return the stream up to its present end; raises InputError."""
-    inputs = NatsInputs(
-        NatsUri.parse(path), JsonValues(reading.shape), reading, retries=len(DELAYS_S)
-    )
-    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
-
-
 def open_inputs(path: str, reading: Reading) -> NatsInputs:
     """Return the stream; raises InputError."""
-    return NatsInputs(NatsUri.parse(path), JsonValues(reading.shape), reading)
+    return NatsInputs(NatsUri.parse(path), reading)
 
 
 def open_subject(path: str, reading: Reading) -> SubjectSource:

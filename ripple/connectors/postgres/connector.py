@@ -9,7 +9,7 @@ CONNECTOR = Connector(
     scheme="postgres",
     form="postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE",
     source=Use(
-        "ripple.connectors.postgres.source_opening:open_source",
+        "ripple.connectors.postgres.source_opening:open_inputs",
         "changes, from the slot's position to the end at the start of the run; they stay there",
     ),
     continued_source=Use(

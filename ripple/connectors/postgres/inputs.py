@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.connectors.buffered_input import DELAYS_S, BufferedInput
+from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.postgres.changes import Changes, Refused
 from ripple.connectors.postgres.position import Mark, Position, lsn_text
 from ripple.connectors.postgres.slot import Slot, Slots, error_of, is_denied
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ripple.connectors.connector import Reading
-    from ripple.connectors.formats.contract import Values
     from ripple.connectors.postgres.uri import PostgresUri
     from ripple.core.cut import Cut
 
@@ -36,7 +36,6 @@ LAST_WORDS_S = 2.0
 # What the log may keep so that the oldest checkpoint can be gone on from, and not the newest alone.
 SPARE_BYTES = 256 << 20
 SEGMENT_BYTES = 16 << 20
-MOMENTS = 4  # the slot's other reader may take one more
 # A server that shuts down asks again and again until all that it has sent is not needed any more.
 ASKED_MAX = 10
 ANEW = "Make a new slot, and name another --checkpoint-dir and other outputs, to start over"
@@ -78,18 +77,14 @@ class PostgresInputs(BufferedInput[Mark]):
     to positions that are in ``ripple_slots`` before, and of a checkpoint.
     """
 
-    def __init__(
-        self, place: PostgresUri, values: Values, reading: Reading, *, keeps: bool = True
-    ) -> None:
-        """Take the table; nothing is asked yet.
+    moments = 4  # the slot's other reader may take one more
 
-        keeps: whether checkpoints let the slot advance; a reader without is alone, and waits for
-        an unavailable server by itself.
-        """
-        super().__init__(values, reading, retries=MOMENTS if keeps else len(DELAYS_S))
+    def __init__(self, place: PostgresUri, reading: Reading) -> None:
+        """Take the table; nothing is asked yet. Without checkpoints the slot stays where it is."""
+        super().__init__(JsonValues(reading.shape), reading)
         self._place = place
-        self._slots = Slots(place, values.shape)
-        self._keeps = keeps
+        self._slots = Slots(place, reading.shape)
+        self._keeps = not reading.one_shot
         self._from = 0
         self._at = Position(0)
         self._server = self._published = ""
@@ -220,7 +215,7 @@ class PostgresInputs(BufferedInput[Mark]):
 
     async def _look(self, *, was_read: bool = False) -> Slot:
         """Return the slot; a server that restarts is asked again. Raises InputError."""
-        delays = iter(DELAYS_S[:MOMENTS])
+        delays = iter(DELAYS_S[: self.moments])
         while True:
             try:
                 return await self._slots.look(was_read=was_read)

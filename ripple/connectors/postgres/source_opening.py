@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ripple.connectors.background import Background
-from ripple.connectors.formats.json import JsonValues
-from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.postgres import sink_opening as table
 from ripple.connectors.postgres.inputs import PostgresInputs
 from ripple.connectors.postgres.slot import Slots, error_of
@@ -34,15 +32,9 @@ _ARROW = {
 }
 
 
-def open_source(path: str, reading: Reading) -> InputsSource:
-    """Return the changes up to their present end, which stay there; raises InputError."""
-    inputs = PostgresInputs(_place(path), JsonValues(reading.shape), reading, keeps=False)
-    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
-
-
 def open_inputs(path: str, reading: Reading) -> PostgresInputs:
     """Return the changes; raises InputError."""
-    return PostgresInputs(_place(path), JsonValues(reading.shape), reading)
+    return PostgresInputs(_place(path), reading)
 
 
 def check(path: str) -> str:

@@ -6,7 +6,7 @@ CONNECTOR = Connector(
     scheme="redis",
     form="redis:[//HOST[:PORT]/]STREAM",
     source=Use(
-        "ripple.connectors.redis.opening:open_source",
+        "ripple.connectors.redis.opening:open_inputs",
         "from beginning to end as of the start of the run",
     ),
     continued_source=Use(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.buffered_input import MOMENTS, BufferedInput
+from ripple.connectors.buffered_input import BufferedInput
+from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.redis.entry import Documents
 from ripple.connectors.redis.page import NOTHING, page_of
 from ripple.connectors.redis.session import FAILURES, client_of, error_of
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from ripple.connectors.connector import Reading
-    from ripple.connectors.formats.contract import Values
     from ripple.connectors.redis.page import Entry, Page
     from ripple.connectors.redis.uri import RedisUri
     from ripple.core.cut import Cut
@@ -44,14 +44,12 @@ class RedisInputs(BufferedInput[bytes]):
     last seen.
     """
 
-    def __init__(
-        self, place: RedisUri, values: Values, reading: Reading, *, retries: int = MOMENTS
-    ) -> None:
+    def __init__(self, place: RedisUri, reading: Reading) -> None:
         """Take the stream; nothing is asked yet."""
-        super().__init__(values, reading, retries=retries)
+        super().__init__(JsonValues(reading.shape), reading)
         self._page_entries, self._largest_bytes = FIRST_PAGE, 1
         self._place = place
-        self._documents = Documents(values.shape)
+        self._documents = Documents(reading.shape)
         self._client: Redis | None = None
         self._at = _At(0, NOTHING)
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.background import Background
-from ripple.connectors.buffered_input import DELAYS_S
-from ripple.connectors.formats.json import JsonValues
-from ripple.connectors.inputs_source import InputsSource
 from ripple.connectors.redis.inputs import RedisInputs
 from ripple.connectors.redis.page import NOTHING, page_of
 from ripple.connectors.redis.session import FAILURES, client_of, error_of
@@ -26,16 +23,9 @@ T = TypeVar("T")
 STREAMS_MAX = 1000
 
 
-def open_source(path: str, reading: Reading) -> InputsSource:
-    """Return the stream up to its present end; raises InputError."""
-    place, values = RedisUri.parse(path), JsonValues(reading.shape)
-    inputs = RedisInputs(place, values, reading, retries=len(DELAYS_S))
-    return InputsSource(inputs, name=reading.name, batch_rows=reading.batch_rows)
-
-
 def open_inputs(path: str, reading: Reading) -> RedisInputs:
     """Return the stream; raises InputError."""
-    return RedisInputs(RedisUri.parse(path), JsonValues(reading.shape), reading)
+    return RedisInputs(RedisUri.parse(path), reading)
 
 
 def check(path: str) -> str:

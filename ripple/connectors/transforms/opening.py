@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.contract import is_source
 from ripple.connectors.inputs import Signal, is_inputs, keyed_by
 from ripple.connectors.installed import load
+from ripple.connectors.source_inputs import is_readable
 from ripple.connectors.transforms.chain import Chain, transforms_of
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 
 
-def open_source(path: str, reading: Reading) -> ThroughSource:
+def open_source(path: str, reading: Reading) -> ThroughSource | ThroughInputs:
     """Return the source; raises InputError, and as the URI after the comma does."""
     chain, place = _chain(path, reading)
-    inner = _found(place, "source").opened(replace(reading, shape=chain.needed), is_source)
-    return ThroughSource(inner, chain)
+    inner = _found(place, "source").opened(replace(reading, shape=chain.needed), is_readable)
+    return ThroughInputs(inner, chain) if is_inputs(inner) else ThroughSource(inner, chain)
 
 
 def open_inputs(path: str, reading: Reading) -> ThroughInputs:

@@ -24,16 +24,18 @@ from ripple.model.pipeline.topology import stages_of
 from ripple.spark import packets
 from ripple.storage.log import PartitionReader, PartitionWriter, Topic, TopicError
 from ripple.storage.log_uri import PREFIX, LogUri
+from ripple.task.one_shot import entries
 from ripple.world import LiveClock, LiveDisk
 from ripple.world.replacing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.inputs import Inputs
     from ripple.model.pipeline.plan import Plan
 
 ROWS_MAX = 1 << 14
+ROWS_AT_ONCE = 1 << 16  # brought into the record's types
 """Records per frame."""
 
 _BYTES_MAX = 1 << 32
@@ -139,7 +141,7 @@ class Landing:
             return packets.loads(disk.read_bytes(path, length_max=_BYTES_MAX))
         good, letters = [], []
         source = self._source(self._in_order(rows()))
-        for batch in source.batches():
+        for batch in entries(source, ROWS_AT_ONCE):
             assert isinstance(batch, Batch)  # tables have no markers
             good.append(batch.records)
             letters += [letter_of(f"batch {number}", bad) for bad in batch.rejected]
@@ -178,9 +180,9 @@ class Landing:
         data = self._topic.disk.read_bytes(f"{self._folder}/query/metadata", length_max=1 << 16)
         return str(json.loads(data)["id"])
 
-    def _source(self, table: pa.Table) -> MarkedSource:
+    def _source(self, table: pa.Table) -> Inputs:
         schema, name = self._plan.source.schema, self._plan.source.name
-        return open_source(table, schema, name=name, batch_rows=1 << 16)
+        return open_source(table, schema, name=name, batch_rows=ROWS_AT_ONCE)
 
 
 def _made(disk: LiveDisk, path: str, plan: Plan, partitions: int) -> Topic:

@@ -6,11 +6,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ripple.connectors.connector import Reading
-from ripple.connectors.contract import is_source
 from ripple.connectors.installed import load
 from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.source_inputs import ended, is_readable
 from ripple.model.batch import Batch
 from ripple.model.records import checks_of, schema_of
+from ripple.task.one_shot import at_once, entries
 from ripple.testing.connectors.outside import Ahead, nothing_left
 from ripple.testing.connectors.rows import Tick, is_bad, ticks
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ripple.connectors.connector import Connector
-    from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.inputs import Inputs
     from ripple.model.batch import Marker
 
 ROWS = 100
@@ -57,21 +58,24 @@ class SourceSubject:
         """Return the request of a source."""
         return Reading("ticks", self.shape, batch_rows, **asked)
 
-    def open(self, path: str, batch_rows: int = BATCH_ROWS) -> MarkedSource:
+    def open(self, path: str, batch_rows: int = BATCH_ROWS) -> Inputs:
         """Open the source."""
         assert self.connector.source is not None
         opens = load(self.connector.scheme, self.connector.package, self.connector.source.opens)
-        source = opens(path, self.reading(batch_rows))
-        assert is_source(source), f"{type(source).__name__} has no name, batches and close"
-        return source
+        source = opens(path, self.reading(batch_rows, one_shot=True))
+        assert is_readable(source), (
+            f"{type(source).__name__} is no Inputs, and has no name, batches and close"
+        )
+        return ended(source, "ticks")
 
-    def read(self, path: str, batch_rows: int = BATCH_ROWS, from_offset: int = 0) -> Read:
+    def read(self, path: str, batch_rows: int = BATCH_ROWS, from_offset: int | None = None) -> Read:
         """Open the source, read it to its end and close it."""
         source = self.open(path, batch_rows)
+        cut = None if from_offset is None else {"ticks": from_offset}
         try:
-            return Read.of(source.batches(from_offset))
+            return Read.of(entries(source, batch_rows, cut))
         finally:
-            source.close()
+            at_once(source.close())
 
 
 class Read(NamedTuple):
@@ -157,12 +161,12 @@ def closing_at_any_time_leaves_nothing(subject: SourceSubject, folder: Path) -> 
     with nothing_left("close"):
         for count in range(4):
             source = subject.open(path)
-            entries = iter(source.batches())
+            read = entries(source, BATCH_ROWS)
             for _ in range(count):
-                next(entries)
-            source.close()
-            source.close()
-            del entries, source
+                next(read)
+            at_once(source.close())
+            at_once(source.close())
+            del read, source
 
 
 def bad_records_are_refused_one_by_one(subject: SourceSubject, folder: Path) -> None:
@@ -176,10 +180,9 @@ def read_ahead_is_bounded(subject: SourceSubject, folder: Path) -> None:
     path = subject.put(folder, ticks(0, LONG_ROWS, "x" * LONG_BYTES))
     with Ahead() as ahead:
         source = subject.open(path, 10)
-        entries = iter(source.batches())
-        next(entries)
+        next(entries(source, 10))
         held = ahead.held_bytes()
-        source.close()
+        at_once(source.close())
     assert held < AHEAD_BYTES_MAX, (
         f"back-pressure: {held >> 20} MiB of {LONG_ROWS * LONG_BYTES >> 20} are held while the "
         f"reader has asked for one batch; at most {AHEAD_BYTES_MAX >> 20} may be"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ripple.model.records import checks_of, schema_of
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.testing import Tick, source_suite
 from ripple.world import LiveClock, LiveDisk
+from tests.one_shot import one_shot
 
 FILE = """
 [[transform]]
@@ -76,8 +76,7 @@ def read(folder: Path, file: str, rows: list[Any], shape: RecordShape = SHAPE) -
     (folder / "file.toml").write_text(file)
     (folder / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     path = f"{folder}/file.toml,jsonl:{folder}/in.jsonl"
-    with closing(open_source(path, Reading("in", shape, 100))) as source:
-        (batch,) = source.batches()
+    (batch,) = one_shot(open_source, path, Reading("in", shape, 100))
     assert isinstance(batch, Batch)
     return batch
 

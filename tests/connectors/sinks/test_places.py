@@ -19,6 +19,7 @@ from ripple.core.errors import OutputError
 from ripple.engine.machine import Engine
 from ripple.model.pipeline.plan import Plan
 from ripple.storage.log import PartitionReader, PartitionWriter, StaleEpochError, Topic
+from ripple.task.one_shot import entries
 from ripple.task.run import run
 from ripple.world import DiskLockedError, LiveDisk
 from tests.records import Fill
@@ -52,7 +53,7 @@ def lived(place: str, plan: Plan, end: int) -> None:
     done = sink.committed.cut["trades"] if sink.committed is not None else 0
     engine = Engine(plan)
     source = open_source(TRADES[:end], plan.source.schema, name="trades", batch_rows=1)
-    for batch in source.batches():
+    for batch in entries(source, 1):
         engine.apply("trades", batch.records, batch.next_offset, batch.offsets())
         changes = engine.stabilize()
         reached = Commit(changes.cut, engine.digest)
@@ -253,7 +254,7 @@ def test_promise_of_a_stream_allows_repeated_lines(tmp_path: Path) -> None:
     assert (sink.records_cut, sink.committed, sink.unfinished) == (False, None, None)
     assert "may be repeated after a restart" in sink.promise
     engine = Engine(plan_of())
-    batch = next(iter(open_source(TRADES, plan_of().source.schema, name="t").batches()))
+    batch = next(entries(open_source(TRADES, plan_of().source.schema, name="t"), 1000))
     engine.apply("trades", batch.records, batch.next_offset, batch.offsets())
     changes = engine.stabilize()
     sink.write(changes.outputs["out"], Commit(changes.cut, ""))

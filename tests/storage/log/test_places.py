@@ -17,6 +17,7 @@ from ripple.model.batch import Batch, Marker
 from ripple.model.schema.types import Field, Int64, Schema, String
 from ripple.storage.log import PartitionWriter, Topic, TopicError
 from ripple.storage.log_uri import LogUri
+from ripple.task.one_shot import entries
 from ripple.testing import SimDisk
 from ripple.world import LiveDisk
 from tests.storage.log.test_sharing import marked_topic
@@ -94,9 +95,8 @@ def test_log_is_read_to_its_present_end(tmp_path: Path) -> None:
     source = open_source(f"log:{tmp_path}/ticks/1", SCHEMA, name="in", batch_rows=3)
     with PartitionWriter(topic, 1, ManualClock()) as writer:
         writer.append(records_of(rows_of(0, 4)))
-    entries = list(source.batches())
-    assert source.name == "in"
-    assert [row for entry in entries for row in listed(entry)] == rows_of(10, 5)
+    assert source.names == ("in",)
+    assert [row for entry in entries(source, 3) for row in listed(entry)] == rows_of(10, 5)
 
 
 def test_log_is_followed_by_a_waiting_reader(tmp_path: Path) -> None:

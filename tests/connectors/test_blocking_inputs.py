@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import ripple as rp
+from ripple.connectors.blocking_inputs import BlockingInputs
 from ripple.connectors.inputs import Signal, is_inputs
-from ripple.connectors.kafka.whole import WholeTopic
 from ripple.core.errors import InputAwayError
 from ripple.model.batch import Batch
 from ripple.model.schema.columns import records_of
@@ -65,7 +65,7 @@ class Slow:
 
 def test_a_run_that_never_waits_reads_to_the_ends() -> None:
     slow, threads = Slow(), threading.active_count()
-    whole = WholeTopic(slow)  # type: ignore[arg-type] # what is asked of them
+    whole = BlockingInputs(slow)  # type: ignore[arg-type] # what is asked of them
     assert is_inputs(whole)
     cut, found = dict(whole.start), []
     at_once(whole.open(cut, 10))
@@ -89,7 +89,7 @@ def test_errors_of_brokers_are_raised_and_no_thread_stays(away: str) -> None:
 
 
 def _read(slow: Slow) -> None:
-    whole = WholeTopic(slow)  # type: ignore[arg-type] # as above
+    whole = BlockingInputs(slow)  # type: ignore[arg-type] # as above
     try:
         at_once(whole.open(whole.start, 10))
         whole.next(whole.start)

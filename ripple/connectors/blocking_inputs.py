@@ -1,36 +1,38 @@
-"""All partitions of a topic as the source of a one-shot run, up to their present ends."""
+"""Inputs as a one-shot run reads them: they end, and never wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.background import Background
 from ripple.connectors.inputs import Signal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
+    from typing import Any
 
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker
 
+T = TypeVar("T")
 
-class WholeTopic:
-    """Inputs that end, for a run that never waits: they read in a thread, which is waited for.
 
-    start: where they begin. They come through the same cuts as in a run that is gone on with.
+class BlockingInputs:
+    """Inputs for a caller without an event loop: they read in a thread, which is waited for.
+
+    They come through the same cuts as in a durable run.
     """
 
     def __init__(self, inputs: Inputs) -> None:
-        """Ask where they begin. Raises InputError."""
+        """Take them; nothing is asked yet."""
         self._inputs = inputs
-        self._is_closed = False
-        self._background = Background()
-        try:
-            self.start, _ = self._background.call(inputs.bounds())
-        except BaseException:
-            self._background.close()
-            raise
+        self._thread: Background | None = None
+
+    @property
+    def start(self) -> Cut:
+        """Where they begin. Raises InputError."""
+        return self._called(self._inputs.bounds())[0]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -39,23 +41,23 @@ class WholeTopic:
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return where they begin and end now; see Inputs."""
-        return self._background.call(self._inputs.bounds())
+        return self._called(self._inputs.bounds())
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the partitions are the same; see Inputs."""
-        self._background.call(self._inputs.check(cut, identities))
+        self._called(self._inputs.check(cut, identities))
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return the identity of each input; see Inputs."""
-        return self._background.call(self._inputs.identities(cut))
+        return self._called(self._inputs.identities(cut))
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
-        self._background.call(self._inputs.open(cut, rows, stop))
+        self._called(self._inputs.open(cut, rows, stop))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return the batch after ``cut``, once it is there, or that all have ended."""
-        return self._background.call(self._step(cut))
+        return self._called(self._step(cut))
 
     async def _step(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         while (found := self._inputs.next(cut)) is Signal.WAITING:
@@ -73,7 +75,12 @@ class WholeTopic:
 
     async def close(self) -> None:
         """Stop reading, and end the thread; closing twice is allowed."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._background.call(self._inputs.close())
-            self._background.close()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            with thread:
+                thread.call(self._inputs.close())
+
+    def _called(self, asked: Coroutine[Any, Any, T]) -> T:
+        if self._thread is None:
+            self._thread = Background()
+        return self._thread.call(asked)
