@@ -34,7 +34,13 @@ REFERENCE = {
     "reference-testing.md": ("API: test kit", ["ripple.testing"]),
     "reference-connectors.md": (
         "API: connectors",
-        ["ripple.connectors.contract", "ripple.connectors.inputs", "ripple.connectors.connector"],
+        [
+            "ripple.connectors.contract",
+            "ripple.connectors.inputs",
+            "ripple.connectors.restartable_input",
+            "ripple.connectors.buffered_input",
+            "ripple.connectors.connector",
+        ],
     ),
     "reference-aggregates.md": (
         "API: aggregates",

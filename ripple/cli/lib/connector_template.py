@@ -10,13 +10,14 @@ from pathlib import Path
 
 from ripple.connectors.connector import Connector, Use
 from ripple.connectors.contract import BasicSink
-from ripple.connectors.memory import IteratorSource
-from ripple.core.errors import InputError, OutputError
+from ripple.connectors.restartable_input import RestartableInput
+from ripple.core.errors import OutputError
 
 CONNECTOR = Connector(
     scheme="NAME",
     form="NAME:FILE",
-    source=Use("ripple_NAME:open_source", "from beginning to end"),
+    source=Use("ripple_NAME:Lines", "from beginning to end"),
+    continued_source=Use("ripple_NAME:Lines", "resumes at the cut"),
     sink=Use("ripple_NAME:Rows", "appended; rows of a failed run stay"),
     continued_sink=Use("ripple_NAME:Rows", "rows since the last checkpoint may be repeated"),
     check="ripple_NAME:check",
@@ -27,17 +28,22 @@ def check(path):
     return f"{Path(path).stat().st_size} bytes" if Path(path).exists() else "not there yet"
 
 
-def open_source(path, reading):
-    rows = rows_of(path)
-    return IteratorSource(rows, reading.shape, name=reading.name, batch_rows=reading.batch_rows)
+class Lines(RestartableInput):
+    def __init__(self, path, reading):
+        super().__init__(f"NAME:{path}", reading)
+        self._path, self._last_line = path, (0, 0)  # its number, and where it begins
 
-
-def rows_of(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            yield from map(json.loads, file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read NAME:{path}: {error}") from error
+    def records(self, offset):
+        number, start = self._last_line if self._last_line[0] <= offset else (0, 0)
+        with open(self._path, "rb") as file:
+            file.seek(start)
+            for number, line in enumerate(file, number):
+                if self.follow and not line.endswith(b"\\n"):
+                    return  # it is not whole yet
+                if number >= offset:
+                    self._last_line = number, start
+                    yield number, line
+                start += len(line)
 
 
 class Rows(BasicSink):
@@ -69,8 +75,14 @@ from ripple_NAME import CONNECTOR
 
 def put(folder, rows):
     path = folder / "rows"
-    path.write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    with path.open("a") as file:
+        file.writelines(json.dumps(row) + "\\n" for row in rows)
     return str(path)
+
+
+def remake(folder):
+    path = folder / "rows"
+    path.write_text(2 * path.read_text().replace("name", "title"))
 
 
 def target(folder):
@@ -82,7 +94,7 @@ def read(path):
     return [json.loads(line) for line in lines]
 
 
-TestSource = source_suite(CONNECTOR, put)
+TestSource = source_suite(CONNECTOR, put, changes={"made anew": remake})
 TestSink = sink_suite(CONNECTOR, target, read, once=False)
 TestPlainSink = sink_suite(CONNECTOR, target, read, plain=True)
 """

@@ -1,0 +1,109 @@
+"""The source that ``ripple connector new`` writes survives ``kill -9``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import RIPPLE, ROOT, run
+from tests.patience import PATIENCE_S
+
+ROWS, KILLS = 60_000, 4
+PIPELINE = """\
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    price: float
+
+pipeline = (
+    rp.Pipeline("sums")
+    .source("trades", Trade, topic="trades")
+    .partition("by-symbol", key="symbol")
+    .fold("sums", total=rp.sum("price"), count=rp.count())
+    .sink("output", topic="sums")
+)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an installed connector of its own, a pipeline and a file of trades."""
+    monkeypatch.chdir(tmp_path)
+    assert run(RIPPLE, "connector", "new", "quotes", folder=tmp_path).code == 0
+    package = tmp_path / "ripple-quotes"
+    about = package / "ripple_quotes-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ripple-quotes\nVersion: 0.1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[ripple.connectors]\nquotes = ripple_quotes:CONNECTOR\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{package}:{ROOT}")
+    (tmp_path / "sums.py").write_text(PIPELINE)
+    add(tmp_path, 0, ROWS)
+    return tmp_path
+
+
+def add(folder: Path, first: int, end: int) -> None:
+    with (folder / "trades").open("a") as file:
+        for number in range(first, end):
+            line = json.dumps({"symbol": f"S{number % 7}", "price": number / 4})
+            file.write("no record\n" if number % 1009 == 0 else f"{line}\n")
+
+
+def command(name: str) -> list[str]:
+    """Return the command of a run whose state and output are called ``name``."""
+    keeps = ["--checkpoint-dir", f"{name}-state", "--checkpoint-interval", "100ms"]
+    places = ["--source", "quotes:trades", "--sink", f"{name}.jsonl", "--commit-interval", "20ms"]
+    return [*RIPPLE, "run", "sums.py", *places, *keeps, "--batch", "20"]
+
+
+def whole(name: str) -> bytes:
+    """Run to the end, and return the output."""
+    ended = subprocess.run(command(name), capture_output=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+    return Path(f"{name}.jsonl").read_bytes()
+
+
+def test_killed_run_writes_what_an_undisturbed_run_does(folder: Path) -> None:
+    wanted = whole("undisturbed")
+    output = folder / "killed.jsonl"
+    for kill in range(1, KILLS + 1):
+        enough = len(wanted) * kill // (KILLS + 1)
+        process = subprocess.Popen(command("killed"), stderr=subprocess.PIPE)
+        try:
+            deadline_s = time.monotonic() + PATIENCE_S
+            while not (output.exists() and output.stat().st_size >= enough):
+                assert process.poll() is None, process.communicate()[1].decode()
+                assert time.monotonic() < deadline_s, "nothing more is written"
+                time.sleep(0.001)
+        finally:
+            process.kill()
+            process.communicate()
+        assert process.returncode == -9
+        assert output.stat().st_size < len(wanted)
+    assert whole("killed") == wanted
+    assert letters_of("killed") == letters_of("undisturbed")
+
+
+def letters_of(name: str) -> str:
+    listed = run(
+        RIPPLE, "dead-letter", "list", "--checkpoint-dir", f"{name}-state", folder=Path.cwd()
+    )
+    assert listed.code == 0, listed.err
+    return listed.out
+
+
+def test_restart_on_another_file_is_refused(folder: Path) -> None:
+    whole("first")
+    trades = folder / "trades"
+    trades.write_text(trades.read_text().replace("price", "cost"))
+    add(folder, ROWS, ROWS + 10)
+    again = subprocess.run(command("first"), capture_output=True, timeout=PATIENCE_S, check=False)
+    assert again.returncode == 1
+    assert b"is another one than the one that was read" in again.stderr
