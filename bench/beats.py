@@ -24,7 +24,7 @@ from bench.row import Row, at_most
 from bench.running import WITHIN_S, WORKERS, running
 from bench.timing import QUICK
 from coordinator.decisions.limits import Limits
-from coordinator.service.status_messages import status_from_bytes
+from coordinator.service.messages import status_from_bytes
 from ripple.cli.cluster.starting.reach import Reach
 from ripple.control.rpc.methods import STATUS
 from ripple.model.pipeline.file import load_plan

@@ -20,7 +20,7 @@ import numpy as np
 
 from bench.trades import trades, vwap_plan
 from coordinator.decisions.status import Status
-from coordinator.service.status_messages import status_from_bytes
+from coordinator.service.messages import status_from_bytes
 from ripple.control.rpc.methods import STATUS
 from ripple.storage.log import LogError, LogSettings, PartitionReader, Topic
 from ripple.storage.log.router import TopicWriter

@@ -1,96 +1,133 @@
-"""Messages between a supervisor and its engine processes, as JSON."""
+"""Messages between a supervisor and its engine processes, as protobuf."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ripple.control.assignment import (
-    Alert,
-    Assignment,
-    Backpressure,
-    Follower,
-    Level,
-    MoveFailed,
-    Report,
-)
+from ripple.control.assignment import Alert, Assignment, Backpressure, Report
+from ripple.control.assignment.bounds import Encoded
 from ripple.control.assignment.form import AssignmentContent
+from ripple.control.rpc import engine_pb2 as pb
+from ripple.control.rpc.mapping import Choice
 from ripple.control.telemetry.samples import Samples
+from ripple.core.setting import Found, InForce, made
 from worker.backpressure import Queue
 from worker.health import TaskHealth
+from worker.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker.backpressure import Intake
 
-REASON_LENGTH_MAX = 500
 _CONTENT = AssignmentContent()
-_STANDING = tuple(one.name for one in fields(TaskHealth))
 
 
-def assign(assignment: Assignment, start: tuple[int, int] | None) -> dict[str, Any]:
-    """Return the message for a version; start: the meant run of the process, None if no member."""
-    return {
-        "say": "assign",
-        "assignment": dict(_CONTENT.to_fields(assignment)),
-        "start": None if start is None else list(start),
-    }
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
-def assigned(message: Mapping[str, Any]) -> tuple[Assignment, tuple[int, int] | None]:
-    """Parse ``assign``. Raises AssignmentError."""
-    start = message["start"]
-    return _CONTENT.from_fields(message["assignment"]), start and (int(start[0]), int(start[1]))
+def _settings_to(settings: Settings) -> bytes:
+    return _json({name: [one.value, one.origin] for name, one in settings.origins.items()})
+
+
+def _settings_from(data: bytes) -> Settings:
+    found: Found = {name: InForce(*given) for name, given in json.loads(data).items()}
+    return made(Settings, found)
+
+
+# What has a form of its own elsewhere travels in that.
+_Settings: TypeAlias = Annotated[Settings, Encoded(_settings_to, _settings_from)]
+_Version: TypeAlias = Annotated[
+    Assignment,
+    Encoded(
+        lambda one: _json(dict(_CONTENT.to_fields(one))),
+        lambda data: _CONTENT.from_fields(json.loads(data)),
+    ),
+]
+_Measures: TypeAlias = Annotated[
+    Samples,
+    Encoded(lambda one: _json(one.to_values()), lambda data: Samples.from_values(json.loads(data))),
+]
+_Graphs: TypeAlias = Annotated[list[Any], Encoded(_json, json.loads)]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The first message. process: its name, WORKER/SLOT. deltas: address to listen on.
+
+    plan_hash, topology_hash: of the pipeline, as the supervisor has loaded it.
+    """
+
+    process: str
+    deltas: str
+    plan_hash: str
+    topology_hash: str
+    settings: _Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A version of the assignment. run: incarnation and start of the process, None if no member."""
+
+    assignment: _Version
+    run: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Store checkpoints, soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Add the live graphs to the next report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop gracefully."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cannot:
+    """A process cannot work at all."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What a process reports: its part of the worker's heartbeat, and of its pages.
+
+    standings: health by partition. measures: None if this report has none. inspected: the live
+    graphs by partition, if asked for.
+    """
+
+    report: Report
+    standings: tuple[tuple[int, TaskHealth], ...] = ()
+    queues: tuple[Queue, ...] = ()
+    measures: _Measures | None = None
+    inspected: _Graphs | None = None
+
+
+ToEngine: TypeAlias = Begin | Assign | Store | Inspect | Stop
+FromEngine: TypeAlias = Cannot | EngineReport
+
+TO_ENGINE = Choice(
+    pb.ToEngine,
+    {"begin": Begin, "assign": Assign, "store": Store, "inspect": Inspect, "stop": Stop},
+)
+FROM_ENGINE = Choice(pb.FromEngine, {"cannot": Cannot, "report": EngineReport})
 
 
 def report(
     said: Report, standings: Mapping[int, TaskHealth], intake: Intake | None = None
-) -> dict[str, Any]:
-    """Return the report of a process: its part of a heartbeat, and its counters."""
-    queues, full = () if intake is None else intake.queues, said.backpressure
-    return {
-        "say": "report",
-        "load": said.load,
-        "live": sorted(said.live),
-        "followers": [[one.partition, one.process, one.behind] for one in said.followers],
-        "failed": [
-            [one.partition, one.process, one.reason[:REASON_LENGTH_MAX]] for one in said.failed
-        ],
-        "inputs": said.inputs,
-        "standings": {
-            str(partition): {name: getattr(one, name) for name in _STANDING}
-            for partition, one in standings.items()
-        },
-        "backpressure": [int(full.level), full.fill, full.queue],
-        "queues": [[one.name, one.held, one.limit] for one in queues],
-    }
-
-
-def reported(message: Mapping[str, Any]) -> tuple[Report, dict[int, TaskHealth]]:
-    """Parse ``report``, without starts."""
-    level, fill, queue = message["backpressure"]
-    said = Report(
-        load=message["load"],
-        live=frozenset((int(partition), int(since)) for partition, since in message["live"]),
-        followers=tuple(Follower(*one) for one in message["followers"]),
-        failed=tuple(MoveFailed(*one) for one in message["failed"]),
-        inputs=tuple((name, count) for name, count in message["inputs"]),
-        backpressure=Backpressure(Level(level), fill, queue),
-    )
-    standings = {int(key): TaskHealth(**one) for key, one in message["standings"].items()}
-    return said, standings
-
-
-def queues(message: Mapping[str, Any]) -> tuple[Queue, ...]:
-    """Return the queues of a ``report``."""
-    return tuple(Queue(*one) for one in message["queues"])
-
-
-def measured(message: Mapping[str, Any]) -> Samples | None:
-    """Return the measured samples, None if this report has none."""
-    values = message.get("measures")
-    return None if values is None else Samples.from_values(values)
+) -> EngineReport:
+    """Return the report of a process."""
+    return EngineReport(said, tuple(standings.items()), () if intake is None else intake.queues)
 
 
 def together(

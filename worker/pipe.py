@@ -1,13 +1,12 @@
-"""The pipe between a supervisor and its engine processes: length-prefixed JSON."""
+"""The pipe between a supervisor and its engine processes: messages after their lengths."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ripple.core.errors import RippleError
 
@@ -27,11 +26,11 @@ class PipeError(RippleError):
 class Channel(Protocol):
     """One end of a pipe; see Pipe."""
 
-    async def read(self) -> dict[str, Any] | None:
+    async def read(self) -> bytes | None:
         """Return the next message, None when the other side is gone."""
         ...
 
-    async def write(self, message: dict[str, Any]) -> None:
+    async def write(self, message: bytes) -> None:
         """Send a message."""
         ...
 
@@ -40,11 +39,10 @@ class Channel(Protocol):
         ...
 
 
-def first_message(one: socket.socket) -> dict[str, Any] | None:
+def first_message(one: socket.socket) -> bytes | None:
     """Wait for a message without a loop; None when the other side is gone. Raises PipeError."""
     head = _received(one, _LENGTH.size)
-    body = b"" if head is None else _received(one, _length(head))
-    return _message(body) if body else None
+    return None if head is None else _received(one, _length(head))
 
 
 def _received(one: socket.socket, length: int) -> bytes | None:
@@ -62,16 +60,6 @@ def _length(head: bytes) -> int:
     return int(length)
 
 
-def _message(body: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(body)
-    except ValueError as error:
-        raise PipeError(f"a message is no JSON: {error}") from error
-    if not isinstance(message, dict):
-        raise PipeError(f"a message is {message!r:.60}")
-    return message
-
-
 class Pipe:
     """One end of a pipe; one reader and one writer at a time."""
 
@@ -79,24 +67,22 @@ class Pipe:
         one.setblocking(False)
         self._socket = one
 
-    async def read(self) -> dict[str, Any] | None:
+    async def read(self) -> bytes | None:
         """Return the next message; None when the other side is gone. Raises PipeError."""
         head = await self._read(_LENGTH.size)
         if head is None:
             return None
-        body = await self._read(_length(head))
-        return None if body is None else _message(body)
+        return await self._read(_length(head))
 
-    async def write(self, message: dict[str, Any]) -> None:
+    async def write(self, message: bytes) -> None:
         """Send a message, waiting while the other side does not read.
 
         Raises PipeError for one that is too long, ConnectionError when the other side is gone.
         """
-        body = json.dumps(message).encode()
-        if len(body) > MESSAGE_BYTES_MAX:
-            raise PipeError(f"a message of {len(body)} bytes is longer than {MESSAGE_BYTES_MAX}")
+        if len(message) > MESSAGE_BYTES_MAX:
+            raise PipeError(f"a message of {len(message)} bytes is longer than {MESSAGE_BYTES_MAX}")
         loop = asyncio.get_running_loop()
-        await loop.sock_sendall(self._socket, _LENGTH.pack(len(body)) + body)
+        await loop.sock_sendall(self._socket, _LENGTH.pack(len(message)) + message)
 
     def close(self) -> None:
         """Close this end; closing twice is allowed."""

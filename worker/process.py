@@ -26,12 +26,12 @@ from ripple.task.endpoints import EndpointUris
 from ripple.world import live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
-from worker.begin import Begin
 from worker.engine.exchange import become_free
 from worker.engine.identity import about, check_code, code_of, delta_addresses, ends_of
 from worker.engine.lane_home import lane_home
 from worker.engine.stages import has_lanes, has_state_edge
 from worker.first_version import begin_above
+from worker.messages import TO_ENGINE, Begin
 from worker.pages import metrics_of, probes_of, samples_of
 from worker.supervisor.membership import Membership
 from worker.supervisor.spawning import Spawner
@@ -40,7 +40,6 @@ from worker.supervisor.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from ripple.connectors.connector import LaneHome
     from ripple.control.assignment import Code
@@ -177,11 +176,10 @@ async def _work(
         await spawn.close()
 
 
-def _begin(
-    settings: Settings, code: Code, addresses: Mapping[str, str], slot: int
-) -> dict[str, Any]:
-    name, hashes = process_of(settings.worker_id, slot), (code.plan_hash, code.topology_hash)
-    return Begin(name, addresses[f"deltas/{slot}"], hashes, settings).to_message()
+def _begin(settings: Settings, code: Code, addresses: Mapping[str, str], slot: int) -> bytes:
+    name, address = process_of(settings.worker_id, slot), addresses[f"deltas/{slot}"]
+    begin = Begin(name, address, code.plan_hash, code.topology_hash, settings)
+    return TO_ENGINE.to_bytes(begin)
 
 
 def _lanes_text(plan: Plan, home: LaneHome | None, root: str) -> str:

@@ -13,7 +13,7 @@ from coordinator.dashboard.letter_retry import Retry, Retrying
 from coordinator.dashboard.words import bottlenecks, verdict, waiting_for
 from coordinator.decisions.commands import right_of
 from coordinator.decisions.views import HealthState
-from coordinator.service.status_messages import status_to_bytes
+from coordinator.service.messages import status_to_bytes
 from ripple.client.dashboard.contract import AskedError, Values
 from ripple.client.dashboard.figures import (
     Rates,

@@ -10,7 +10,7 @@ from coordinator.decisions.ring import point_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coordinator.decisions.views import Who
+    from ripple.control.assignment.bounds import Who
 
 
 class CheckpointTriggers:

@@ -7,22 +7,24 @@ proposal of its coordinator; giving it twice changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from ripple.control.assignment import Assignment, Phase, Pin, worker_of
+from ripple.control.assignment.bounds import AtMost, Partition, WorkerId
 from ripple.core.access import Right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REASON_LENGTH_MAX = 200
+Reason: TypeAlias = Annotated[str, AtMost(REASON_LENGTH_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
     """Freeze the assignment: no joins, evictions or moves."""
 
-    reason: str
+    reason: Reason
 
     def __str__(self) -> str:
         return f"frozen: {self.reason}"
@@ -32,7 +34,7 @@ class Freeze:
 class Unfreeze:
     """End a freeze."""
 
-    reason: str
+    reason: Reason
 
     def __str__(self) -> str:
         return f"no longer frozen: {self.reason}"
@@ -42,9 +44,9 @@ class Unfreeze:
 class PinTo:
     """Pin a partition to a worker for as long as that is a member."""
 
-    partition: int
-    worker: str
-    reason: str
+    partition: Partition
+    worker: WorkerId
+    reason: Reason
 
     def __str__(self) -> str:
         return f"partition {self.partition} is pinned to {self.worker}: {self.reason}"
@@ -54,8 +56,8 @@ class PinTo:
 class Unpin:
     """Remove a pin."""
 
-    partition: int
-    reason: str
+    partition: Partition
+    reason: Reason
 
     def __str__(self) -> str:
         return f"partition {self.partition} is no longer pinned: {self.reason}"
@@ -65,8 +67,8 @@ class Unpin:
 class Drain:
     """Move a worker's partitions away and assign it no more. Workers that stop ask for it too."""
 
-    worker: str
-    reason: str
+    worker: WorkerId
+    reason: Reason
 
     def __str__(self) -> str:
         return f"{self.worker} is drained: {self.reason}"
@@ -76,8 +78,8 @@ class Drain:
 class Undrain:
     """Allow assignments to a drained worker again."""
 
-    worker: str
-    reason: str
+    worker: WorkerId
+    reason: Reason
 
     def __str__(self) -> str:
         return f"{self.worker} is no longer drained: {self.reason}"
@@ -87,9 +89,9 @@ class Undrain:
 class Move:
     """Move a partition to a worker; another comes back in exchange where balance asks for it."""
 
-    partition: int
-    worker: str
-    reason: str
+    partition: Partition
+    worker: WorkerId
+    reason: Reason
 
     def __str__(self) -> str:
         return f"partition {self.partition} moves to {self.worker}: {self.reason}"

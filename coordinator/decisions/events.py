@@ -9,8 +9,9 @@ from ripple.control.assignment import Report
 
 if TYPE_CHECKING:
     from coordinator.decisions.commands import Command
-    from coordinator.decisions.views import View, Who
+    from coordinator.decisions.views import View
     from ripple.control.assignment import Assignment, Candidate
+    from ripple.control.assignment.bounds import Who
 
 
 @dataclass(frozen=True, slots=True)

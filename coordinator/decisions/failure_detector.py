@@ -15,11 +15,11 @@ from coordinator.decisions.views import (
     HealthState,
     Observation,
     View,
-    Who,
     WorkerHealth,
     is_mass_silence,
     merged,
 )
+from ripple.control.assignment.bounds import Who
 from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:

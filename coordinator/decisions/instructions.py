@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from coordinator.decisions.views import View, Who
+    from coordinator.decisions.views import View
     from ripple.control.assignment import Assignment
+    from ripple.control.assignment.bounds import Who
 
 
 @dataclass(frozen=True, slots=True)

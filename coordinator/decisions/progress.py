@@ -12,8 +12,8 @@ from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:
     from coordinator.decisions.events import Heartbeat, ProcessExited
-    from coordinator.decisions.views import Who
     from ripple.control.assignment import MoveFailed, Report
+    from ripple.control.assignment.bounds import Who
 
 CAUGHT_UP_BEHIND = 1
 CAUGHT_UP_TIMES = 2

@@ -37,8 +37,9 @@ from coordinator.decisions.pending_commands import PendingCommands
 from coordinator.decisions.planning import Facts, next_version
 from coordinator.decisions.progress import Progress
 from coordinator.decisions.ring import point_of
-from coordinator.decisions.views import HealthState, Who, WorkerHealth
+from coordinator.decisions.views import HealthState, WorkerHealth
 from ripple.control.assignment import Assignment, Candidate, Stage, empty
+from ripple.control.assignment.bounds import Who
 from ripple.world.ports import Guards, all_guards
 
 _DECISIVE = (

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from coordinator.decisions.compatibility import input_problems
 from coordinator.decisions.limits import MS
 from coordinator.decisions.views import HealthState, WorkerHealth, is_mass_silence
-from ripple.control.assignment import Alert, Assignment, Phase, worker_of
+from ripple.control.assignment import Alert, Assignment, Backpressure, Phase, worker_of
+from ripple.control.assignment.bounds import Growing, Names, Who
 from ripple.control.rpc.membership_messages import FAILED
 
 if TYPE_CHECKING:
     from coordinator.decisions.state import Coordinator
-    from coordinator.decisions.views import Who
-    from ripple.control.assignment import Backpressure
 
 FAILING_SHOWN = 8
 
@@ -30,11 +29,11 @@ class MemberStatus:
     id: str
     incarnation: int
     standing: HealthState
-    silent_ms: int
+    silent_ms: Growing
     load: float | None
     partitions: int
     is_leaving: bool
-    addresses: tuple[tuple[str, str], ...]
+    addresses: Names
     backpressure: Backpressure | None = None
 
 

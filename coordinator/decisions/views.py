@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 from coordinator.decisions.limits import MS
+from ripple.control.assignment import AssignmentError
+from ripple.control.assignment.bounds import AtMost, Checked, Growing, Name, Who
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from coordinator.decisions.limits import Limits
 
-Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
+MEMBERS_MAX = 16_384  # of one view
 
 
 class HealthState(Enum):
@@ -54,18 +56,23 @@ class Observation:
     has_ended: its stream to this replica has ended, and no other has come.
     """
 
-    silent_ns: int
+    silent_ns: Growing
     was_heard: bool
     has_ended: bool = False
+
+
+def _check_replica(name: str) -> None:
+    if not name:
+        raise AssignmentError("a view has no replica id")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """The observations of a replica; ``number`` counts them. replica: a nonce of its process."""
 
-    replica: str
+    replica: Annotated[Name, Checked(_check_replica)]
     number: int
-    sightings: tuple[tuple[Who, Observation], ...]
+    sightings: Annotated[tuple[tuple[Who, Observation], ...], AtMost(MEMBERS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,5 +5,5 @@ archive              reads and writes the store
 handlers, sessions   methods of the control channel; conversations with workers
 peers                the other replicas
 cluster_identity     the cluster of the store
-messages, status_messages   messages of operators and replicas, and the status, as bytes
+messages             messages of operators and replicas, and the status, as bytes
 """

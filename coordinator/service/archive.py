@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from coordinator.decisions.events import ChainRead
 from coordinator.service.messages import view_from_bytes, view_to_bytes
 from ripple.control.assignment import Assignment, AssignmentChain
-from ripple.control.rpc.reading import RpcError
+from ripple.control.rpc.mapping import RpcError
 from ripple.core.errors import LimitError
 from ripple.storage.fenced import DamagedError, object_in
 from ripple.world.errors import StoreError

@@ -12,14 +12,14 @@ from coordinator.service.messages import (
     ViewAnswer,
     command_from_bytes,
     done_to_bytes,
+    status_to_bytes,
     view_answer_to_bytes,
 )
 from coordinator.service.sessions import WorkerSession
-from coordinator.service.status_messages import status_to_bytes
 from ripple.control.rpc import membership_messages as msg
 from ripple.control.rpc import methods
+from ripple.control.rpc.mapping import RpcError
 from ripple.control.rpc.messages import worker_message_from_bytes
-from ripple.control.rpc.reading import RpcError
 from ripple.core.access import Right, Role
 from ripple.world.control import UNKNOWN_CALLER, RefusedError, Service
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinator.service.shell import Shell
+    from ripple.control.assignment.bounds import Who
     from ripple.control.rpc.membership_messages import WorkerMessage
     from ripple.core.access import Access, Caller
     from ripple.world.control import Conversation
@@ -142,7 +143,7 @@ class Handlers:
             case msg.Present():
                 pass
 
-    def _drain(self, who: msg.Who, reason: str) -> None:
+    def _drain(self, who: Who, reason: str) -> None:
         """Drain a member that asks for it, again and again until it is drained."""
         now = self._shell.state.now
         if now is None or not now.has(*who) or now.by_id[who[0]].is_leaving:

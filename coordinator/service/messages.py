@@ -1,11 +1,10 @@
-"""Messages of operators and other replicas to a coordinator, as bytes."""
+"""Messages of operators and other replicas to a coordinator, and a cluster's status, as bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from coordinator.decisions.commands import (
-    REASON_LENGTH_MAX,
     Command,
     Drain,
     Freeze,
@@ -15,25 +14,29 @@ from coordinator.decisions.commands import (
     Unfreeze,
     Unpin,
 )
-from coordinator.decisions.views import Observation, View
-from ripple.control.assignment.version import PARTITIONS_MAX
+from coordinator.decisions.status import Status
+from coordinator.decisions.views import View
 from ripple.control.rpc import cluster_pb2 as pb
-from ripple.control.rpc.messages import (
-    member_of,
-    who_of,
-)
-from ripple.control.rpc.reading import (
-    RpcError,
+from ripple.control.rpc.mapping import (
     choice,
-    needs,
-    not_too_many,
-    number,
+    fields_from,
+    fields_to,
+    from_bytes,
     parsed,
-    text,
-    worker,
+    to_bytes,
+    to_message,
 )
 
-MEMBERS_MAX = 16_384
+_COMMANDS: dict[str, type[Command]] = {
+    "freeze": Freeze,
+    "unfreeze": Unfreeze,
+    "pin": PinTo,
+    "unpin": Unpin,
+    "drain": Drain,
+    "undrain": Undrain,
+    "move": Move,
+}
+_NAMES = {kind: name for name, kind in _COMMANDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,109 +49,39 @@ class ViewAnswer:
 
 def view_to_bytes(view: View) -> bytes:
     """Return a view as bytes."""
-    return bytes(_view(view).SerializeToString())
+    return to_bytes(view, pb.View)
 
 
 def view_from_bytes(data: bytes) -> View:
     """Return a view. Raises RpcError."""
-    return _view_from(parsed(pb.View, data))
+    return from_bytes(View, pb.View, data)
 
 
 def view_answer_to_bytes(answer: ViewAnswer) -> bytes:
     """Return the answer to another replica as bytes."""
-    message = pb.ViewAnswer(view=_view(answer.view), version=answer.version)
-    return bytes(message.SerializeToString())
+    return to_bytes(answer, pb.ViewAnswer)
 
 
 def view_answer_from_bytes(data: bytes) -> ViewAnswer:
     """Return another replica's answer. Raises RpcError."""
-    message = parsed(pb.ViewAnswer, data)
-    needs(message, "view")
-    return ViewAnswer(_view_from(message.view), number(message.version, "version"))
-
-
-def _view(view: View) -> pb.View:
-    return pb.View(
-        replica=view.replica,
-        number=view.number,
-        sightings=[
-            pb.Sighting(
-                who=member_of(who),
-                silent_ns=max(0, one.silent_ns),
-                was_heard=one.was_heard,
-                has_ended=one.has_ended,
-            )
-            for who, one in view.sightings
-        ],
-    )
-
-
-def _view_from(message: pb.View) -> View:
-    if not message.replica:
-        raise RpcError("a view has no replica id")
-    not_too_many(message.sightings, "a view", MEMBERS_MAX)
-    return View(
-        text(message.replica, "replica"),
-        number(message.number, "number"),
-        tuple(
-            (
-                who_of(one.who),
-                Observation(one.silent_ns, one.was_heard, one.has_ended),
-            )
-            for one in message.sightings
-        ),
-    )
+    return from_bytes(ViewAnswer, pb.ViewAnswer, data)
 
 
 def command_to_bytes(command: Command) -> bytes:
     """Return a command as bytes."""
-    message = pb.CommandRequest(reason=command.reason)
-    match command:
-        case Freeze():
-            message.freeze.SetInParent()
-        case Unfreeze():
-            message.unfreeze.SetInParent()
-        case PinTo(partition, to):
-            message.pin.CopyFrom(pb.Pin(partition=partition, worker=to))
-        case Unpin(partition):
-            message.unpin.CopyFrom(pb.Unpin(partition=partition))
-        case Drain(of):
-            message.drain.CopyFrom(pb.Drain(worker=of))
-        case Undrain(of):
-            message.undrain.CopyFrom(pb.Undrain(worker=of))
-        case Move(partition, to):
-            message.move.CopyFrom(pb.Move(partition=partition, worker=to))
+    name, message = _NAMES[type(command)], fields_to(command, pb.CommandRequest)
+    part = getattr(message, name)
+    part.CopyFrom(fields_to(command, type(part)))
+    part.SetInParent()  # of those without fields, too
     return bytes(message.SerializeToString())
 
 
 def command_from_bytes(data: bytes) -> Command:
     """Return a command. Raises RpcError."""
     message = parsed(pb.CommandRequest, data)
-    kind = choice(message, "command")
-    reason = text(message.reason, "reason", REASON_LENGTH_MAX)
-    match kind:
-        case "freeze":
-            return Freeze(reason)
-        case "unfreeze":
-            return Unfreeze(reason)
-        case "pin":
-            return PinTo(_partition(message.pin.partition), _named(message.pin.worker), reason)
-        case "unpin":
-            return Unpin(_partition(message.unpin.partition), reason)
-        case "drain":
-            return Drain(_named(message.drain.worker), reason)
-        case "undrain":
-            return Undrain(_named(message.undrain.worker), reason)
-        case _:
-            return Move(_partition(message.move.partition), _named(message.move.worker), reason)
-
-
-def _partition(value: int) -> int:
-    return number(value, "partition", PARTITIONS_MAX - 1)
-
-
-def _named(value: str) -> str:
-    return worker(value, "worker")
+    name = choice(message, "command")
+    kind = _COMMANDS[name]
+    return kind(**fields_from(kind, message), **fields_from(kind, getattr(message, name)))
 
 
 def done_to_bytes(version: int) -> bytes:
@@ -158,4 +91,21 @@ def done_to_bytes(version: int) -> bytes:
 
 def done_from_bytes(data: bytes) -> int:
     """Parse the version as of which a command is done. Raises RpcError."""
-    return number(parsed(pb.CommandAnswer, data).version, "version")
+    return from_bytes(_Done, pb.CommandAnswer, data).version
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    version: int
+
+
+def status_to_bytes(status: Status, credential: str = "") -> bytes:
+    """Return a status as bytes, with the credential for output subscriptions."""
+    message = to_message(status, pb.StatusAnswer)
+    message.credential = credential
+    return bytes(message.SerializeToString())
+
+
+def status_from_bytes(data: bytes) -> Status:
+    """Parse a status. Raises RpcError."""
+    return from_bytes(Status, pb.StatusAnswer, data)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from coordinator.decisions.events import Event, ViewHeard
 from coordinator.service.messages import view_answer_from_bytes
 from ripple.control.rpc import methods
-from ripple.control.rpc.reading import RpcError
+from ripple.control.rpc.mapping import RpcError
 from ripple.world.control import ControlError
 
 if TYPE_CHECKING:

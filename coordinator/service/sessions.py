@@ -11,7 +11,8 @@ from ripple.control.rpc.messages import coordinator_message_to_bytes
 from ripple.world.control import ControlError
 
 if TYPE_CHECKING:
-    from ripple.control.rpc.membership_messages import CoordinatorMessage, Who
+    from ripple.control.assignment.bounds import Who
+    from ripple.control.rpc.membership_messages import CoordinatorMessage
     from ripple.world.control import Conversation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from coordinator.service.status_messages import status_from_bytes
+from coordinator.service.messages import status_from_bytes
 from ripple.control.rpc.methods import STATUS
 from ripple.world.control import Channel, ControlError
 from ripple.world.live_control import LiveControl

@@ -15,7 +15,7 @@ from coordinator.decisions import events as ev
 from coordinator.decisions import instructions as ins
 from coordinator.decisions.limits import MS, Limits
 from coordinator.decisions.state import Coordinator
-from coordinator.decisions.views import TRANSITIONS, HealthState, View, Who
+from coordinator.decisions.views import TRANSITIONS, HealthState, View
 from ripple.control.assignment import (
     Assignment,
     AssignmentError,
@@ -29,6 +29,7 @@ from ripple.control.assignment import (
     empty,
     worker_of,
 )
+from ripple.control.assignment.bounds import Who
 from ripple.control.assignment.rules import check_follows
 from ripple.world.ports import Guards, all_guards
 from tests.control.assignment.examples import CODE, member

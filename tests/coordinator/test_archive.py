@@ -12,7 +12,7 @@ from coordinator.service.archive import GONE_AFTER_S, Archive
 from ripple.control.assignment import Stage
 from ripple.control.assignment.chain import VERSIONS_KEPT
 from ripple.control.assignment.version import empty
-from ripple.control.rpc.reading import RpcError
+from ripple.control.rpc.mapping import RpcError
 from ripple.testing import SimWorld
 from ripple.world.errors import StoreError
 from tests.world.clusters import in_sim_world

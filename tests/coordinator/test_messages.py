@@ -25,14 +25,15 @@ from coordinator.service.messages import (
     command_to_bytes,
     done_from_bytes,
     done_to_bytes,
+    status_from_bytes,
+    status_to_bytes,
     view_answer_from_bytes,
     view_answer_to_bytes,
     view_from_bytes,
     view_to_bytes,
 )
-from coordinator.service.status_messages import status_from_bytes, status_to_bytes
 from ripple.control.rpc import cluster_pb2 as pb
-from ripple.control.rpc.reading import RpcError
+from ripple.control.rpc.mapping import RpcError
 from tests.coordinator.messages import STATUS
 from tests.examples import EXAMPLES
 

@@ -15,11 +15,11 @@ from coordinator.decisions.views import (
     HealthState,
     Observation,
     View,
-    Who,
     WorkerHealth,
     is_mass_silence,
     merged,
 )
+from ripple.control.assignment.bounds import Who
 
 LIMITS = Limits()
 W: Who = ("w1", 3)

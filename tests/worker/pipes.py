@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 
 class Silent:
     """Says nothing, and hears whatever it is told."""
 
-    async def read(self) -> dict[str, Any] | None:
+    async def read(self) -> bytes | None:
         await asyncio.Event().wait()
         return None
 
-    async def write(self, message: dict[str, Any]) -> None:
+    async def write(self, message: bytes) -> None:
         pass
 
     def close(self) -> None:

@@ -125,6 +125,5 @@ def test_intake_slows_down_pauses_and_comes_back() -> None:
 
 def test_worker_reports_the_fullest_queue_of_its_processes() -> None:
     full, empty = Backpressure(Level.SLOW, 0.83, "outboxes"), Backpressure()
-    said, _ = messages.reported(messages.report(Report(backpressure=full), {}))
-    assert said.backpressure == full
+    said = Report(backpressure=full)
     assert messages.together({0: Report(backpressure=empty), 1: said}, (0, 0)).backpressure == full

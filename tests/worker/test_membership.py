@@ -11,8 +11,7 @@ import pytest
 from coordinator.decisions import events as ev
 from coordinator.decisions.commands import Command, Freeze, Move, PinTo, Unfreeze
 from coordinator.decisions.limits import Limits
-from coordinator.service.messages import command_to_bytes, done_from_bytes
-from coordinator.service.status_messages import status_from_bytes
+from coordinator.service.messages import command_to_bytes, done_from_bytes, status_from_bytes
 from ripple.client.outputs.first_answer import first_answer
 from ripple.control.assignment import worker_of
 from ripple.control.rpc import methods

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.worker.pipes import Silent
 from worker.engine.runtime import Runtime
 from worker.engine.serving import serve
 from worker.health import TaskHealth
+from worker.messages import FROM_ENGINE
 
 
 class Broken(Runtime):
@@ -59,8 +59,9 @@ class Hearing(Silent):
     def __init__(self) -> None:
         self.heard: list[bool] = []
 
-    async def write(self, message: dict[str, Any]) -> None:
-        self.heard.append(message["standings"]["3"]["is_live"])
+    async def write(self, message: bytes) -> None:
+        said = FROM_ENGINE.from_bytes(message)
+        self.heard.append(dict(said.standings)[3].is_live)
 
 
 def test_changes_are_reported_at_once_and_other_reports_every_second_round() -> None:

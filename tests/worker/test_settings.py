@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from ripple.core.setting import SettingsError
 from ripple.core.settings import arguments, mistyped
 from ripple.core.settings_file import read_file
 from worker.backpressure import Thresholds
-from worker.begin import Begin
 from worker.engine.identity import delta_addresses
 from worker.settings import SETTINGS, Settings, flags_of, load, places_listed
 
@@ -239,9 +237,3 @@ def test_a_mistyped_variable_is_told_and_those_of_others_are_left_alone() -> Non
     ]
     for settings in programs:
         assert not list(mistyped(settings, dict.fromkeys([*beside, *services], "5")))
-
-
-def test_an_engine_process_gets_the_same_settings() -> None:
-    settings = loaded([*GIVEN, *COORDINATOR, "--warn-threshold", "0.5"], TLS)
-    sent = Begin("w0/1", "127.0.0.1:9601", ("plan", "topology"), settings)
-    assert Begin.from_message(json.loads(json.dumps(sent.to_message()))) == sent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,8 @@ from ripple.testing.sim.chance import Chance
 from ripple.testing.sim.loop import SimLoop
 from ripple.testing.sim.world import SimClock
 from tests.worker.pipes import Silent
-from worker import messages
 from worker.health import TaskHealth
+from worker.messages import FROM_ENGINE, report
 from worker.supervisor import slot
 from worker.supervisor.slot import Slot
 
@@ -27,10 +26,10 @@ class Talk(Silent):
     def __init__(self, health: TaskHealth | None) -> None:
         self._standing = health
 
-    async def read(self) -> dict[str, Any] | None:
+    async def read(self) -> bytes | None:
         if self._standing is not None:
             health, self._standing = self._standing, None
-            return messages.report(Report(), {3: health})
+            return FROM_ENGINE.to_bytes(report(Report(), {3: health}))
         return await super().read()
 
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,8 +26,8 @@ from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import children_of
 from tests.patience import PATIENCE_S
 from tests.worker.processes import given
-from worker.begin import Begin
 from worker.engine.identity import code_of
+from worker.messages import TO_ENGINE, Begin
 from worker.settings import load
 from worker.supervisor.spawning import Process, Spawner
 from worker.supervisor.state import State
@@ -143,7 +143,7 @@ class Spawned:
         os.kill(self.children[slot].pid, number)
 
     @staticmethod
-    def _begin(folder: Path, slot: int) -> dict[str, Any]:
+    def _begin(folder: Path, slot: int) -> bytes:
         code = code_of(load_plan(str(FILE)))
         settings = load(
             Arguments(
@@ -161,8 +161,8 @@ class Spawned:
             {},
             {},
         )
-        hashes = code.plan_hash, code.topology_hash
-        return Begin(f"a/{slot}", "127.0.0.1:0", hashes, settings).to_message()
+        begin = Begin(f"a/{slot}", "127.0.0.1:0", code.plan_hash, code.topology_hash, settings)
+        return TO_ENGINE.to_bytes(begin)
 
 
 async def until(is_so: Callable[[], bool], why: str) -> None:

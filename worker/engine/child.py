@@ -41,7 +41,6 @@ from ripple.task.grouping import commit_interval_ns
 from ripple.task.settings import Settings as TaskSettings
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from worker.backpressure import Intake, Pressure
-from worker.begin import Begin
 from worker.engine import files
 from worker.engine.context import TaskContext
 from worker.engine.exchange import ExchangePort
@@ -51,6 +50,7 @@ from worker.engine.routes import Routes
 from worker.engine.runtime import Runtime
 from worker.engine.serving import serve
 from worker.engine.stages import has_state_edge
+from worker.messages import FROM_ENGINE, TO_ENGINE, Begin, Cannot
 from worker.pipe import DUMP_SIGNAL, Pipe, first_message
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def main(given: list[str]) -> None:
     pa.array([0])
     end = socket.socket(fileno=int(given[0]))
     begin = first_message(end)
-    process.leave(1 if begin is None else _work(Pipe(end), Begin.from_message(begin)))
+    process.leave(1 if begin is None else _work(Pipe(end), TO_ENGINE.from_bytes(begin)))
 
 
 def _heed_no_signal() -> None:
@@ -103,7 +103,7 @@ def _work(pipe: Pipe, begin: Begin) -> int:
 def _check_same(plan: Plan, begin: Begin) -> None:
     """Raise ChangedPlanError if the pipeline file has changed since the supervisor loaded it."""
     code = code_of(plan)
-    if (code.plan_hash, code.topology_hash) != begin.code:
+    if (code.plan_hash, code.topology_hash) != (begin.plan_hash, begin.topology_hash):
         raise ChangedPlanError(
             f"{begin.settings.pipeline} has changed since the worker began: end the worker, and "
             "start it again (docs/changing.md, In a cluster)"
@@ -113,7 +113,7 @@ def _check_same(plan: Plan, begin: Begin) -> None:
 async def _end_unable(pipe: Pipe, log: Log, why: str) -> int:
     log.say(f"cannot work: {why}", Level.ERROR)
     with suppress(ConnectionError):
-        await pipe.write({"say": "cannot", "why": why.splitlines()[-1]})
+        await pipe.write(FROM_ENGINE.to_bytes(Cannot(why.splitlines()[-1])))
     return 1
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ripple.control.assignment import ATTEMPTS_MAX, AssignmentError
-from worker import messages
+from ripple.control.assignment import ATTEMPTS_MAX
+from ripple.control.rpc.mapping import RpcError
+from worker.messages import FROM_ENGINE, TO_ENGINE, Assign, Inspect, Stop, Store, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ripple.control.telemetry.measures import Measures
     from ripple.world.ports import Clock
     from worker.engine.runtime import Runtime
+    from worker.messages import ToEngine
     from worker.pipe import Channel
 
 LOOK_S = 0.25
@@ -76,10 +79,9 @@ async def _obey(
                         await runtime.ended()
                 return 1
             reading = asyncio.ensure_future(pipe.read())
-            if message["say"] == "stop":
-                stopping = stopping or asyncio.ensure_future(runtime.stop())
-            else:
-                _take(message, runtime, say, asked)
+            stops = _take(message, runtime, say, asked)
+            if stops and stopping is None:
+                stopping = asyncio.ensure_future(runtime.stop())
     finally:
         reading.cancel()
         if stopping is not None:
@@ -98,19 +100,21 @@ async def _end_spent(runtime: Runtime, partition: int, say: Callable[[str], None
     return 1
 
 
-def _take(
-    message: dict[str, Any], runtime: Runtime, say: Callable[[str], None], asked: asyncio.Event
-) -> None:
-    match message["say"]:
-        case "assign":
-            try:
-                runtime.assign(*messages.assigned(message))
-            except AssignmentError as error:
-                say(f"an assignment was not understood: {error}")
-        case "store":
+def _take(data: bytes, runtime: Runtime, say: Callable[[str], None], asked: asyncio.Event) -> bool:
+    """Take a message; return whether the process is to stop."""
+    try:
+        message: ToEngine = TO_ENGINE.from_bytes(data)
+    except RpcError as error:
+        say(f"an assignment was not understood: {error}")
+        return False
+    match message:
+        case Assign(assignment, run):
+            runtime.assign(assignment, run)
+        case Store():
             runtime.store()
-        case "inspect":
+        case Inspect():
             asked.set()
+    return isinstance(message, Stop)
 
 
 async def _report(
@@ -130,13 +134,14 @@ async def _report(
             stand = [(key, s.is_live, s.behind, s.failure) for key, s in standings.items()]
             if turn % REPORT_EVERY == 0 or stand != said or asked.is_set():
                 said = stand
-                message = messages.report(runtime.report, standings, runtime.intake)
+                message = report(runtime.report, standings, runtime.intake)
                 if measures is not None and turn % MEASURES_EVERY == 0:
-                    message["measures"] = measures.samples(standings).to_values()
+                    message = replace(message, measures=measures.samples(standings))
                 if measures is not None and asked.is_set():
                     asked.clear()
-                    message["inspected"] = list(measures.inspected(standings).items())
-                await pipe.write(message)
+                    inspected = list(measures.inspected(standings).items())
+                    message = replace(message, inspected=inspected)
+                await pipe.write(FROM_ENGINE.to_bytes(message))
             began_ns, turn = clock.monotonic_ns(), turn + 1
             await clock.sleep(LOOK_S)
             if measures is not None:

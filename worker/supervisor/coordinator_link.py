@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ripple.control.rpc import membership_messages as msg
 from ripple.control.rpc import methods
+from ripple.control.rpc.mapping import RpcError
 from ripple.control.rpc.messages import coordinator_message_from_bytes, worker_message_to_bytes
-from ripple.control.rpc.reading import RpcError
 from ripple.core import events
 from ripple.world.control import ControlError, DeadlineError
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ripple.control.assignment import Assignment, AssignmentChain, Candidate, Report
-    from ripple.control.rpc.membership_messages import CoordinatorMessage, Who, WorkerMessage
+    from ripple.control.assignment.bounds import Who
+    from ripple.control.rpc.membership_messages import CoordinatorMessage, WorkerMessage
     from ripple.storage.fenced import Reading
     from ripple.world.ports import World
     from ripple.world.tls import Tls

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ripple.control.assignment import Report
 from ripple.control.telemetry.samples import Samples
 from ripple.world.pauses import Pauses
-from worker import messages
+from worker.messages import FROM_ENGINE, TO_ENGINE, Cannot, Inspect, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ripple.world.ports import Clock
     from worker.backpressure import Queue
     from worker.health import TaskHealth
+    from worker.messages import FromEngine, ToEngine
     from worker.pipe import Channel
 
 PAUSE_MIN_S = 0.1
@@ -96,14 +97,14 @@ class Slot:
         self._exited = exited
         self._say = say
         self._engine: Engine | None = None
-        self._pending: dict[str, dict[str, Any]] = {}
+        self._pending: dict[type, ToEngine] = {}
         self._has_pending = asyncio.Event()
         self._stopping = asyncio.Event()
         self._heard_ns = 0
         self._pauses = Pauses(clock.monotonic_ns, PAUSE_MIN_S, PAUSE_MAX_S, steady_s=STEADY_S)
         self._asked: list[asyncio.Future[list[Any]]] = []
         self._cannot = ""  # why the present process cannot work at all
-        self.greeting: Callable[[], list[dict[str, Any]]] = list
+        self.greeting: Callable[[], list[ToEngine]] = list
         """What a new process is told first."""
 
     @property
@@ -114,9 +115,9 @@ class Slot:
         found.include(self._measured)
         return found
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: ToEngine) -> None:
         """Send a message to the process, if there is one; only the newest of a kind counts."""
-        self._pending[message["say"]] = message
+        self._pending[type(message)] = message
         self._has_pending.set()
 
     async def inspected(self) -> list[Any]:
@@ -125,7 +126,7 @@ class Slot:
             return []
         asked: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._asked.append(asked)
-        self.send({"say": "inspect"})
+        self.send(Inspect())
         return await asked
 
     def _answer(self, inspected: list[Any]) -> None:
@@ -138,7 +139,7 @@ class Slot:
     def stop(self) -> None:
         """Stop the process gracefully; none follows."""
         self._stopping.set()
-        self.send({"say": "stop"})
+        self.send(Stop())
 
     def kill(self) -> None:
         """Kill the process at once; none follows."""
@@ -194,32 +195,36 @@ class Slot:
 
     async def _read(self, engine: Engine) -> None:
         try:
-            while (message := await engine.pipe.read()) is not None:
+            while (data := await engine.pipe.read()) is not None:
                 self._heard_ns = self._clock.monotonic_ns()
-                if message["say"] == "cannot":
-                    self._cannot = str(message["why"])
-                if message["say"] == "report":
-                    self.report, self.standings = messages.reported(message)
-                    if any(one.has_state for one in self.standings.values()):
-                        self._pauses.works()
-                    self.queues = messages.queues(message)
-                    self._measured = messages.measured(message) or self._measured
-                    if "inspected" in message:
-                        self._answer(message["inspected"])
-                    self._changed()
+                self._take(FROM_ENGINE.from_bytes(data))
         except Exception as error:
             self._say(f"process {self.number} has sent an invalid message: {error!r}")
         engine.kill()  # it does not read any more, or sends invalid messages
 
+    def _take(self, message: FromEngine) -> None:
+        if isinstance(message, Cannot):
+            self._cannot = message.why
+            return
+        self.report, self.standings = message.report, dict(message.standings)
+        if any(one.has_state for one in self.standings.values()):
+            self._pauses.works()
+        self.queues = message.queues
+        self._measured = message.measures or self._measured
+        if message.inspected is not None:
+            self._answer(message.inspected)
+        self._changed()
+
     async def _write(self, engine: Engine) -> None:
         with suppress(ConnectionError):
             for message in self.greeting():
-                await engine.pipe.write(message)
+                await engine.pipe.write(TO_ENGINE.to_bytes(message))
             while True:
                 await self._has_pending.wait()
                 self._has_pending.clear()
                 while self._pending:
-                    await engine.pipe.write(self._pending.pop(next(iter(self._pending))))
+                    message = self._pending.pop(next(iter(self._pending)))
+                    await engine.pipe.write(TO_ENGINE.to_bytes(message))
 
     async def _watch(self, engine: Engine) -> None:
         """Kill a process that reports nothing for too long, after it has dumped its stacks."""

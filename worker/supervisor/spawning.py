@@ -9,7 +9,7 @@ import socket
 import sys
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ripple.control.environment import ENVIRONMENT
 from worker.pipe import DUMP_SIGNAL, Pipe
@@ -81,7 +81,7 @@ class Spawner:
 
     def __init__(
         self,
-        begin: Callable[[int], dict[str, Any]],
+        begin: Callable[[int], bytes],
         *,
         spares: int = 0,
         spares_after_s: float = SPARES_AFTER_S,

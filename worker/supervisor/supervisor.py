@@ -100,7 +100,7 @@ class Supervisor:
     def store(self) -> None:
         """Let all processes store checkpoints."""
         for slot in self.slots:
-            slot.send({"say": "store"})
+            slot.send(messages.Store())
 
     async def inspected(self) -> list[dict[str, object]]:
         """Return the live graph of each partition, as its process reports it."""
@@ -253,12 +253,12 @@ class Supervisor:
             self._stored = stored
             self.membership.checkpointed()
 
-    def _greeting(self, slot: Slot) -> list[dict[str, object]]:
+    def _greeting(self, slot: Slot) -> list[messages.ToEngine]:
         return [] if self.assignment is None else [self._assigned(slot, self.assignment)]
 
-    def _assigned(self, slot: Slot, assignment: Assignment) -> dict[str, object]:
+    def _assigned(self, slot: Slot, assignment: Assignment) -> messages.Assign:
         start = None if self.incarnation is None else (self.incarnation, slot.start)
-        return messages.assign(assignment, start)
+        return messages.Assign(assignment, start)
 
     @property
     def why_vain(self) -> str:

@@ -169,7 +169,7 @@ async def ask(
 
 async def status_of(options: argparse.Namespace) -> tuple[str, Status]:
     """Return the answering coordinator's address, and the cluster's status."""
-    from coordinator.service.status_messages import status_from_bytes  # noqa: PLC0415
+    from coordinator.service.messages import status_from_bytes  # noqa: PLC0415
 
     address, data = await _status(options)
     return address, status_from_bytes(data)

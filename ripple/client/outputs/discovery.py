@@ -65,8 +65,8 @@ def found_by(
         # Here, since gRPC is slow to import, and may be absent.
         from ripple.client.outputs.first_answer import first_answer  # noqa: PLC0415
         from ripple.control.rpc.cluster_pb2 import StatusAnswer  # noqa: PLC0415
+        from ripple.control.rpc.mapping import RpcError, parsed  # noqa: PLC0415
         from ripple.control.rpc.methods import STATUS  # noqa: PLC0415
-        from ripple.control.rpc.reading import RpcError, parsed  # noqa: PLC0415
         from ripple.world.control import RefusedError  # noqa: PLC0415
 
         try:

@@ -52,6 +52,8 @@ class Candidate:
 
     def __post_init__(self) -> None:
         check_id(self.id)
+        if not self.nonce:
+            raise AssignmentError(f"worker {self.id} asks to join without a nonce")
         if not 1 <= self.processes <= SLOTS_MAX:
             raise AssignmentError(
                 f"worker {self.id} has {self.processes} processes, not 1 to {SLOTS_MAX}"

@@ -4,24 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Annotated
+
+from ripple.control.assignment.bounds import (
+    REASON_LENGTH_MAX,
+    AtMost,
+    Counts,
+    Growing,
+    Name,
+    Partition,
+    Reason,
+    Share,
+)
+from ripple.control.assignment.member import SLOTS_MAX
+from ripple.control.assignment.version import PARTITIONS_MAX
+
+SECONDS_MAX = 1e12
+ALERTS_MAX = 64  # of one member, each by its rule
+_EACH = AtMost(PARTITIONS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class Follower:
     """A process follows a partition that is to move to it; so many commits behind."""
 
-    partition: int
-    process: str
-    behind: int
+    partition: Partition
+    process: Name
+    behind: Growing
 
 
 @dataclass(frozen=True, slots=True)
 class MoveFailed:
     """A process cannot take over a partition."""
 
-    partition: int
-    process: str
-    reason: str
+    partition: Partition
+    process: Name
+    reason: Annotated[str, AtMost(REASON_LENGTH_MAX, cut=500)]
 
 
 class Level(IntEnum):
@@ -38,8 +56,8 @@ class Backpressure:
     """Fill of the fullest queue, 0 to 1, and the reaction to it; "" without a queue."""
 
     level: Level = Level.NORMAL
-    fill: float = 0.0
-    queue: str = ""
+    fill: Share = 0.0
+    queue: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +67,10 @@ class Alert:
     severity: warning or critical. cause: in words.
     """
 
-    name: str
-    severity: str
-    cause: str
-    seconds: float
+    name: Name
+    severity: Name
+    cause: Reason
+    seconds: Annotated[float, AtMost(SECONDS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +82,11 @@ class Report:
     process. alerts: those that fire.
     """
 
-    load: float = 0.0
-    starts: tuple[int, ...] = ()
-    live: frozenset[tuple[int, int]] = frozenset()
-    followers: tuple[Follower, ...] = ()
-    failed: tuple[MoveFailed, ...] = ()
-    inputs: tuple[tuple[str, int], ...] = ()
+    load: Share = 0.0
+    starts: Annotated[tuple[int, ...], AtMost(SLOTS_MAX)] = ()
+    live: Annotated[frozenset[tuple[Partition, int]], _EACH] = frozenset()
+    followers: Annotated[tuple[Follower, ...], _EACH] = ()
+    failed: Annotated[tuple[MoveFailed, ...], _EACH] = ()
+    inputs: Counts = ()
     backpressure: Backpressure = Backpressure()
-    alerts: tuple[Alert, ...] = ()
+    alerts: Annotated[tuple[Alert, ...], AtMost(ALERTS_MAX)] = ()

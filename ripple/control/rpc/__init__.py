@@ -2,8 +2,8 @@
 
 methods               names of the coordinator's methods
 membership_messages   messages between workers and coordinators, as values
-messages              these values as bytes
-reading               strict parsing of received bytes
+mapping               dataclasses as protobuf and back, by names and types of their fields
+messages              the membership messages as bytes
 
 Modules that end in ``_pb2`` are generated from ``proto/`` by ``make protos``, never edited.
 """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ripple.control.assignment import Candidate, Report
+from ripple.control.assignment.bounds import Name, Reason, Slot, Who
 
 MISFIT = "does not fit this cluster"  # in reasons of refusals: waiting does not help
 FAILED = "and is tried again: "  # of a partition, before the reason
-Who: TypeAlias = "tuple[str, int]"  # a worker's id and incarnation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Heartbeat:
     """A member's heartbeat, with its report."""
 
     who: Who
-    report: Report = field(default_factory=Report)
+    report: Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Exited:
     """A member's process, in its ``start``-th start from 0, has ended; it is being restarted."""
 
     who: Who
-    slot: int
+    slot: Slot
     start: int
 
 
@@ -41,7 +41,7 @@ class Draining:
     """A member is to stop, and asks that its partitions move away."""
 
     who: Who
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,17 @@ class Announced:
 class Refused:
     """A worker cannot join."""
 
-    nonce: str
-    reason: str
+    nonce: Name
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
     """A worker may join later."""
 
-    nonce: str
+    nonce: Name
     wait_ms: int
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Evicted:
     """A worker is no member: it drops its partitions, and may join anew."""
 
     who: Who
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)

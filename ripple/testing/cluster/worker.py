@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,16 +74,15 @@ class End:
         one.other, other.other = other, one
         return one, other
 
-    async def read(self) -> dict[str, Any] | None:
+    async def read(self) -> bytes | None:
         """Return the next message, None when the other side is gone."""
-        data = await self._given.get()
-        return None if data is None else dict(json.loads(data))
+        return await self._given.get()
 
-    async def write(self, message: dict[str, Any]) -> None:
+    async def write(self, message: bytes) -> None:
         """Send a message."""
         if self._is_closed or self.other._is_closed:
             raise BrokenPipeError
-        self.other._given.put_nowait(json.dumps(message).encode())
+        self.other._given.put_nowait(message)
 
     def close(self) -> None:
         """Let the other side see an end."""

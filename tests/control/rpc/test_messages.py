@@ -23,13 +23,13 @@ from ripple.control.rpc import membership_messages as msg
 from ripple.control.rpc import methods
 from ripple.control.rpc import worker_pb2 as pb
 from ripple.control.rpc.coordinator_pb2 import DESCRIPTOR
+from ripple.control.rpc.mapping import RpcError
 from ripple.control.rpc.messages import (
     coordinator_message_from_bytes,
     coordinator_message_to_bytes,
     worker_message_from_bytes,
     worker_message_to_bytes,
 )
-from ripple.control.rpc.reading import RpcError
 from tests.control.assignment.examples import candidate
 from tests.examples import EXAMPLES
 
@@ -57,7 +57,7 @@ SAID = [
             store="ripple 1f",
         )
     ),
-    msg.Heartbeat(WHO),
+    msg.Heartbeat(WHO, Report()),
     msg.Heartbeat(WHO, REPORT),
     msg.Exited(WHO, 2, 5),
     msg.Draining(WHO, "it is to stop"),
@@ -125,7 +125,7 @@ BAD = [
     (beat(followers=[pb.Follower(process="x" * 257)]), "process has 257"),
     (beat(failed=[pb.MoveFailed(reason="x" * 4097)]), "reason has 4097"),
     (pb.FromWorker(heartbeat=pb.Heartbeat(report=pb.Report())), "Heartbeat has no who"),
-    (beat(alerts=[pb.Alert(seconds=float("nan"))]), "an alert fires for nan s"),
+    (beat(alerts=[pb.Alert(seconds=float("nan"))]), "seconds is nan"),
     (beat(alerts=[pb.Alert()] * 65), "alerts"),
     (
         pb.FromWorker(heartbeat=pb.Heartbeat(who=pb.Member(id="w"))),
