@@ -11,6 +11,7 @@ from ripple.connectors.inputs import Signal
 from ripple.connectors.reading_ahead import ReadingAhead
 from ripple.core.errors import InputAwayError
 from ripple.model.batch import Rejected
+from ripple.world.pauses import DELAYS_S
 
 if TYPE_CHECKING:
     from ripple.connectors.connector import Reading
@@ -25,8 +26,6 @@ AHEAD_BYTES_MAX = 4 << 20
 RECORD_BYTES = 64
 # Marks are retained for this many cuts.
 MARKS_MAX = 1000
-# Half a minute in all, as a server restarts.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 CALM_S = 60.0  # without an error: the next one is the first again
 
 

@@ -10,6 +10,7 @@ from ripple.connectors.inputs import Signal
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.events import EventListener, InputBack, InputWaits, no_listener
 from ripple.task.passed_inputs import PassedInputs
+from ripple.world.pauses import doubling
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
@@ -43,7 +44,7 @@ class RetryingInputs(PassedInputs):
         self._opening: tuple[int, Cut | None] | None = None
         self._return: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
-        self._pause_s = PAUSE_S
+        self._pauses_s = doubling(PAUSE_S, PAUSE_S_MAX)
         self._away_at_s, self._back_at_s = 0.0, -inf
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
@@ -93,7 +94,8 @@ class RetryingInputs(PassedInputs):
     def _lose(self, cut: Cut, error: InputAwayError) -> None:
         now_s = asyncio.get_running_loop().time()
         if now_s - self._back_at_s > STEADY_S:
-            self._away_at_s, self._pause_s = now_s, PAUSE_S
+            self._away_at_s = now_s
+            self._pauses_s = doubling(PAUSE_S, PAUSE_S_MAX)
         self._return = asyncio.create_task(self._come_back(dict(cut), error))
         self._return.add_done_callback(lambda _: self._woken.set())
 
@@ -115,8 +117,7 @@ class RetryingInputs(PassedInputs):
                     f"{error}; the run has waited {self._patience_s:.0f} s. Start it again once "
                     "the input is there: it resumes"
                 ) from error
-            await asyncio.sleep(self._pause_s)
-            self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
+            await asyncio.sleep(next(self._pauses_s))
             try:
                 await self._inputs.check(cut, read)
                 await self._inputs.open(cut, *self._opening)

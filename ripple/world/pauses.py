@@ -1,13 +1,33 @@
-"""How long to wait before something that has ended is begun again."""
+"""How long to wait before something that has ended or failed is tried again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from ripple.world.ports import Random
+
+# Half a minute in all, as a server restarts.
+DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+# For a moment: whoever asked may ask again.
+BRIEF_DELAYS_S = DELAYS_S[:3]
 _NS = 1_000_000_000
+_PARTS = 1_000_000
+
+
+def doubling(least_s: float, most_s: float) -> Iterator[float]:
+    """Yield pauses without end, each twice as long as the one before, up to the longest."""
+    pause_s = least_s
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, most_s)
+
+
+def jittered(pause_s: float, random: Random) -> float:
+    """Return between half and all of a pause: many that failed together do not return together."""
+    return pause_s * (0.5 + random.below(_PARTS) / (2 * _PARTS))
 
 
 class Pauses:
@@ -23,9 +43,9 @@ class Pauses:
     ) -> None:
         """steady_s: after working for longer than this, the next pause is the shortest one."""
         self._monotonic_ns = monotonic_ns
-        self._least_s, self._most_s = least_s, most_s
+        self._bounds_s = least_s, most_s
         self._steady_ns = int(steady_s * _NS)
-        self._next_s = least_s
+        self._pauses_s = doubling(least_s, most_s)
         self._works_ns: int | None = None
 
     def begin(self) -> None:
@@ -41,6 +61,5 @@ class Pauses:
         """Return how long to wait now."""
         since_ns = self._works_ns
         if since_ns is not None and self._monotonic_ns() - since_ns > self._steady_ns:
-            self._next_s = self._least_s
-        pause_s, self._next_s = self._next_s, min(2 * self._next_s, self._most_s)
-        return pause_s
+            self._pauses_s = doubling(*self._bounds_s)
+        return next(self._pauses_s)

@@ -12,6 +12,7 @@ from ripple.control.rpc.mapping import RpcError
 from ripple.control.rpc.messages import coordinator_message_from_bytes, worker_message_to_bytes
 from ripple.core import events
 from ripple.world.control import ControlError, DeadlineError
+from ripple.world.pauses import doubling, jittered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -81,13 +82,14 @@ class CoordinatorLink:
 
     async def run(self) -> None:
         """Converse with the coordinator, for ever."""
-        failures = 0
+        pauses_s = doubling(2 * PAUSE_S, PAUSE_MAX_S)
         while True:
             self._heard_ns = None
             reason = await self._end_of_conversation()
-            failures = 0 if self._heard_ns is not None else failures + 1
+            if self._heard_ns is not None:
+                pauses_s = doubling(PAUSE_S, PAUSE_MAX_S)
             self._lost(reason)
-            await self._world.clock.sleep(self._pause_s(failures))
+            await self._world.clock.sleep(jittered(next(pauses_s), self._world.random))
 
     async def _end_of_conversation(self) -> str:
         """Run one conversation to its end; return why it ended."""
@@ -155,8 +157,3 @@ class CoordinatorLink:
         if not self._is_lost:
             self._is_lost = True
             self._emit(events.CoordinatorLost(self.address, reason))
-
-    def _pause_s(self, failures: int) -> float:
-        """Return between half and all of a pause that doubles with every failure."""
-        whole_s = min(PAUSE_S * (1 << min(failures, 10)), PAUSE_MAX_S)
-        return whole_s * (0.5 + self._world.random.below(1000) / 2000)

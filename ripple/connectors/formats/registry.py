@@ -15,6 +15,7 @@ from urllib.parse import quote
 from ripple.connectors.formats.references import whole
 from ripple.core.errors import RippleError, SchemaError
 from ripple.world.http import ask
+from ripple.world.pauses import doubling
 
 if TYPE_CHECKING:
     import ssl
@@ -143,7 +144,7 @@ class Registry:
     def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
         """Return the answer, None if there is none; asks again during an outage."""
         patience_s = PATIENCE_S if self._has_answered else FIRST_PATIENCE_S
-        until, pause_s = time.monotonic() + patience_s, PAUSE_S
+        until, pauses_s = time.monotonic() + patience_s, doubling(PAUSE_S, PAUSE_S_MAX)
         data = None if body is None else json.dumps(body).encode()
         asked = urllib.request.Request(  # noqa: S310 - the settings allow http and https alone
             self.url + path, data, self._headers, method=method
@@ -170,10 +171,10 @@ class Registry:
                     raise RegistryError(f"{self.url}{path}: the answer is no JSON object")
                 self._has_answered = True
                 return found
+            pause_s = next(pauses_s)
             if time.monotonic() + pause_s > until:
                 raise RegistryError(f"{self.url} does not answer: {why}") from away
             time.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
 
 def _reason_of(error: urllib.error.HTTPError) -> str:

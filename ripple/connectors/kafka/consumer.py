@@ -22,6 +22,7 @@ from ripple.world.broker import (
     Records,
     TopicPartition,
 )
+from ripple.world.pauses import doubling
 
 with needed("kafka", "a kafka: URI"):
     from aiokafka import errors
@@ -72,7 +73,7 @@ class KafkaConsumer:
         self._assigned: tuple[TopicPartition, ...] = ()
         self._changed = asyncio.Event()
         self._busy: dict[object, asyncio.Task[None]] = {}
-        self._pause_s = FIRST_PAUSE_S
+        self._pauses_s = _pauses_s()
         self._away_since: float | None = None
         self._missed = 0
         self._failure: BaseException | None = None
@@ -300,11 +301,14 @@ class KafkaConsumer:
     def _is_there(self) -> None:
         if self._away_since is not None:
             self._warn(f"Kafka at {self._client.brokers} answers again")
-        self._away_since, self._pause_s = None, FIRST_PAUSE_S
+        self._away_since, self._pauses_s = None, _pauses_s()
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self._pause_s)
-        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        await asyncio.sleep(next(self._pauses_s))
+
+
+def _pauses_s() -> Iterator[float]:
+    return doubling(FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
 
 class _Slot:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.core.errors import OutputError
 from ripple.core.events import CommitWaits, EventListener, no_listener
 from ripple.world.broker import AnotherTopicError, BrokerError, NoTopicError, TooLargeError
+from ripple.world.pauses import doubling
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -56,7 +57,7 @@ class RetryPolicy:
         """
         began_ns = self._clock.monotonic_ns()
         until_ns = began_ns + int(patience_s * 1e9)
-        pause_s, emit_at_s = PAUSE_S, EMIT_FIRST_S
+        pauses_s, emit_at_s = doubling(PAUSE_S, PAUSE_S_MAX), EMIT_FIRST_S
         while True:
             try:
                 async with asyncio.timeout(ATTEMPT_S):
@@ -78,5 +79,4 @@ class RetryPolicy:
                         f"cannot {what} {self._where}, for {patience_s:.0f} s now: {why}. What was "
                         "committed stays; start again once the brokers answer"
                     ) from error
-            await self._clock.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+            await self._clock.sleep(next(pauses_s))

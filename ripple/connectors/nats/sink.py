@@ -21,6 +21,7 @@ from ripple.connectors.files.text.sink import TextFormat, TextLines
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of, left, stream_info
 from ripple.core.errors import OutputAwayError, OutputError
 from ripple.core.extras import needed
+from ripple.world.pauses import BRIEF_DELAYS_S
 
 with needed("nats", "a stream of NATS"):
     from nats.js.api import StreamConfig
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 ONCE = "each cut once, in order: the server takes a message only after its predecessor"
 AT_ONCE = 200
 WRONG_LAST = 10071  # the server's code: another message is the last
-# For a moment: the caller may commit again.
-DELAYS_S = (0.1, 0.3, 1.0)
 # The buffer of changes before they are sent.
 PENDING_BYTES_MAX = 64 << 20
 OWNER, CUT, SINCE, ROWS, EPOCH, WRITER = (
@@ -154,7 +153,7 @@ class NatsSink:
         is_new = not _is_same(self._state.reached, reached)
         since = self._state.reached if is_new else self._state.since
         before, done = self._state.sequence, 0 if is_new else self._state.done
-        delays = iter(DELAYS_S)
+        delays = iter(BRIEF_DELAYS_S)
         while done < len(rows):
             try:
                 js = await self._stream()

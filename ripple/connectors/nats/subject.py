@@ -13,6 +13,7 @@ from ripple.connectors.nats.envelope import EnvelopeError, value_of
 from ripple.connectors.nats.session import FAILURES, connected, error_of
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
+from ripple.world.pauses import DELAYS_S
 
 with needed("nats", "a subject of NATS"):
     from nats.errors import SlowConsumerError
@@ -32,8 +33,6 @@ SLOW = "messages came more quickly than they were taken, and are lost"
 WAIT_S = 0.05
 AHEAD_MESSAGES_MAX = 10_000
 AHEAD_BYTES_MAX = 4 << 20
-# Half a minute in all: a server that restarts is back by then.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 
 
 class SubjectSource:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.buffered_input import DELAYS_S, BufferedInput
+from ripple.connectors.buffered_input import BufferedInput
 from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.postgres.changes import Changes, Refused
 from ripple.connectors.postgres.position import Mark, Position, lsn_text
@@ -15,6 +15,7 @@ from ripple.connectors.postgres.stream import Alive, Stream
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.batch import Rejected
+from ripple.world.pauses import DELAYS_S
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg

@@ -14,6 +14,7 @@ from ripple.connectors.postgres.session import claimed, connected, error_of, rep
 from ripple.connectors.target import WHOLE
 from ripple.core.errors import OutputAwayError, OutputError
 from ripple.core.extras import needed
+from ripple.world.pauses import BRIEF_DELAYS_S
 
 with needed("postgres", "a table of PostgreSQL"):
     import psycopg
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 # The buffer of changes before they are sent.
 PENDING_BYTES_MAX = 64 << 20
-# For a moment: the caller may commit again.
-DELAYS_S = (0.1, 0.3, 1.0)
 # A server that is away, is a copy of another one now, or lets us do nothing. A table that is
 # not seen may be in a schema that we may not use; a new connection finds out whether it is gone.
 AWAY = (
@@ -138,7 +137,7 @@ class PostgresSink:
 
     def commit(self, reached: Commit) -> None:
         """Bring the changes into the table, and say what they reach; see Sink."""
-        delays = iter(DELAYS_S)
+        delays = iter(BRIEF_DELAYS_S)
         while True:
             try:
                 self._commit(reached)

@@ -16,6 +16,7 @@ from ripple.connectors.websocket.sequence import Gap, Sequence, Verdict
 from ripple.connectors.websocket.uri import Feed
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
+from ripple.world.pauses import DELAYS_S
 
 with needed("websocket", "a feed over a websocket"):
     from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from ripple.model.batch import Batch
 
 MISSING, UNNUMBERED = "messages are missing before the next one", "message has no number"
-# Half a minute in all: a server that restarts is back by then.
-DELAYS_S = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
 WAIT_S = 0.05
 CONNECT_S = 10.0
 # Unread messages come before the other side's close, which says nothing.

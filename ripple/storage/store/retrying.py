@@ -9,12 +9,10 @@ from typing import TypeVar
 
 from ripple.storage.store.errors import StoreRefusedError
 from ripple.world.errors import StoreError, UnreadableError
+from ripple.world.pauses import doubling, jittered
 from ripple.world.ports import Clock, ObjectStore, Random
 
 T = TypeVar("T")
-
-_MICROSECONDS = 1_000_000
-
 
 STOP_LOOK_S = 1.0  # between two checks of ``stop``
 
@@ -104,6 +102,7 @@ class RetryingStore:
         ends_ns = self._clock.monotonic_ns() + int(settings.deadline_s * 1e9)
         unknown = False
         attempt = 1
+        pauses_s = doubling(settings.pause_s, settings.pause_s_max)
         last: Exception
         while True:
             try:
@@ -118,7 +117,7 @@ class RetryingStore:
                 unknown, last = unknown or error.done is None, error
                 reason = str(error)
             self._failed(f"{what}: {reason}")
-            pause_s = self._pause_s(attempt)
+            pause_s = jittered(next(pauses_s), self._random)
             late = self._clock.monotonic_ns() + int(pause_s * 1e9) >= ends_ns
             if attempt == settings.attempts_max or late or self._is_stopped():
                 raise StoreError(
@@ -138,10 +137,3 @@ class RetryingStore:
         while pause_s > 0 and not self._is_stopped():
             await self._clock.sleep(min(pause_s, STOP_LOOK_S))
             pause_s -= STOP_LOOK_S
-
-    def _pause_s(self, attempt: int) -> float:
-        """Return between half and all of a pause that doubles with every attempt."""
-        share = 0.5 + self._random.below(_MICROSECONDS) / (2 * _MICROSECONDS)
-        settings = self.settings
-        doublings = min(attempt - 1, 60)
-        return float(min(settings.pause_s * 2**doublings, settings.pause_s_max) * share)
