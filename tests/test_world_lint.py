@@ -105,13 +105,11 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),
     ),
-    "ripple/connectors/redis/uri.py": ("its settings come from the environment", ("os.environ",)),
-    "ripple/connectors/nats/uri.py": ("its settings come from the environment", ("os.environ",)),
-    "ripple/connectors/transforms/opening.py": ("reads the file that it names", ("pathlib.Path",)),
-    "ripple/connectors/websocket/uri.py": (
-        "its settings come from the environment",
+    "ripple/connectors/server_uri.py": (
+        "settings of connectors come from the environment",
         ("os.environ",),
     ),
+    "ripple/connectors/transforms/opening.py": ("reads the file that it names", ("pathlib.Path",)),
     "ripple/connectors/websocket/source.py": (
         "waits for a server that is away, in a thread where nothing else is done; certificates",
         ("time", "ssl"),

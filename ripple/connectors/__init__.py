@@ -5,7 +5,7 @@ registry    of schemes; installed: connectors of packages; settings; locate: ope
 source_inputs, blocking_inputs    what a one-shot run reads; memory: of Python objects
 commit_group    of a partition's outputs; endings: of streams; identity: of what a URI names
 delta_lake, files, formats, kafka, log, nats, postgres, redis, synthetic, transforms, websocket
-target      files and streams to write to; standard: standard streams by name
+target      files and streams to write to; standard: streams by name; server_uri
 raw_input   bytes; line_blocks: of whole lines; prefetch; cutting: into batches
 buffered_input, reading_ahead    what is read before it is asked for; restartable_input
 coercion, validation, record_shape, python_values    conversion to the declared types, and checks

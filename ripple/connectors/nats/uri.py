@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ripple.connectors.settings import setting, settings_from
-from ripple.core.errors import ConnectorError, InputError
+from ripple.connectors.server_uri import parsed_name, settings_of, with_port
+from ripple.connectors.settings import setting
+from ripple.core.errors import InputError
 from ripple.world.addresses import is_loopback
 
 PREFIX = "nats:"
@@ -16,12 +16,11 @@ SUBJECT, LIFTBRIDGE = "nats-subject:", "liftbridge:"
 PORT = 4222
 HERE = f"127.0.0.1:{PORT}"
 
-_SERVER = r"(//(?P<server>[^/@]+)/)?"
 _WORD = r"[^\s.*>/@]+"
 _NAMED = rf"{_WORD}(\.{_WORD})*"
 _LISTENED = rf"({_WORD}|\*)(\.({_WORD}|\*))*(\.>)?|>"
 _KINDS = {
-    prefix: (what, re.compile(rf"{_SERVER}(?P<stream>(?=[^/]{{1,200}}$)({pattern}))"))
+    prefix: (what, re.compile(rf"(?=[^/]{{1,200}}$)({pattern})"))
     for prefix, what, pattern in (
         (PREFIX, "stream", "[A-Za-z0-9_-]+"),
         (SUBJECT, "subject", _LISTENED),
@@ -77,20 +76,13 @@ class NatsUri(NamedTuple):
                 f"a {prefix} URI has no user and no password, which others could read there: set "
                 "NATS_CREDS, NATS_NKEY, NATS_TOKEN, or NATS_USER and NATS_PASSWORD"
             )
-        found = pattern.fullmatch(path)
-        if found is None:
-            raise InputError(
-                f"cannot tell which {what} {prefix}{path} is: it must be "
-                f"{prefix}[//HOST[:PORT]/]{what.upper()}"
-            )
-        try:
-            settings = settings_from("nats", Settings, os.environ)
-        except ConnectorError as error:
-            raise InputError(str(error)) from error
-        server = found["server"] or settings.server or HERE
-        if not re.search(r":[0-9]+$", server):
-            server = f"{server}:{PORT}"
-        return cls(server, found["stream"], settings, prefix)
+        wrong = InputError(
+            f"cannot tell which {what} {prefix}{path} is: it must be "
+            f"{prefix}[//HOST[:PORT]/]{what.upper()}"
+        )
+        server, name = parsed_name(path, pattern, wrong)
+        settings = settings_of("nats", Settings)
+        return cls(with_port(server or settings.server or HERE, PORT), name, settings, prefix)
 
     @property
     def is_secure(self) -> bool:

@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ripple.connectors.settings import setting, settings_from
+from ripple.connectors.server_uri import ServerUri, settings_of
+from ripple.connectors.settings import setting
 from ripple.core.errors import InputError, OutputError
 from ripple.world.addresses import is_loopback, joined
 
@@ -23,10 +24,6 @@ PREFIX = "postgres:"
 FORM = "postgres:[//[USER@]HOST[:PORT]/DATABASE/]TABLE"
 NAME_BYTES_MAX = 63
 
-_WHERE = re.compile(
-    r"//((?P<user>[^@/:]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^@/:\[\]]*)(:(?P<port>[0-9]{1,5}))?"
-    r"/(?P<database>[^/]+)/(?P<table>[^/]+)"
-)
 _SLOT = re.compile(rf"[a-z0-9_]{{1,{NAME_BYTES_MAX}}}")
 
 
@@ -72,12 +69,13 @@ class PostgresUri(NamedTuple):
                 "cannot take a postgres: URI with a password in it, where others can read it: "
                 "name it in PGPASSFILE, in a service file or in PGPASSWORD"
             )
-        found = _WHERE.fullmatch(path)
-        if found is None:
+        found = ServerUri.parse(path)
+        database, _, table = ("", "", "") if found is None else found.name.partition("/")
+        if found is None or not (database and table) or "/" in table:
             raise OutputError(f"cannot tell which table {PREFIX}{path} is: it must be {FORM}")
-        where = found.groupdict(default="")
-        table = where.pop("table")
-        return cls(**_named(table, path), **{**where, "host": where["host"].strip("[]")})
+        user, host, port, _ = found
+        where = {"host": host.strip("[]"), "port": port, "database": database, "user": user}
+        return cls(**_named(table, path), **where)
 
     def __str__(self) -> str:
         """Return the place as it is written."""
@@ -123,7 +121,7 @@ class PostgresUri(NamedTuple):
 def identity(path: str) -> str:
     """Return a table's identity, for any user: the environment may name the server."""
     place = PostgresUri.parse(path)
-    said = settings_from("postgres", Settings, os.environ)
+    said = settings_of("postgres", Settings)
     where = place._replace(
         host=place.host or said.service or said.host or "",
         port=place.port or str(said.port or ""),

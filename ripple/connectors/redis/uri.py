@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from ripple.connectors.settings import setting, settings_from
-from ripple.core.errors import ConnectorError, InputError
+from ripple.connectors.server_uri import parsed_name, settings_of, with_port
+from ripple.connectors.settings import setting
+from ripple.core.errors import InputError
 from ripple.world.addresses import is_loopback
 
 PREFIX = "redis:"
@@ -17,7 +17,7 @@ FORM = "redis:[//HOST[:PORT]/]STREAM"
 PORT = 6379
 HERE = f"127.0.0.1:{PORT}"
 
-_PLACE = re.compile(r"(//(?P<server>[^/@]+)/)?(?P<stream>([^\s/?#%]|%[0-9A-Fa-f]{2}){1,600})")
+_STREAM = re.compile(r"([^\s/?#%]|%[0-9A-Fa-f]{2}){1,600}")
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,13 @@ class RedisUri(NamedTuple):
                 "a redis: URI has no user and no password, which others could read there: set "
                 "REDIS_USER and REDIS_PASSWORD"
             )
-        found = _PLACE.fullmatch(path)
-        if found is None:
-            raise InputError(
-                f"cannot tell which stream {PREFIX}{path} is: it must be {FORM}, in whose name "
-                "others than letters, digits and -_.:{} are written as %2F for /, %20 for a space"
-            )
-        try:
-            settings = settings_from("redis", Settings, os.environ)
-        except ConnectorError as error:
-            raise InputError(str(error)) from error
-        server = found["server"] or settings.server or HERE
-        if not re.search(r":[0-9]+$", server):
-            server = f"{server}:{PORT}"
-        return cls(server, found["stream"], settings)
+        wrong = InputError(
+            f"cannot tell which stream {PREFIX}{path} is: it must be {FORM}, in whose name "
+            "others than letters, digits and -_.:{} are written as %2F for /, %20 for a space"
+        )
+        server, name = parsed_name(path, _STREAM, wrong)
+        settings = settings_of("redis", Settings)
+        return cls(with_port(server or settings.server or HERE, PORT), name, settings)
 
     @classmethod
     def written(cls, server: str, key: bytes) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ripple.connectors.settings import setting, settings_from
-from ripple.core.errors import ConnectorError, InputError
+from ripple.connectors.server_uri import ServerUri, settings_of
+from ripple.connectors.settings import setting
+from ripple.core.errors import InputError
 from ripple.world.addresses import is_loopback, joined
 
 FORM = "wss://HOST[:PORT]/PATH"
 LAST = "{sequence}"
-
-_PLACE = re.compile(r"//(?P<host>\[[0-9A-Fa-f:.]+\]|[^/@:\[\]]+)(:[0-9]{1,5})?(/.*)?")
 
 
 @dataclass(frozen=True)
@@ -54,17 +51,14 @@ class Feed(NamedTuple):
     @classmethod
     def parse(cls, scheme: str, path: str) -> Feed:
         """Parse the text after the scheme. Raises InputError."""
-        found = _PLACE.fullmatch(path)
-        if found is None:
+        found = ServerUri.parse(path)
+        if found is None or found.user or not found.host:
             raise InputError(
                 f"cannot tell which feed {scheme}:{path.rpartition('@')[2]} is: it must be {FORM}, "
                 "without a user or a password, which others could read there"
             )
-        try:
-            settings = settings_from(scheme, Settings, os.environ)
-        except ConnectorError as error:
-            raise InputError(str(error)) from error
-        if settings.authorization and scheme == "ws" and not is_loopback(joined(found["host"], 0)):
+        settings = settings_of(scheme, Settings)
+        if settings.authorization and scheme == "ws" and not is_loopback(joined(found.host, 0)):
             raise InputError(f"WS_AUTHORIZATION is sent by TLS alone: {FORM}")
         if settings.resume and not (settings.sequence and LAST in settings.resume):
             raise InputError(f"WS_RESUME needs {LAST} in it, and WS_SEQUENCE")
