@@ -195,7 +195,7 @@ class Intake:
 
 
 class Gate:
-    """The intake gate of one partition; see ``ripple.task.loop.IntakeGate``."""
+    """The intake gate of one partition; see ``ripple.task.spec.IntakeGate``."""
 
     def __init__(self, intake: Intake, clock: Clock) -> None:
         self._intake = intake

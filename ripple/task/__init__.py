@@ -3,16 +3,17 @@
 task, blocking  ``rp.Task``, the public durable run, and a call that waits for it
 run, arguments  ``rp.run``; checks of arguments
 lifecycle       the states of every task, and its main loop
-active, loop    the task of a partition that reads inputs: entries in, changes out
-drive           pure: feeds the engine
-one_shot        state that is not kept: the task of a one-shot run
-durable_state   state that is: claimed, opened and restored, then kept by durable_run
-restore, replay   where a task resumes, and how; home: whether the state is a cluster's
+spec, stage_spec   what a task computes, over inputs or a subscription; where it runs
+live, durable_run   a partition at work: it writes and commits; when commits and checkpoints are due
+record_intake, drive   entries of inputs in; pure: feeds the engine
+upstream_intake   changes of the upstream stage in
+one_shot        state that is not durable: of a one-shot run
+owned_state, durable_state, subscribed_state   state that is: claimed, opened, restored
+restoration, replay, reconciliation   how outputs are recovered, by either strategy
+restore, home   where a task resumes; whether the state is a cluster's
 standby         hot standbys
-downstream, downstream_start, upstream_intake: the task of a downstream stage
-reconciliation, published_rows: how its outputs are corrected after a crash
-endpoints           inputs and outputs of a pipeline's partitions, by their URIs
-outputs, grouping   the changes that each output lacks; outputs with a common commit
+outputs, replayed_outputs, published_rows   the changes that each output lacks
+grouping, endpoints   outputs with a common commit; inputs and outputs by their URIs
 checkpointing, settings   checkpoints made concurrently; intervals and sizes
 retrying_inputs, passed_inputs   inputs that wait for their server
 edges, lanes, tracing   contracts with neighbouring stages; traces across them

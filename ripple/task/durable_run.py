@@ -6,16 +6,15 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ripple.task.restore import notes
 from ripple.task.settings import CommitPace, Pace, StorePace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ripple.core.cut import Cut
     from ripple.task.checkpointing import CheckpointWriter
     from ripple.task.edges import Publisher
-    from ripple.task.loop import TaskLoop, TaskSpec
+    from ripple.task.live import Intake, LivePartition
+    from ripple.task.spec import TaskContext
     from ripple.world.ports import World
 
 # A turn is over after its time, or so many batches where no time passes, as in a simulation.
@@ -25,47 +24,41 @@ _BATCHES_PER_TURN = 8
 class DurableRun:
     """Runs a restored partition.
 
-    start: the cut of the first state. origin: the backfill that made it, "" where it is empty.
-    changes: notes of changes of code, copied from checkpoint to checkpoint. has_changed: whether
-    the outputs still show rows of other code, so that the notes needed to resume must be kept.
-
     The first changes, and the first after an idle time, are committed at once, because readers of
     the outputs have waited. From then on commits keep their interval.
     """
 
     def __init__(
         self,
-        live: TaskLoop,
-        parts: TaskSpec,
+        live: LivePartition,
+        intake: Intake,
         storing: CheckpointWriter,
         world: World,
+        context: TaskContext,
         *,
-        flush: Callable[[], Awaitable[None]],
-        start: Cut,
-        origin: str,
-        changes: Mapping[str, str],
-        has_changed: bool,
+        sends: Publisher | None,
+        notes: Callable[[], Awaitable[Mapping[str, str]]],
         is_hasty: bool,
         is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin to count the time.
 
-        is_hasty: whether the last task was killed, so that this one may be, too. is_asked: whether
-        a checkpoint was requested before one is due.
+        sends: publishes the partition. notes: returns those that a checkpoint of the present cut
+        needs besides the state. is_hasty: whether the last task was killed, so that this one may
+        be, too. is_asked: whether a checkpoint was requested before one is due.
         """
         self.live = live
-        self.parts = parts
+        self.intake = intake
         self.clock = world.clock
-        self._flush = flush
         self._storing = storing
         self._guards = world.guards
-        self._start = start
-        self._origin = origin
-        self._changes = changes
-        self._has_changed = has_changed
-        self._is_asked = is_asked
+        self._publisher = sends
         self._sends: Publisher | None = None
-        settings, now_ns = parts.settings, self.clock.monotonic_ns()
+        self._traces = context.traces
+        self._notes = notes
+        self._is_asked = is_asked
+        settings, now_ns = context.settings, self.clock.monotonic_ns()
+        self._ahead_rows = settings.commit_ahead_rows
         self._turn_length_ns = settings.turn_ms * 1_000_000
         self._turn_ns = now_ns
         self._batches = 0
@@ -77,21 +70,26 @@ class DurableRun:
 
     async def go_live(self) -> None:
         """Publish the partition from now on: its present state is committed again."""
-        self._sends = self.parts.sends
+        self._sends = self._publisher
         if self._sends is not None:
-            self._commits.cut = self.live.engine.cut
-            await self.commit()
+            await self.commit_restored()
 
-    async def keep_replay(self) -> None:
-        """Store a checkpoint when one is due, so that the next task need not replay all this."""
+    async def commit_restored(self) -> None:
+        """Commit the present state, which readers do not wait for."""
+        self._commits.cut = self.live.engine.cut
+        await self.commit()
+
+    async def keep_replay(self, stabilize: Callable[[], Awaitable[None]] | None) -> None:
+        """Store a checkpoint when one is due, so that the next task need not replay all this.
+
+        stabilize: None where the present cut cannot be committed.
+        """
         now_ns = self.clock.monotonic_ns()
         self._storing.step()
         is_due = self._stores.is_due(now_ns)
-        if self._has_changed or self.live.outputs.is_unfinished:
-            return
-        if is_due and not self._storing.is_busy:
+        if is_due and stabilize is not None and not self._storing.is_busy:
             if not self.live.is_stabilized:
-                await self.live.stabilize()
+                await stabilize()
             await self.commit()
             await self._begin_checkpoint()
             self._stores.begin(now_ns)
@@ -127,7 +125,7 @@ class DurableRun:
         if self._storing.is_copying:
             await self.clock.sleep(0)
             return
-        await self._flush()  # a kill during the wait is no record's fault
+        await self.intake.rest()
         now_ns = self.clock.monotonic_ns()
         is_done = self.live.is_committing or self.live.is_committed
         paces: list[Pace] = [] if is_done else [self._commits]
@@ -135,12 +133,12 @@ class DurableRun:
         due_in_s = [pace.due_in_s(now_ns) for pace in paces]
         with suppress(TimeoutError):
             async with asyncio.timeout(min((s for s in due_in_s if s is not None), default=None)):
-                await self.parts.inputs.more()
+                await self.intake.more()
 
     @property
     def _has_room(self) -> bool:
         """Whether to take in more instead of waiting for a commit in progress."""
-        return self.live.uncommitted_rows < self.parts.settings.commit_ahead_rows
+        return self.live.uncommitted_rows < self._ahead_rows
 
     @property
     def is_settled(self) -> bool:
@@ -158,10 +156,10 @@ class DurableRun:
         await self.live.committed()
         self._is_committing()
         self._commits.begin_at(self.live.engine.cut, self.clock.monotonic_ns())
-        await self.live.begin_commit(self.parts.inputs.wake)
+        await self.live.begin_commit(self.intake)
         if self._sends is not None:
-            if self.parts.traces is not None:
-                self.parts.traces.given(self._sends.trace)
+            if self._traces is not None:
+                self._traces.given(self._sends.trace)
             self._sends.take(self.live.engine)
         self._is_committing()
 
@@ -178,6 +176,10 @@ class DurableRun:
     async def store(self) -> None:
         """Commit, and complete a checkpoint of the present cut."""
         await self.commit()
+        await self.complete_checkpoint()
+
+    async def complete_checkpoint(self) -> None:
+        """Store the present cut, which is committed, or which nothing was written for."""
         await self._storing.drain()  # one that was begun while catching up, or in time
         await self._begin_checkpoint()
         await self._storing.drain()
@@ -187,7 +189,4 @@ class DurableRun:
     async def _begin_checkpoint(self) -> None:
         engine, last = self.live.engine, self._storing.last
         if last is None or dict(last.cut) != engine.cut:
-            kept = await notes(
-                self.parts.inputs, engine.cut, self._start, self._origin, self._changes
-            )
-            self._storing.begin(engine, kept)
+            self._storing.begin(engine, await self._notes())

@@ -1,4 +1,4 @@
-"""The durable state of a partition: claimed, opened, restored and kept, phase by phase.
+"""The durable state of a partition: claimed, opened, restored and durable, phase by phase.
 
 After a crash at any moment the next task resumes so that every sink holds what it would have held:
 
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ripple.connectors.commit_group import PreparedGroup, looked_at
-from ripple.core.events import DeadLettersLost, EntriesLost, Restored, Stabilized, Started
+from ripple.connectors.commit_group import PreparedGroup
+from ripple.core.events import DeadLettersLost
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.task.checkpointing import CheckpointWriter
 from ripple.task.dead_letters.hint_store import HintStore
@@ -35,9 +35,12 @@ from ripple.task.dead_letters.log import DeadLetterLog
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.drive import Drive
 from ripple.task.durable_run import DurableRun
-from ripple.task.loop import TaskLoop
-from ripple.task.outputs import Outputs
-from ripple.task.replay import CatchUp, Replay
+from ripple.task.live import LivePartition
+from ripple.task.owned_state import OwnedState
+from ripple.task.record_intake import RecordIntake
+from ripple.task.replay import Replay
+from ripple.task.replayed_outputs import ReplayedOutputs
+from ripple.task.restoration import Restoration
 from ripple.task.restore import (
     StartingPoint,
     changed,
@@ -45,6 +48,7 @@ from ripple.task.restore import (
     first_cut,
     holders,
     let_go,
+    notes,
     origin_of,
     restore,
 )
@@ -53,18 +57,18 @@ from ripple.task.standby import StandbyState
 if TYPE_CHECKING:
     from ripple.connectors.endings import Endings
     from ripple.core.cut import Cut
+    from ripple.core.events import EventListener
+    from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
-    from ripple.task.loop import TaskSpec
+    from ripple.task.spec import TaskContext, TaskSpec
     from ripple.world.ports import World
-
-_REPLAY = Replay()
 
 
 async def _nothing() -> None:
     return None
 
 
-class DurableState:
+class DurableState(OwnedState):
     """The store of a partition's state, and the way to resume from it.
 
     Many may be at work in one process: everything they hold is named by pipeline and partition.
@@ -83,7 +87,6 @@ class DurableState:
         is_handed_over: bool = False,
         has_survived: bool = False,
         parks: Callable[[], bool] = lambda: False,
-        catch_up: CatchUp = _REPLAY,
         rebuild: Collection[str] = (),
         holder: str = "a run",
     ) -> None:
@@ -101,12 +104,8 @@ class DurableState:
         because the next task takes ``left``. rebuild: folds that may be computed from the log's
         first record. holder: the name of the owner, for people.
         """
-        self.partition = checkpoints.partition
-        self.checkpoints = checkpoints
-        self.world = world
-        self._epoch = epoch
+        super().__init__(checkpoints, world, epoch=epoch)
         self._is_remote = epoch is not None if is_remote is None else is_remote
-        self.catch_up = catch_up
         self.is_next = is_next
         self.rebuild = rebuild
         self.place = place
@@ -118,29 +117,24 @@ class DurableState:
         self.left: StandbyState | None = None
         """The state that an ended task leaves, as a standby would."""
         self.holder = holder
-        self._is_asked = False
-
-    def ask_for_checkpoint(self) -> None:
-        """Request a checkpoint after the next batch, or as soon as the task is woken."""
-        self._is_asked = True
+        self._durable: DurableRun | None = None
 
     @property
-    def is_asked(self) -> bool:
-        """Whether a checkpoint was asked for that was not begun yet."""
-        return self._is_asked
-
-    def take_asked(self) -> bool:
-        """Return whether one was asked for since this was called last."""
-        was_asked, self._is_asked = self._is_asked, False
-        return was_asked
+    def is_settled(self) -> bool:
+        """Whether everything taken in is committed, and no checkpoint is in progress."""
+        return self._durable is not None and self._durable.is_settled
 
     @asynccontextmanager
-    async def running_state(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
-        """Become the owner, open everything, restore; see Keeping."""
-        claimed = await self.claim(parts, endings)
+    async def running_state(
+        self, spec: TaskSpec, context: TaskContext, endings: Endings
+    ) -> AsyncIterator[Restoration]:
+        """Become the owner, open everything, restore; see StateManager."""
+        spec.begin(context.emit)
+        claimed = await self.claim(spec, context, endings)
         opened = await claimed.open(endings)
         async with opened.answered_for():
-            restoration = await opened.restore()
+            restoration, intake = await opened.restore()
+            self._durable = restoration.durable
             try:
                 yield restoration
             except GeneratorExit:  # nothing runs any more that could be waited for
@@ -149,31 +143,23 @@ class DurableState:
                 await restoration.live.abandon()
                 raise
             finally:
-                self.left = restoration.left
+                self.left = opened.left(intake)
 
-    async def claim(self, parts: TaskSpec, endings: Endings) -> Claimed:
+    async def claim(self, spec: TaskSpec, context: TaskContext, endings: Endings) -> Claimed:
         """Fence every earlier task, after all checks that change nothing.
 
         Raises DiskLockedError, FencedError, OutputError and OSError.
         """
-        world, plan = self.world, parts.plan
+        world, plan = self.world, spec.plan
         if not self._is_remote:
             folder = prefix_of(plan.name, self.partition).rstrip("/")
             world.disk.make_folder(folder)
             endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
         # Whoever is refused has changed nothing.
-        endings.add(parts.outputs.close)
-        known = await looked_at(parts.outputs, self._epoch)
+        endings.add(spec.outputs.close)
         place = self.open_place(plan.name)
-        if self._epoch is None:  # an epoch that is given is refused by the place as it opens
-            known = max(known, await place.newest_epoch())
-        owner = await self.checkpoints.claim(
-            world.clock, world.random, epoch=self._epoch, above=known, keep=parts.settings.keep
-        )
-        parts.emit(Started(plan.name, self.partition, owner.epoch))
-        if owner.damaged:
-            parts.emit(EntriesLost(owner.damaged))
-        return Claimed(self, parts, owner, await self.checkpoints.begin(), place)
+        owner = await self.own(spec.outputs, context, place.newest_epoch)
+        return Claimed(self, spec, context, owner, await self.checkpoints.begin(), place)
 
     def open_place(self, pipeline: str) -> HintStore:
         """Return the store of dead letters and notes."""
@@ -190,34 +176,39 @@ class DurableState:
             guards=world.guards,
         )
 
-    def open_letters(self, parts: TaskSpec, place: HintStore) -> DeadLetterLog:
+    def open_letters(self, spec: TaskSpec, emit: EventListener, place: HintStore) -> DeadLetterLog:
         """Open the partition's dead letters."""
         found = DeadLetterLog(
             place.letters(),
-            pipeline=parts.plan.name,
-            version=parts.plan.topology_hash,
+            pipeline=spec.plan.name,
+            version=spec.plan.topology_hash,
             clock=self.world.clock,
             guards=self.world.guards,
         )
         if found.damage:
-            parts.emit(DeadLettersLost(found.damage))
+            emit(DeadLettersLost(found.damage))
         return found
 
     def open_in_flight(
-        self, parts: TaskSpec, place: HintStore, letters: DeadLetterLog, shown: Cut
+        self,
+        spec: TaskSpec,
+        emit: EventListener,
+        place: HintStore,
+        letters: DeadLetterLog,
+        shown: Cut,
     ) -> InFlight:
         """Read the notes of earlier tasks; shown: the cut of an output. See InFlight."""
         found = InFlight(
             place.notes(),
-            version=parts.plan.topology_hash,
+            version=spec.plan.topology_hash,
             shown=shown,
             is_calm=self._is_remote,
             has_survived=self.is_handed_over or self.has_noted,
             lettered=letters.quarantined,
-            emit=parts.emit,
+            emit=emit,
         )
         for event in found.remarks():
-            parts.emit(event)
+            emit(event)
         return found
 
 
@@ -226,56 +217,56 @@ class Claimed:
     """The partition, owned by no other task. listed: the valid checkpoints, newest first."""
 
     state: DurableState
-    parts: TaskSpec
+    spec: TaskSpec
+    context: TaskContext
     owner: Owner
     listed: tuple[Checkpoint, ...]
     place: HintStore
 
     async def open(self, endings: Endings) -> Opened:
         """Open inputs, outputs and dead letters. Raises OutputError, InputError and OSError."""
-        state, parts = self.state, self.parts
-        world = state.world
-        place = self.place
+        state, spec, context, place = self.state, self.spec, self.context, self.place
+        world, emit = state.world, context.emit
         endings.add(place.close)
         await place.open(self.owner.epoch)
-        letters = state.open_letters(parts, place)
-        endings.add(parts.outputs.close)
+        letters = state.open_letters(spec, emit, place)
+        endings.add(spec.outputs.close)
         # From here on no other owner commits: all slow work comes before.
-        endings.add(parts.inputs.close)
-        if isinstance(parts.outputs, PreparedGroup):
-            await parts.outputs.prepare()
+        endings.add(spec.inputs.close)
+        if isinstance(spec.outputs, PreparedGroup):
+            await spec.outputs.prepare()
         warm = await state.ready()
-        standings = await parts.outputs.open(self.owner.epoch, parts.emit)
-        if parts.lanes is not None:
-            endings.add(parts.lanes.close)
-            of_lanes = await parts.lanes.open(self.owner.epoch, standings)
+        standings = await spec.outputs.open(self.owner.epoch, emit)
+        if spec.lanes is not None:
+            endings.add(spec.lanes.close)
+            of_lanes = await spec.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
         check_holders(self.listed, standings)
         has_committed = any(one.committed for one in standings.values())
-        start = await first_cut(self.listed, has_committed, parts.inputs)
-        outputs = Outputs(
-            parts.outputs,
+        start = await first_cut(self.listed, has_committed, spec.inputs)
+        outputs = ReplayedOutputs(
+            spec.outputs,
             standings,
             start,
             world.guards,
-            parts.emit,
-            plan=parts.plan,
-            lanes=parts.lanes,
+            emit,
+            plan=spec.plan,
+            lanes=spec.lanes,
         )
         shown = outputs.stops[-1] if outputs.stops else start
-        in_flight = state.open_in_flight(parts, place, letters, shown)
+        in_flight = state.open_in_flight(spec, emit, place, letters, shown)
         endings.add(in_flight.close)
         if in_flight.is_careful:
-            in_flight.limit((await parts.inputs.bounds())[1])
+            in_flight.limit((await spec.inputs.bounds())[1])
         storing = CheckpointWriter(
             self.owner,
-            parts.settings.snapshot_rows,
+            context.settings.snapshot_rows,
             world.executor,
-            parts.emit,
-            parts.inputs.wake,
+            emit,
+            spec.inputs.wake,
             now_ns=world.clock.monotonic_ns,
             outlives=lambda epoch: bool(standings) and state.is_next(epoch),
-            stored=partial(let_go, parts.inputs),
+            stored=partial(let_go, spec.inputs),
         )
         opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)
         if not state.is_handed_over or in_flight.newly_quarantined:
@@ -289,7 +280,7 @@ class Opened:
 
     claimed: Claimed
     start: Cut
-    outputs: Outputs
+    outputs: ReplayedOutputs
     place: HintStore
     letters: DeadLetterLog
     in_flight: InFlight
@@ -313,138 +304,82 @@ class Opened:
         await self.place.flush()
         self.claimed.state.has_noted = True
 
-    async def restore(self) -> Restoration:
+    async def restore(self) -> tuple[Restoration, RecordIntake]:
         """Take the state from which every output's next change can be computed."""
-        state, parts = self.claimed.state, self.claimed.parts
-        world, in_flight = state.world, self.in_flight
-        warm = self.warm
-        if (
-            warm is not None
-            and warm.quarantine == in_flight.quarantine
-            and self.outputs.accepts(warm.engine.cut)
-        ):
-            engine, base = warm.engine, StartingPoint(None, warm.engine.cut, (), frozenset())
-        else:
-            engine, base = await restore(
-                parts.plan,
-                state.checkpoints,
-                self.claimed.listed,
-                self.outputs,
-                parts.inputs,
-                executor=world.executor,
-                start=self.start,
-                rebuild=state.rebuild,
-                staged=parts.staged,
-                make=parts.engine,
-            )
+        claimed, world = self.claimed, self.claimed.state.world
+        spec, context, listed = claimed.spec, claimed.context, claimed.listed
+        engine, base = await self._restored()
         if base.checkpoint is not None:
-            listed = self.claimed.listed
-            let_go(parts.inputs, listed[listed.index(base.checkpoint) :])
-        if parts.division is not None:
-            engine.expect(parts.division)
-        self.storing.last = None if base.changed else base.checkpoint
+            let_go(spec.inputs, listed[listed.index(base.checkpoint) :])
+        if spec.division is not None:
+            engine.expect(spec.division)
+        has_changed = bool(base.changed)
+        self.storing.last = None if has_changed else base.checkpoint
         self.letters.begin(engine.cut)
-        in_flight.resume(engine.cut)
+        self.in_flight.resume(engine.cut)
         await self.outputs.look_back(base.changed, is_replayed=base.checkpoint is None)
         self.outputs.begin(engine, base.changed)
-        live = TaskLoop(
-            Drive(engine, in_flight),
-            parts,
-            self.outputs,
-            self.letters,
-            in_flight,
+        now_ns = world.clock.monotonic_ns
+        live = LivePartition(engine, self.outputs, context, now_ns=now_ns)
+        intake = RecordIntake(
+            Drive(engine, self.in_flight),
+            live,
+            spec,
+            context,
+            letters=self.letters,
+            notes=self.in_flight,
             flush=self.flush,
             guards=world.guards,
-            now_ns=world.clock.monotonic_ns,
+            now_ns=now_ns,
         )
+        shown = self.outputs.stops[-1] if self.outputs.stops else self.start
+        retained = changed(listed, base, shown) | holders(self.outputs.standings)
+        start, origin = self.start, origin_of(listed)
         durable = DurableRun(
             live,
-            parts,
+            intake,
             self.storing,
             world,
-            flush=self.flush,
-            start=self.start,
-            origin=origin_of(self.claimed.listed),
-            changes=changed(
-                self.claimed.listed,
-                base,
-                self.outputs.stops[-1] if self.outputs.stops else self.start,
-            )
-            | holders(self.outputs.standings),
-            has_changed=bool(base.changed),
-            is_hasty=in_flight.was_killed,
-            is_asked=state.take_asked,
+            context,
+            sends=spec.sends,
+            notes=lambda: notes(spec.inputs, engine.cut, start, origin, retained),
+            is_hasty=self.in_flight.was_killed,
+            is_asked=claimed.state.take_asked,
         )
-        return Restoration(self, base, live, durable)
+        newest = base.checkpoint
+        if newest is None and not base.skipped:  # what a follower has is beyond the newest
+            newest = next(iter(listed), None)
+        recovery = Replay(self, intake, has_changed=has_changed)
+        parks = claimed.state.parks
+        return Restoration(durable, base, newest, recovery, context, parks), intake
 
-
-@dataclass(frozen=True, slots=True)
-class Restoration:
-    """A restored engine, which the outputs may be ahead of; ``catch_up`` reaches them."""
-
-    opened: Opened
-    base: StartingPoint
-    live: TaskLoop
-    durable: DurableRun
-
-    async def catch_up(self) -> bool:
-        """Reach the cut where new input begins; return False if stopped before."""
-        opened, base, durable = self.opened, self.base, self.durable
-        parts, clock, engine = opened.claimed.parts, durable.clock, self.live.engine
-        began_ns, before = clock.monotonic_ns(), engine.counters.consumed
-        if not await opened.claimed.state.catch_up.run(durable):
-            return False
-        parts.emit(Stabilized(engine, 0))
-        last = base.checkpoint
-        if last is None and not base.skipped:  # what a follower has is beyond the newest
-            last = next(iter(opened.claimed.listed), None)
-        restored = Restored(
-            None if base.checkpoint is None else base.checkpoint.name,
-            base.start,
-            engine.cut,
-            base.skipped,
-            engine.counters.consumed - before,
-            (clock.monotonic_ns() - began_ns) / 1e9,
-            engine.digest,
-            None if last is None else last.written_ns,
-        )
-        parts.report.restored = restored
-        parts.emit(restored)
-        await parts.inputs.open(engine.cut, parts.settings.batch_rows)
-        # A later task must find the state of this code, or where the beginning was; or it may be
-        # killed like the last one, during the first stabilization.
+    async def _restored(self) -> tuple[Engine, StartingPoint]:
+        """Return the standby's engine if it fits, else that of a checkpoint or of the beginning."""
+        warm, spec, state = self.warm, self.claimed.spec, self.claimed.state
         if (
-            base.changed
-            or (any(opened.start.values()) and opened.start == engine.cut)
-            or (restored.events and opened.in_flight.was_killed_stabilizing)
+            warm is not None
+            and warm.quarantine == self.in_flight.quarantine
+            and self.outputs.accepts(warm.engine.cut)
         ):
-            await durable.store()
-        opened.place.mend()
-        await durable.go_live()
-        return True
+            return warm.engine, StartingPoint(None, warm.engine.cut, (), frozenset())
+        return await restore(
+            spec.plan,
+            state.checkpoints,
+            self.claimed.listed,
+            self.outputs,
+            spec.inputs,
+            executor=state.world.executor,
+            start=self.start,
+            rebuild=state.rebuild,
+            staged=spec.staged,
+            make=spec.engine,
+        )
 
-    async def keep(self) -> None:
-        """Commit and begin checkpoints when they are due; let others run."""
-        await self.durable.keep()
-
-    async def wait(self) -> None:
-        """Wait for more, or until something is due."""
-        await self.durable.wait()
-
-    async def finish(self) -> None:
-        """Commit, and store a checkpoint unless the next task takes the state itself."""
-        if self.opened.claimed.state.parks():
-            await self.durable.commit()
-        else:
-            await self.durable.store()
-
-    @property
-    def left(self) -> StandbyState | None:
-        """The state from which the next task may resume, None where only a checkpoint will do.
+    def left(self, intake: RecordIntake) -> StandbyState | None:
+        """Return the state from which the next task may resume; None if it needs a checkpoint.
 
         Lanes have taken from it what they may not have written.
         """
-        live, parts = self.live, self.opened.claimed.parts
-        if not live.is_whole or parts.lanes is not None:
+        if not intake.is_whole or self.claimed.spec.lanes is not None:
             return None
-        return StandbyState(live.engine, self.opened.in_flight.quarantine)
+        return StandbyState(intake.engine, self.in_flight.quarantine)

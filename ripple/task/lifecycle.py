@@ -1,17 +1,20 @@
-"""The states of a task, and the loop that takes every kind of task through them."""
+"""The states of a task, and the loop that takes every task through them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ripple.connectors.endings import Endings
-from ripple.task.report import Report
+from ripple.connectors.inputs import Signal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
+
+    from ripple.engine.machine.partition import Partition
+    from ripple.task.live import Intake, LivePartition
+    from ripple.task.report import Report
+    from ripple.task.spec import TaskContext
 
 
 class TaskState(Enum):
@@ -40,14 +43,28 @@ TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
 
 
 class Run(Protocol):
-    """The part of a task that differs by kind, while it owns its partition."""
+    """A restored partition, and the background work of its state manager."""
+
+    @property
+    def live(self) -> LivePartition:
+        """The partition and its outputs."""
+        ...
+
+    @property
+    def intake(self) -> Intake:
+        """What feeds it."""
+        ...
 
     async def catch_up(self) -> bool:
         """Reach the cut where new input begins; return False if stopped before."""
         ...
 
-    async def step(self) -> bool:
-        """Take in input, or wait for some, and do due work; False where the input ends."""
+    async def keep(self) -> None:
+        """Commit and store checkpoints when they are due, between two batches."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait until there may be more to take in, or something is due."""
         ...
 
     async def finish(self) -> None:
@@ -55,26 +72,58 @@ class Run(Protocol):
         ...
 
 
-class PartitionTask(ABC):
-    """One run over a partition, in the states of ``TRANSITIONS``. ``run`` is called once."""
+S_contra = TypeVar("S_contra", contravariant=True)
+S = TypeVar("S")
 
-    def __init__(self, stop: Callable[[], bool]) -> None:
-        """stop: asked between two steps whether to end in good order."""
-        self.report = Report()
-        self._stop = stop
+
+class StateManager(Protocol[S_contra]):
+    """Restores the state of a partition, and keeps it."""
+
+    def running_state(
+        self, spec: S_contra, context: TaskContext, endings: Endings
+    ) -> AbstractAsyncContextManager[Run]:
+        """Claim the partition, open what it reads and writes, restore; give up if the run fails.
+
+        endings: released after the run, in any case.
+        """
+        ...
+
+
+class PartitionTask(Generic[S]):
+    """One run over a partition, in the states of ``TRANSITIONS``. ``run`` is called once.
+
+    spec: what it computes. state: restores the partition and keeps its state, which outlives the
+    task, unless it is an EphemeralState. context: where it runs.
+    """
+
+    def __init__(self, spec: S, state: StateManager[S], context: TaskContext) -> None:
+        """Connect the parts; nothing is touched before ``run``."""
+        self._spec = spec
+        self._manager = state
+        self._context = context
         self._state = TaskState.CREATED
+        self._run: Run | None = None
 
     @property
     def state(self) -> TaskState:
         """Where the task is."""
         return self._state
 
-    @abstractmethod
-    def _restored(self, endings: Endings) -> AbstractAsyncContextManager[Run]:
-        """Claim the partition, open what it reads and writes, restore; give up if the run fails.
+    @property
+    def report(self) -> Report:
+        """What the task has done until now."""
+        return self._context.report
 
-        endings: released after the run, in any case.
-        """
+    @property
+    def live(self) -> LivePartition | None:
+        """The partition at work, once it was restored."""
+        return None if self._run is None else self._run.live
+
+    @property
+    def engine(self) -> Partition:
+        """The partition; there is one once ``run`` has restored it."""
+        assert self._run is not None, "nothing was restored yet"
+        return self._run.live.engine
 
     async def run(self) -> Report:
         """Restore, catch up, and run until the input ends or ``stop`` says so.
@@ -85,17 +134,35 @@ class PartitionTask(ABC):
         the next task resumes there; uncommitted rows of an output without a cut record are dropped.
         """
         self._enter(TaskState.RESTORING)
+        stop = self._context.stop
         try:
-            async with Endings() as endings, self._restored(endings) as run:
+            async with (
+                Endings() as endings,
+                self._manager.running_state(self._spec, self._context, endings) as run,
+            ):
+                self._run = run
                 if await run.catch_up():
                     self._enter(TaskState.RUNNING)
-                    while not self._stop() and await run.step():
+                    while not stop() and await self._step(run):
                         pass
                     self._enter(TaskState.CLOSING)
                     await run.finish()
+                    run.live.end()
         finally:
             self._enter(TaskState.CLOSED)
         return self.report
+
+    async def _step(self, run: Run) -> bool:
+        """Take in a batch, or wait for one, and do due work; return False where the input ends."""
+        gate = self._context.intake
+        if gate is None or await gate.admits():
+            found = await run.intake.take()
+            if found is Signal.ENDED:
+                return False
+            if found is Signal.WAITING:
+                await run.wait()
+        await run.keep()
+        return True
 
     def _enter(self, state: TaskState) -> None:
         assert state in TRANSITIONS[self._state], f"{state} after {self._state}"

@@ -1,4 +1,4 @@
-"""A one-shot run: a task whose state is not kept."""
+"""A one-shot run: a task whose state is not durable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ripple.core.errors import InputError
 from ripple.core.events import Started
 from ripple.engine.machine import Engine
 from ripple.task.drive import Drive
-from ripple.task.loop import TaskLoop, TaskSpec
+from ripple.task.live import LivePartition
 from ripple.task.outputs import Outputs
+from ripple.task.record_intake import RecordIntake
 
 if TYPE_CHECKING:
     from ripple.connectors.dead_letter import DeadLetters
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker, Rejected
+    from ripple.task.spec import TaskContext, TaskSpec
 
 T = TypeVar("T")
 
@@ -33,28 +35,33 @@ class EphemeralState:
         self._open_letters = open_letters
 
     @asynccontextmanager
-    async def running_state(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[OneShotRun]:
-        """Begin with nothing; see Keeping."""
-        plan, inputs = parts.plan, parts.inputs
+    async def running_state(
+        self, spec: TaskSpec, context: TaskContext, endings: Endings
+    ) -> AsyncIterator[OneShotRun]:
+        """Begin with nothing; see StateManager."""
+        spec.begin(context.emit)
+        plan, inputs = spec.plan, spec.inputs
         endings.add(inputs.close)
         engine = Engine(plan, inputs=inputs.names, start=getattr(inputs, "start", {}))
-        parts.emit(Started(plan.name, engine.partition, None))
-        standings = await parts.outputs.open(None, parts.emit)
-        endings.add(parts.outputs.close)
+        context.emit(Started(plan.name, engine.partition, None))
+        standings = await spec.outputs.open(None, context.emit)
+        endings.add(spec.outputs.close)
         letters = self._open_letters()
         endings.add(letters.close)
-        outputs = Outputs(
-            parts.outputs, standings, engine.cut, _all_guards, parts.emit, plan=parts.plan
+        await inputs.open(engine.cut, context.settings.batch_rows)
+        live = LivePartition(engine, Outputs(spec.outputs, standings), context)
+        intake = RecordIntake(
+            Drive(engine), live, spec, context, letters=letters, guards=_all_guards
         )
-        await inputs.open(engine.cut, parts.settings.batch_rows)
-        yield OneShotRun(TaskLoop(Drive(engine), parts, outputs, letters, guards=_all_guards))
+        yield OneShotRun(live, intake)
 
 
 class OneShotRun:
-    """A one-shot run in progress; nothing is due before its end."""
+    """A one-shot run in progress; nothing is due before its end. See Run."""
 
-    def __init__(self, live: TaskLoop) -> None:
+    def __init__(self, live: LivePartition, intake: RecordIntake) -> None:
         self.live = live
+        self.intake = intake
 
     async def catch_up(self) -> bool:
         """Do nothing: all is new."""
@@ -68,8 +75,8 @@ class OneShotRun:
 
     async def finish(self) -> None:
         """Let all windows end, and commit."""
-        await self.live.close()
-        await self.live.commit()
+        await self.intake.close()
+        await self.live.commit(self.intake)
 
 
 class OneShotLetters:
@@ -92,13 +99,13 @@ class OneShotLetters:
         originals: Mapping[int, Original] = NO_ORIGINALS,  # noqa: ARG002 - likewise
     ) -> None:
         """Count and keep; raises OutputError, which names the target."""
-        kept = [*rejected][: 1 if self._strict else None]
-        for bad in kept:
+        durable = [*rejected][: 1 if self._strict else None]
+        for bad in durable:
             self.counts.add(bad.cause)
         source = self._source_name or name
-        self._letters.write(source, kept)
+        self._letters.write(source, durable)
         if self._strict:
-            raise InputError(f"{source}, {kept[0].place}: {kept[0].cause}")
+            raise InputError(f"{source}, {durable[0].place}: {durable[0].cause}")
 
     def sync(self) -> None:
         """Do nothing: the dead letters are complete at the end, even of a run that fails."""

@@ -1,4 +1,4 @@
-"""Reconciliation of a downstream task's outputs with its state, in one write each.
+"""Recovery by reconciliation: of a downstream task's outputs with its state, in one write each.
 
 Its input is in no log that could be read again, so it does not repeat the previous task's writes:
 it receives changes without output up to a cut at or beyond all that its outputs hold, and writes
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ripple.connectors.contract import Commit
 from ripple.core import cut as cuts
 from ripple.core.events import Diverged
 from ripple.engine.snapshots.snapshot import SnapshotError
@@ -20,65 +19,92 @@ from ripple.task.published_rows import PublishedRows, published
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.connectors.commit_group import OutputStatus, ReadableGroup
+    from ripple.connectors.commit_group import OutputStatus
     from ripple.core.cut import Cut
-    from ripple.core.events import EventListener
+    from ripple.core.events import Restored
     from ripple.engine.machine import Changes
-    from ripple.model.pipeline.plan import Plan
-    from ripple.task.downstream_start import DownstreamStart
+    from ripple.engine.machine.follower import Follower
+    from ripple.task.durable_run import DurableRun
+    from ripple.task.outputs import Outputs
+    from ripple.task.restore import StartingPoint
+    from ripple.task.spec import TaskContext
+    from ripple.task.stage_spec import StageSpec
     from ripple.task.upstream_intake import UpstreamIntake
     from ripple.world.ports import Guards
 
 
 class Reconciliation:
-    """Leads from a restored state to correct outputs.
-
-    The calls are ``look``, then ``followed`` after each stabilization, until it
-    ``has_come``, and ``write``.
-    """
+    """Leads from a restored state to correct outputs. See Recovery."""
 
     def __init__(
         self,
-        plan: Plan,
-        base: DownstreamStart,
-        outputs: ReadableGroup,
-        standings: Mapping[str, OutputStatus],
+        spec: StageSpec,
+        base: StartingPoint,
+        engine: Follower,
+        outputs: Outputs,
+        intake: UpstreamIntake,
         *,
+        context: TaskContext,
         guards: Guards,
-        emit: EventListener,
     ) -> None:
-        self._plan = plan
+        self._spec = spec
         self._base = base
-        self._engine = base.engine
+        self._engine = engine
         self._outputs = outputs
-        self._standings = standings
+        self._standings = outputs.standings
+        self._intake = intake
+        self._context = context
         self._guards = guards
-        self._emit = emit
         self._was_shown: dict[str, PublishedRows] = {}
         # Rows that became final while nothing was written, by output.
         self._final: dict[str, list[pa.Table]] = {}
 
+    async def run(self, durable: DurableRun) -> int | None:
+        """Receive until past all that the outputs hold, and write the difference."""
+        engine, intake, report = self._engine, self._intake, self._context.report
+        if self._holds_nothing:
+            # So that outputs without any checkpoint are of one that was lost.
+            await durable.complete_checkpoint()
+        await self._look()
+        await intake.begin()
+        changes = engine.stabilize()
+        while not self._has_come:
+            if self._context.stop():
+                return None
+            if await intake.take_in():
+                changes = engine.stabilize()
+                self._received(changes)
+            else:
+                await intake.more()
+        self._write({output: rows.schema for output, rows in changes.outputs.items()})
+        report.rows_out = self._outputs.rows_out
+        await durable.commit_restored()
+        return report.events
+
+    async def resume(self, durable: DurableRun, restored: Restored) -> None:
+        """Do nothing: the intake goes on."""
+
     @property
-    def holds_nothing(self) -> bool:
+    def _holds_nothing(self) -> bool:
         """Whether there is no checkpoint, and nothing in any output."""
         return self._base.checkpoint is None and not any(map(_holds, self._standings.values()))
 
-    async def look(self) -> None:
+    async def _look(self) -> None:
         """Find out which keys the readers of each output may have."""
-        checkpoint = self._base.checkpoint
+        checkpoint, plan = self._base.checkpoint, self._spec.plan
         for output, standing in self._standings.items():
             if not _holds(standing):
                 continue
-            of = next(one.of for one in self._plan.outputs if one.name == output)
-            shown = self._was_shown[output] = PublishedRows(self._plan.fold(of).key)
+            of = plan.output(output).of
+            shown = self._was_shown[output] = PublishedRows(plan.fold(of).key)
             mark = None if checkpoint is None else checkpoint.notes.get(mark_of(output))
             if mark is not None:  # else it was no output then, and its log is all that tells
                 shown.there(self._engine.table(output))
             if self._guards("read_back"):
-                async for batch in self._outputs.written_since(output, mark):
+                async for batch in self._spec.outputs.written_since(output, mark):
                     shown.changed([batch])
 
-    def followed(self, changes: Changes) -> None:
+    def _received(self, changes: Changes) -> None:
         """Take the changes of a stabilization, which are not written."""
         if not self._guards("final_rows"):
             return
@@ -86,23 +112,24 @@ class Reconciliation:
             if rows.num_rows:
                 self._final.setdefault(output, []).append(pa.Table.from_batches([rows]))
 
-    def has_come(self, following: UpstreamIntake) -> bool:
-        """Return whether every sender was heard and every output holds no more than this."""
-        if not following.has_heard_all:
+    @property
+    def _has_come(self) -> bool:
+        """Whether every sender was heard and no output holds more than this."""
+        if not self._intake.has_heard_all:
             return False
         if not self._guards("come_back"):
             return True
         here = self._engine.cut
-        return following.is_past_lives_before and all(
+        return self._intake.is_past_lives_before and all(
             cuts.is_within(cut, here) for cut in self._held()
         )
 
-    def write(self, schemas: Mapping[str, pa.Schema]) -> int:
-        """Write each output's difference at the present cut, once; return how many rows.
+    def _write(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Write each output's difference at the present cut, once.
 
         schemas: of the changes of each output.
         """
-        engine, digests, count = self._engine, self._engine.digests, 0
+        engine, digests = self._engine, self._engine.digests
         for output, standing in self._standings.items():
             commit = standing.committed
             is_same = commit is not None and dict(commit.cut) == engine.cut
@@ -110,12 +137,8 @@ class Reconciliation:
                 self._compare(output, standing, digests[output])
                 continue
             if standing.unfinished is not None:
-                self._outputs.supersede(output)
-            batch = self._lacking(output, schemas[output])
-            if batch.num_rows:
-                self._outputs.write(output, batch, Commit(engine.cut, digests[output]))
-                count += batch.num_rows
-        return count
+                self._spec.outputs.supersede(output)
+            self._outputs.correct(output, self._lacking(output, schemas[output]), engine)
 
     def _held(self) -> Iterator[Cut]:
         """Yield to where outputs have come, or a write of theirs that was not finished."""
@@ -143,10 +166,10 @@ class Reconciliation:
         Where the state was lost, it is unknown which rows of past windows were final.
         """
         is_lost = self._base.checkpoint is None
-        has_windows = self._plan.folds[0].window is not None
+        has_windows = self._spec.plan.folds[0].window is not None
         if not (is_lost and has_windows and "window_start_ns" in left.column_names):
             return left
-        ends = left.column("window_start_ns").to_numpy() + self._plan.closes_after_ns
+        ends = left.column("window_start_ns").to_numpy() + self._spec.plan.closes_after_ns
         return left.filter(pa.array(ends > self._engine.watermark_ns))
 
     def _compare(self, output: str, standing: OutputStatus, found: str) -> None:
@@ -154,7 +177,7 @@ class Reconciliation:
         assert commit is not None
         if commit.digest in ("", found) or not self._guards("digest_check"):
             return
-        self._emit(Diverged(output, commit.cut, found, commit.digest))
+        self._context.emit(Diverged(output, commit.cut, found, commit.digest))
         raise SnapshotError(
             f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored has digest "
             f"{found}, but {standing.name} recorded {commit.digest}: the senders' inputs, the "

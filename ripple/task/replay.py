@@ -1,35 +1,56 @@
-"""Replay from a restored state to the cut that the outputs hold."""
+"""Recovery by replay: from a restored state to the cut that the outputs hold."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal
 from ripple.core.events import Replaying
 
 if TYPE_CHECKING:
     from ripple.core.cut import Cut
+    from ripple.core.events import Restored
     from ripple.task.durable_run import DurableRun
-
-
-class CatchUp(Protocol):
-    """A strategy of replay; its changes are muted for the outputs that hold them already."""
-
-    async def run(self, durable: DurableRun) -> bool:
-        """Reach all of ``kept.live.outputs.stops``; return False if stopped before."""
-        ...
+    from ripple.task.durable_state import Opened
+    from ripple.task.record_intake import RecordIntake
 
 
 class Replay:
-    """Reads again, from a log that still has it, what the outputs already hold."""
+    """Reads again, from a log that still has it, what the outputs already hold. See Recovery.
 
-    async def run(self, durable: DurableRun) -> bool:
-        """Replay to one stop after the other; see CatchUp."""
-        for stop in durable.live.outputs.stops:
-            await durable.parts.inputs.check(stop, {})
+    Its changes are muted for the outputs that hold them.
+    """
+
+    def __init__(self, opened: Opened, intake: RecordIntake, *, has_changed: bool) -> None:
+        """has_changed: whether outputs show rows of other code, whose notes must be retained."""
+        self._opened = opened
+        self._intake = intake
+        self._has_changed = has_changed
+        self._spec, self._context = opened.claimed.spec, opened.claimed.context
+
+    async def run(self, durable: DurableRun) -> int | None:
+        """Replay to one stop after the other; return how many records, None if stopped."""
+        counters = durable.live.engine.counters
+        before = counters.consumed
+        for stop in self._opened.outputs.stops:
+            await self._spec.inputs.check(stop, {})
             if not await self._replay_to(stop, durable):
-                return False
-        return True
+                return None
+        return counters.consumed - before
+
+    async def resume(self, durable: DurableRun, restored: Restored) -> None:
+        """Open the inputs where the outputs are."""
+        opened, cut = self._opened, durable.live.engine.cut
+        await self._spec.inputs.open(cut, self._context.settings.batch_rows)
+        # A later task must find the state of this code, or where the beginning was; or it may be
+        # killed like the last one, during the first stabilization.
+        if (
+            self._has_changed
+            or (any(opened.start.values()) and opened.start == cut)
+            or (restored.events and opened.in_flight.was_killed_stabilizing)
+        ):
+            await durable.store()
+        opened.place.mend()
 
     async def _replay_to(self, stop: Cut, durable: DurableRun) -> bool:
         """Go to ``stop``: at once while no output takes changes, else in the steps of a run.
@@ -37,27 +58,28 @@ class Replay:
         Views with windows are stabilized on the way, so that past windows are freed as they were in
         the run that is repeated.
         """
-        live, parts = durable.live, durable.parts
-        plan, settings = parts.plan, parts.settings
-        is_shown = live.outputs.is_behind
+        live, inputs, outputs = durable.live, self._spec.inputs, self._opened.outputs
+        plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop
+        is_shown = outputs.is_behind
         frees = plan.folds[0].window is not None
         rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(plan)
-        await parts.inputs.open(live.engine.cut, rows, stop)
-        while (found := parts.inputs.next(live.engine.cut)) is not Signal.ENDED:
+        await inputs.open(live.engine.cut, rows, stop)
+        while (found := inputs.next(live.engine.cut)) is not Signal.ENDED:
             if found is Signal.WAITING:
-                if parts.stop():
+                if stops():
                     return False
-                await parts.inputs.more()
+                await inputs.more()
                 continue
-            await live.apply(*found)
+            await self._intake.apply(*found)
             if is_shown or frees:
-                await live.stabilize()
-            await durable.keep_replay()
-            live.watch()
-            parts.emit(Replaying(live.engine.cut, stop))
+                await self._intake.stabilize()
+            may_store = not (self._has_changed or outputs.is_unfinished)
+            await durable.keep_replay(self._intake.stabilize if may_store else None)
+            self._intake.watch()
+            self._context.emit(Replaying(live.engine.cut, stop))
             await durable.clock.sleep(0)
-            if parts.stop():
+            if stops():
                 return False
         if not live.is_stabilized:
-            await live.stabilize()
+            await self._intake.stabilize()
         return True

@@ -35,7 +35,7 @@ has the rows of an output."""
 class StartingPoint:
     """The state from which a task resumes.
 
-    checkpoint: None for a replay from the beginning. start: the cut of the state. passed_over:
+    checkpoint: None for a replay from the beginning. start: the cut of the state. skipped:
     newer checkpoints that were skipped. changed: outputs with rows that other code has computed.
     is_migrated: whether a user's migration function has made some of the state.
     """

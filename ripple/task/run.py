@@ -13,11 +13,12 @@ from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source, open_whole
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
-from ripple.task.active import ActiveTask
 from ripple.task.arguments import plan_of, sinks_of
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, at_once
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
+from ripple.task.spec import TaskContext, TaskSpec
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
@@ -147,7 +148,7 @@ def plain_life(
     strict: bool = False,
     batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
-) -> ActiveTask:
+) -> PartitionTask[TaskSpec]:
     """Return the task of a one-shot run, for ``at_once``.
 
     openers: open the sink of each output; an output without one is computed and not written. If the
@@ -160,13 +161,12 @@ def plain_life(
         life.report.letters = letters.place
         return OneShotLetters(letters, getattr(inputs, "name", None), strict=strict)
 
-    life = ActiveTask(
-        plan,
-        inputs,
-        SinkGroup(openers),
+    life = PartitionTask(
+        TaskSpec(plan, inputs, SinkGroup(openers)),
         EphemeralState(open_kept),
-        settings=Settings(batch_rows=batch_rows),
-        watch=on_batch or (lambda _, __: None),
+        TaskContext(
+            settings=Settings(batch_rows=batch_rows), watch=on_batch or (lambda _, __: None)
+        ),
     )
     return life
 

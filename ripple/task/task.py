@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.identity import check_apart, check_not_read
@@ -24,17 +24,18 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
-from ripple.task.active import ActiveTask
 from ripple.task.arguments import folds_of, keep_of, plan_of, sinks_of, store_of, uri_of
 from ripple.task.dead_letters.hint_store import HintStore
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.durable_state import DurableState
 from ripple.task.grouping import commit_interval_ns, group_at
 from ripple.task.home import check_home
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.report import Report
 from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import live_world
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Task:
         self._holder = holder or f"a program, process {os.getpid()} on {os.uname().nodename}"
         self._is_stopping = False
         self._closing: AsyncExitStack | None = None
-        self._active: ActiveTask | None = None
+        self._active: PartitionTask[TaskSpec] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- properties ---
@@ -144,7 +145,7 @@ class Task:
     def engine(self) -> Engine:
         """The state; there is one once ``run`` has restored it."""
         assert self._active is not None, "nothing was restored yet"
-        return self._active.engine
+        return cast("Engine", self._active.engine)
 
     @property
     def store(self) -> ObjectStore:
@@ -247,13 +248,12 @@ class Task:
             others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
             check_not_read(source, others)
 
-    def _new_active(self) -> ActiveTask:
+    def _new_active(self) -> PartitionTask[TaskSpec]:
         plan, world, is_remote = self.plan, self._world, is_s3(self._place)
         source = self._source if isinstance(self._source, str) else None
-        return ActiveTask(
-            plan,
-            self._inputs,
-            group_at(self._sinks, plan, world.executor, source=source, waits=self._waits),
+        outputs = group_at(self._sinks, plan, world.executor, source=source, waits=self._waits)
+        return PartitionTask(
+            TaskSpec(plan, self._inputs, outputs),
             DurableState(
                 Checkpoints(self._patient_store(), plan.name, executor=world.executor),
                 world,
@@ -262,10 +262,12 @@ class Task:
                 rebuild=self._rebuild,
                 holder=self._holder,
             ),
-            settings=self._settings,
-            emit=self._emit,
-            stop=self._is_asked,
-            watch=self._on_batch,
+            TaskContext(
+                settings=self._settings,
+                emit=self._emit,
+                stop=self._is_asked,
+                watch=self._on_batch,
+            ),
         )
 
     def _patient_store(self) -> ObjectStore:

@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.inputs import Signal
 from ripple.core.cut import is_within
 from ripple.engine.edges.senders import BehindError, GapError, SupersededError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import asyncio
 
     from ripple.engine.machine.follower import Follower
+    from ripple.storage.checkpoint import Checkpoint
     from ripple.task.edges import Arrival, Upstream
-    from ripple.task.report import Report
-    from ripple.task.tracing import Traces
+    from ripple.task.live import LivePartition
+    from ripple.task.spec import TaskContext
+    from ripple.task.stage_spec import StageSpec
     from ripple.world.ports import Clock
 
 
 class UpstreamIntake:
-    """Arrivals, and the engine that takes them in; each is answered once."""
+    """Takes in arrivals, each of which is answered once, and writes their changes. See Intake."""
 
     def __init__(
         self,
-        follows: Upstream[Any],
+        spec: StageSpec,
         engine: Follower,
-        senders: Sequence[str],
-        *,
+        live: LivePartition,
+        context: TaskContext,
         clock: Clock,
-        turn_ms: int,
-        wake: asyncio.Event,
-        report: Report,
-        traces: Traces | None,
+        *,
+        is_restored: bool,
     ) -> None:
-        """senders: as the engine names them, by their numbers. report: counts rows taken in."""
-        self._follows = follows
+        """Feed ``engine``, whose outputs ``live`` has.
+
+        is_restored: whether it is that of a checkpoint, and not of the beginning.
+        """
+        self._follows: Upstream[Any] = spec.follows
+        self._senders = spec.senders
+        self._wake: asyncio.Event = spec.wake
         self._engine = engine
-        self._senders = senders
+        self._live = live
         self._clock = clock
-        self._turn_ns = turn_ms * 1_000_000
-        self._wake = wake
-        self._report = report
-        self._traces = traces
+        self._traces = context.traces
+        self._turn_ns = context.settings.turn_ms * 1_000_000
         self._arrivals: deque[Arrival] = deque()
+        # Of the checkpoints that may have to be read: up to where final rows are in them.
+        self._stored_ns: deque[int] = deque(maxlen=context.settings.keep)
+        self._storing_ns = engine.watermark_ns
+        if is_restored:
+            self._stored_ns.append(engine.watermark_ns)
 
     async def begin(self) -> None:
         """Follow all senders, each from where the engine is."""
@@ -68,12 +75,36 @@ class UpstreamIntake:
                 break
         return is_news
 
-    async def wait(self, seconds: float | None) -> None:
-        """Wait until something arrives, or a wake-up, but no longer than this."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
+    async def take(self) -> Signal | None:
+        """Take in arrivals for one turn, and write what they change."""
+        live, traces, before = self._live, self._traces, self._live.outputs.rows_out
+        began_ns = self._clock.monotonic_ns()
+        if not await self.take_in():
+            return Signal.WAITING
+        if traces is not None:
+            traces.begin_arrived()
+        stabilizing_ns = self._clock.monotonic_ns()
+        live.write(self._engine.stabilize(), stabilizing_ns)
+        live.report.stabilizations += 1
+        if traces is not None:
+            traces.end(live.outputs.rows_out - before)
+        live.work_ns += self._clock.monotonic_ns() - began_ns
+        return None
+
+    async def more(self) -> None:
+        """Wait until something arrives, or a wake-up."""
+        await self._wake.wait()
         self._wake.clear()
+
+    async def rest(self) -> None:
+        """Do nothing."""
+
+    def wake(self) -> None:
+        """End the wait."""
+        self._wake.set()
+
+    async def sync(self) -> None:
+        """Do nothing: arrivals are durable before they are applied."""
 
     @property
     def has_heard_all(self) -> bool:
@@ -89,9 +120,16 @@ class UpstreamIntake:
                 return False
         return True
 
-    def release(self, watermark_ns: int) -> None:
-        """Let senders forget final rows up to here: they are in stored checkpoints."""
-        self._follows.release(watermark_ns)
+    def storing(self) -> None:
+        """Note that a checkpoint of the present cut is begun."""
+        self._storing_ns = self._engine.watermark_ns
+
+    def stored(self, _present: tuple[Checkpoint, ...]) -> None:
+        """Note that it is stored: senders may forget the final rows of all that may be read."""
+        self._stored_ns.append(self._storing_ns)
+        # Not of the newest alone: should that be damaged, one before is read.
+        if len(self._stored_ns) == self._stored_ns.maxlen:
+            self._follows.release(self._stored_ns[0])
 
     def _take(self, arrival: Arrival) -> bool:
         try:
@@ -107,5 +145,5 @@ class UpstreamIntake:
         self._follows.applied(arrival)
         if self._traces is not None:
             self._traces.arrived(arrival.changes.traces)
-        self._report.events += arrival.changes.rows.num_rows
+        self._live.report.events += arrival.changes.rows.num_rows
         return is_news

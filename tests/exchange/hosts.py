@@ -37,13 +37,14 @@ from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.topology import outputs_of, stages_of
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import PartitionReader, PartitionWriter, Topic
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimCluster, SimDisk, SimWorld, sim_world
 from ripple.world.ports import World
 from tests.engine.machine.staged import Spread
-from worker.engine.context import TaskContext
+from worker.engine.context import ProcessContext
 from worker.engine.exchange import ExchangePort
 from worker.engine.hosting import subscribed
 from worker.engine.runner import Runner
@@ -366,10 +367,11 @@ class Machine:
         shows = outputs_of(self.pipeline.plan, stage)
         sending = exchange.send(stage, number, epoch, inputs.wake, shows)
         state = DurableState(checkpoints, self.world, epoch=epoch)
-        first = ActiveTask(
-            self.pipeline.plan, inputs, outputs, state, settings=self.hosts.settings,
-            emit=partial(self.hosts.on_event, place), staged=True, sends=sending,
-        )  # fmt: skip
+        first = PartitionTask(
+            TaskSpec(self.pipeline.plan, inputs, outputs, staged=True, sends=sending),
+            state,
+            TaskContext(settings=self.hosts.settings, emit=partial(self.hosts.on_event, place)),
+        )
         try:
             await first.run()
         finally:
@@ -394,7 +396,7 @@ class Machine:
         (stage, number), pipeline = place, self.pipeline
         partition, exchange = pipeline.number_of(place), self.port.exchange
         emit = partial(self.hosts.on_event, place)
-        context = TaskContext(
+        context = ProcessContext(
             self.world, pipeline.plan, self.world.store, None,  # type: ignore[arg-type]  # no inputs
             pipeline.counts[0], self.hosts.settings, exchange=exchange,
         )  # fmt: skip

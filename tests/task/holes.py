@@ -14,8 +14,9 @@ from ripple.connectors.source_inputs import SourceInputs
 from ripple.model.batch import Batch, Rejected
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import DiskStore
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, sim_world
 from tests.task.lives import PLAN, ROWS, SETTINGS, outputs, written
 
@@ -54,10 +55,11 @@ class Compacted:
         """Hold nothing."""
 
 
-async def live(world: SimWorld, block_rows: int = 7) -> ActiveTask:
+async def live(world: SimWorld, block_rows: int = 7) -> PartitionTask[TaskSpec]:
     inputs = SourceInputs(Compacted(block_rows))
     state = DurableState(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
-    one = ActiveTask(PLAN, inputs, outputs(world), state, settings=SETTINGS_HERE)
+    spec, context = TaskSpec(PLAN, inputs, outputs(world)), TaskContext(settings=SETTINGS_HERE)
+    one = PartitionTask(spec, state, context)
     await one.run()
     return one
 

@@ -17,9 +17,10 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, Topic, TopicError
 from ripple.storage.store import DiskStore
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld
 from tests.records import Fill
 
@@ -80,12 +81,13 @@ def outputs(world: SimWorld) -> SinkGroup:
 
 def life(
     world: SimWorld, settings: Settings = SETTINGS, *, follow: bool = False, **more: Any
-) -> ActiveTask:
+) -> PartitionTask[TaskSpec]:
     topic = Topic.open(world.disk, "trades")
     shape, rows = RecordShape(PLAN.source.schema), settings.batch_rows
     inputs = LogInputs(topic, {"trades": 0}, shape, rows, follow=follow)
     state = DurableState(Checkpoints(DiskStore(world.disk, world.random), PLAN.name), world)
-    return ActiveTask(PLAN, inputs, outputs(world), state, settings=settings, **more)
+    spec, context = TaskSpec(PLAN, inputs, outputs(world)), TaskContext(settings=settings, **more)
+    return PartitionTask(spec, state, context)
 
 
 def written(world: SimWorld) -> tuple[bytes, list[dict[str, object]]]:

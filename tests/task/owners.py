@@ -15,10 +15,11 @@ from ripple.model.batch import Batch
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore, RetryingStore
-from ripple.task.active import ActiveTask
 from ripple.task.dead_letters.log import letters_in
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimDisk, sim_world
 from ripple.testing.crash.source import TOPIC, CrashSource
 from tests.task import scenarios
@@ -42,7 +43,7 @@ def disk_with_input() -> SimDisk:
     return world.disk
 
 
-def live(disk: Any, epoch: int, guards: Guards | None = None) -> ActiveTask:
+def live(disk: Any, epoch: int, guards: Guards | None = None) -> PartitionTask[TaskSpec]:
     """Be the owner of an epoch until the input ends; all effects are those of ``disk``."""
     world = replace(sim_world(epoch), disk=disk)  # by chance no two are the same
     allowed = guards or world.guards
@@ -55,12 +56,12 @@ def live(disk: Any, epoch: int, guards: Guards | None = None) -> ActiveTask:
 
     shape = RecordShape(PLAN.source.schema, PLAN.source.checks)
     store = RetryingStore(DiskStore(disk, world.random), world.clock, world.random)
-    life = ActiveTask(
-        PLAN,
-        LogInputs(Topic.open(disk, TOPIC), {PLAN.source.name: 0}, shape, SETTINGS.batch_rows),
-        SinkGroup({output.name: partial(open_sink, output.name) for output in PLAN.outputs}),
+    inputs = LogInputs(Topic.open(disk, TOPIC), {PLAN.source.name: 0}, shape, SETTINGS.batch_rows)
+    outputs = SinkGroup({output.name: partial(open_sink, output.name) for output in PLAN.outputs})
+    life = PartitionTask(
+        TaskSpec(PLAN, inputs, outputs),
         DurableState(Checkpoints(store, PLAN.name, guards=allowed), world, epoch=epoch),
-        settings=SETTINGS,
+        TaskContext(settings=SETTINGS),
     )
     try:
         world.loop.run_until_complete(life.run())

@@ -20,10 +20,11 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.fenced import FencedError
 from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore, RetryingStore
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.report import Report
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, sim_world
 from ripple.testing.sim.faults import Fault
 from ripple.testing.sim.run import run
@@ -210,17 +211,15 @@ async def test_lives_of_two_partitions_share_a_process_and_a_disk(world: SimWorl
     append(world)
     told: dict[int, list[Event]] = {0: [], 1: []}
 
-    def of(partition: int, epoch: int | None) -> ActiveTask:
+    def of(partition: int, epoch: int | None) -> PartitionTask[TaskSpec]:
         topic = Topic.open(world.disk, "trades")
         # As workers do: partitions may put what is of the whole pipeline at once.
         store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
-        return ActiveTask(
-            PLAN,
-            LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4),
-            SinkGroup({"out": MemorySink}),
+        inputs = LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4)
+        return PartitionTask(
+            TaskSpec(PLAN, inputs, SinkGroup({"out": MemorySink})),
             DurableState(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
-            settings=SETTINGS,
-            emit=told[partition].append,
+            TaskContext(settings=SETTINGS, emit=told[partition].append),
         )
 
     for _ in range(2):
@@ -258,7 +257,7 @@ async def test_life_tells_what_it_does_in_order(world: SimWorld) -> None:
     assert sum(event.rows for event in committed) == one.report.rows_out
 
 
-async def _followed(world: SimWorld, **more: Any) -> tuple[list[float], ActiveTask]:
+async def _followed(world: SimWorld, **more: Any) -> tuple[list[float], PartitionTask[TaskSpec]]:
     """Follow a log that grows every ten seconds; return how long each record waited."""
     append(world, ROWS[:1])
     settings = replace(SETTINGS, commit_batches=1000, checkpoint_batches=1000)
@@ -312,7 +311,7 @@ def test_life_commits_what_comes_first_at_once_then_when_due_and_stops_when_woke
         assert [dict(each.cut) for each in checkpoints] == [{"trades": len(ROWS)}]
         began_ns = world.clock.monotonic_ns()
         stopped = True
-        one._parts.inputs.wake()
+        one._spec.inputs.wake()
         await living
         assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
 
@@ -335,7 +334,7 @@ def test_life_that_has_nothing_to_commit_commits_what_comes_next_at_once() -> No
             await world.clock.sleep(0.1)
             assert (one.report.commits, one.report.events) == (before + 1, 2 * turn)
         stopped = True
-        one._parts.inputs.wake()
+        one._spec.inputs.wake()
         await living
 
     world.loop.run_until_complete(story())

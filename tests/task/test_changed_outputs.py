@@ -23,8 +23,9 @@ from ripple.model.batch import Batch
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.storage.store import MemoryStore
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, sim_world
 
 if TYPE_CHECKING:
@@ -94,11 +95,11 @@ class World:
         """Run to the end of the log; return what the output shows then."""
         world = self.world
         shape = RecordShape(plan.source.schema, plan.source.checks)
-        life = ActiveTask(
-            plan,
-            LogInputs(Topic.open(world.disk, "orders"), {"orders": 0}, shape, 100),
-            SinkGroup({"out": partial(self._open, plan)}),
+        inputs = LogInputs(Topic.open(world.disk, "orders"), {"orders": 0}, shape, 100)
+        life = PartitionTask(
+            TaskSpec(plan, inputs, SinkGroup({"out": partial(self._open, plan)})),
             DurableState(Checkpoints(self.store, plan.name), world, **more),
+            TaskContext(),
         )
         world.loop.run_until_complete(life.run())
         key = tuple(field.name for field in plan.fold("f").row_key)

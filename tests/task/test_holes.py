@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ripple.storage.store import DiskStore
-from ripple.task.active import ActiveTask
 from ripple.task.dead_letters.log import letters_in
+from ripple.task.lifecycle import PartitionTask
+from ripple.task.spec import TaskSpec
 from ripple.testing import SimWorld, explore, sim_world
 from tests.task.holes import EXPECTED, Compacted, live
 from tests.task.lives import PLAN, ROWS, append, life, written
 
 
-async def without_holes(world: SimWorld) -> ActiveTask:
+async def without_holes(world: SimWorld) -> PartitionTask[TaskSpec]:
     append(world)
     one = life(world)
     await one.run()

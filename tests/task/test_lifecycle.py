@@ -4,29 +4,47 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ripple.connectors.endings import Endings
+from ripple.connectors.inputs import Signal
 from ripple.task.lifecycle import TRANSITIONS, PartitionTask, TaskState
 from ripple.task.one_shot import at_once
+from ripple.task.spec import TaskContext
 
 CREATED, RESTORING, RUNNING, CLOSING, CLOSED = TaskState
 
 
-class Recorded(PartitionTask):
-    """A task of three steps that notes in which state each is called; it may fail in one."""
+class Recorded(PartitionTask[None]):
+    """A task of three batches that notes in which state each call comes; it may fail in one."""
 
     def __init__(self, fails_in: TaskState | None = None, *, stops_in: int = 9) -> None:
-        super().__init__(lambda: self.steps >= stops_in)
+        context = TaskContext(stop=lambda: self.steps >= stops_in)
+        super().__init__(None, self, context)
         self.steps = 0
         self.seen: list[TaskState] = []
+        self.intake: Any = SimpleNamespace(take=self.take)
         self._fails_in = fails_in
+        self._stops = context.stop
+
+    # --- as its own state manager, and run ---
 
     @asynccontextmanager
-    async def _restored(self, endings: Endings) -> AsyncIterator[Recorded]:
+    async def running_state(
+        self, _: None, context: TaskContext, endings: Endings
+    ) -> AsyncIterator[Any]:
+        assert context is self._context
         endings.add(self.released)
-        yield self
+        yield SimpleNamespace(
+            live=SimpleNamespace(end=self._note),
+            intake=self.intake,
+            catch_up=self.catch_up,
+            keep=self.keep,
+            finish=self.finish,
+        )
 
     def _note(self) -> None:
         self.seen.append(self.state)
@@ -38,12 +56,17 @@ class Recorded(PartitionTask):
 
     async def catch_up(self) -> bool:
         self._note()
-        return not self._stop()
+        return not self._stops()
 
-    async def step(self) -> bool:
+    async def take(self) -> Signal | None:
+        if self.steps == 3:
+            return Signal.ENDED
         self._note()
         self.steps += 1
-        return self.steps < 3
+        return None
+
+    async def keep(self) -> None:
+        """Do nothing."""
 
     async def finish(self) -> None:
         self._note()
@@ -59,7 +82,7 @@ def test_states_follow_each_other_until_the_input_ends() -> None:
     task = Recorded()
     assert task.state is CREATED
     at_once(task.run())
-    assert task.seen == [RESTORING, RUNNING, RUNNING, RUNNING, CLOSING, CLOSING]
+    assert task.seen == [RESTORING, RUNNING, RUNNING, RUNNING, CLOSING, CLOSING, CLOSING]
     assert task.state is CLOSED
 
 
@@ -67,8 +90,8 @@ def test_states_follow_each_other_until_the_input_ends() -> None:
 def test_stop_ends_it_between_two_steps(steps: int) -> None:
     task = Recorded(stops_in=steps)
     at_once(task.run())
-    finishing = [CLOSING] if steps else []
-    assert task.seen == [RESTORING, *[RUNNING] * steps, *finishing, CLOSING if steps else RESTORING]
+    ending = [CLOSING] * 3 if steps else [RESTORING]
+    assert task.seen == [RESTORING, *[RUNNING] * steps, *ending]
     assert task.state is CLOSED
 
 

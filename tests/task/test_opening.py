@@ -19,9 +19,10 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.fenced import FencedError
 from ripple.storage.log import Topic
 from ripple.storage.store import MemoryStore
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import sim_world
 from ripple.testing.crash.source import TOPIC
 from ripple.world import DiskLockedError
@@ -51,16 +52,15 @@ class Lived:
         )
         shape = RecordShape(PLAN.source.schema, PLAN.source.checks)
         names = [output.name for output in PLAN.outputs]
-        self.life = ActiveTask(
-            PLAN,
-            LogInputs(Topic.open(disk, TOPIC), {PLAN.source.name: 0}, shape, 4),
-            SinkGroup(
-                {name: partial(self._open, name, epoch) for name in names},
-                looks=[partial(self._look, name, epoch) for name in names],
-            ),
+        self.inputs = LogInputs(Topic.open(disk, TOPIC), {PLAN.source.name: 0}, shape, 4)
+        outputs = SinkGroup(
+            {name: partial(self._open, name, epoch) for name in names},
+            looks=[partial(self._look, name, epoch) for name in names],
+        )
+        self.life = PartitionTask(
+            TaskSpec(PLAN, self.inputs, outputs),
             state,
-            settings=SETTINGS,
-            emit=self.told.append,
+            TaskContext(settings=SETTINGS, emit=self.told.append),
         )
 
     def _topic(self, name: str) -> Topic:
@@ -126,7 +126,7 @@ def test_owner_whose_checkpoints_were_claimed_goes_on_for_who_comes_next_alone(
         if reading.entry is not None and reading.entry.content.epoch == 1024:
             await theirs.claim(world.clock, world.random, epoch=1025)
 
-    one.life._parts.inputs.open = _then(one.life._parts.inputs.open, claimed)  # type: ignore[method-assign]
+    one.inputs.open = _then(one.inputs.open, claimed)  # type: ignore[method-assign]
     if is_next:
         one.run()
         assert any(isinstance(event, StoreHandedOver) for event in one.told)

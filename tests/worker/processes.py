@@ -27,7 +27,7 @@ from ripple.testing import SimDisk, sim_world
 from ripple.testing.crash.source import TOPIC, CrashSource
 from tests.engine.machine.ticks import keyed
 from tests.task import scenarios
-from worker.engine.context import TaskContext
+from worker.engine.context import ProcessContext
 from worker.engine.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def runtime_of(world: SimWorld, process: str, emit: Callable[[Event], None]) -> 
 
     store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
 
-    def site(partitions: int) -> TaskContext:
-        return TaskContext(
+    def site(partitions: int) -> ProcessContext:
+        return ProcessContext(
             world, PLAN, store, LogEnds(world), partitions, SETTINGS, on_event, process
         )
 

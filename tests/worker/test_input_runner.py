@@ -19,7 +19,7 @@ from ripple.testing import SimWorld, sim_world
 from ripple.world.errors import StoreError
 from tests.worker.processes import NAMES, PARTITIONS, PLAN, SETTINGS, SOURCE, LogEnds, given
 from worker.engine import runner
-from worker.engine.context import TaskContext
+from worker.engine.context import ProcessContext
 from worker.engine.hosting import runner_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Alone:
         SOURCE.install(self.world, whole=True)
         self.store = GoneInFlight()
         self.events: list[Event] = []
-        site = TaskContext(
+        site = ProcessContext(
             self.world, PLAN, self.store, ends(self.world), PARTITIONS, SETTINGS, self._emit
         )
         self.partition = runner_of(site, given(1, *[("a/0", 1)] * PARTITIONS), 0)

@@ -42,7 +42,7 @@ from ripple.task.settings import Settings as TaskSettings
 from ripple.world import LiveClock, LiveDisk, ObjectStore, live_world
 from worker.backpressure import Intake, Pressure
 from worker.engine import files
-from worker.engine.context import TaskContext
+from worker.engine.context import ProcessContext
 from worker.engine.exchange import ExchangePort
 from worker.engine.identity import code_of
 from worker.engine.lane_home import lane_home
@@ -240,8 +240,8 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
             SamplerLimits(target_per_s=settings.traces_per_s),
         )
 
-    def site(partitions: int) -> TaskContext:
-        return TaskContext(
+    def site(partitions: int) -> ProcessContext:
+        return ProcessContext(
             world,
             plan,
             checkpoints,

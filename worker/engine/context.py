@@ -26,7 +26,7 @@ def _no_listener(_partition: int, _event: Event) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskContext:
+class ProcessContext:
     """What the partitions of one process share. partitions: number of those of the first stage.
 
     store: of checkpoints, dead letters and hints; it should retry failures (RetryingStore). emit:

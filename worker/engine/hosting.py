@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from ripple.task.edges import Upstream
     from ripple.task.lanes import Lanes
     from ripple.task.repartition.topics import LaneTopic
-    from worker.engine.context import TaskContext
+    from worker.engine.context import ProcessContext
     from worker.engine.workload import Workload
 
 
-def runner_of(site: TaskContext, assignment: Assignment, partition: int) -> Runner:
+def runner_of(site: ProcessContext, assignment: Assignment, partition: int) -> Runner:
     """Return the runner of a partition of the assignment."""
     emit, work = partial(site.emit, partition), _Workloads(site, assignment).of(partition)
     return Runner(site.world.clock, partition, emit, work, site.turns)
@@ -47,7 +47,7 @@ def runner_of(site: TaskContext, assignment: Assignment, partition: int) -> Runn
 class _Workloads:
     """The work on each partition of an assignment."""
 
-    def __init__(self, site: TaskContext, assignment: Assignment) -> None:
+    def __init__(self, site: ProcessContext, assignment: Assignment) -> None:
         self._site, self._assignment = site, assignment
         self._counts = {stage.name: stage.partitions for stage in assignment.stages}
         self._divides = DIVIDING in self._counts

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from worker.backpressure import Intake
-    from worker.engine.context import TaskContext
+    from worker.engine.context import ProcessContext
     from worker.engine.runner import Runner
     from worker.health import TaskHealth
 
@@ -58,9 +58,9 @@ class Runtime:
     def __init__(
         self,
         process: str,
-        site_of: Callable[[int], TaskContext],
+        site_of: Callable[[int], ProcessContext],
         *,
-        host: Callable[[TaskContext, Assignment, int], Runner] = runner_of,
+        host: Callable[[ProcessContext, Assignment, int], Runner] = runner_of,
         moved: Callable[[Assignment], None] = lambda _: None,
         load: Callable[[], float] = lambda: 0.0,
         intake: Intake | None = None,
@@ -78,7 +78,7 @@ class Runtime:
         self._moved = moved
         self._load = load
         self.intake = intake
-        self._site: TaskContext | None = None
+        self._site: ProcessContext | None = None
         self._held: dict[int, _Held] = {}
         self._ending: dict[asyncio.Task[None], _Ending] = {}
         self._is_stopping = False

@@ -15,10 +15,12 @@ from ripple.core.tracing import TracedInputs
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.storage.checkpoint import Checkpoints
-from ripple.task.active import ActiveTask
-from ripple.task.downstream import DownstreamTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
+from ripple.task.spec import TaskContext, TaskSpec
+from ripple.task.stage_spec import StageSpec
 from ripple.task.standby import Standby
+from ripple.task.subscribed_state import SubscribedState
 from ripple.task.tracing import Traces
 
 if TYPE_CHECKING:
@@ -33,10 +35,10 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.task.edges import Upstream
     from ripple.task.lanes import Lanes
-    from ripple.task.lifecycle import PartitionTask
+    from ripple.task.spec import IntakeGate
     from ripple.task.standby import Look, StandbyState
     from ripple.world.ports import Executor
-    from worker.engine.context import TaskContext
+    from worker.engine.context import ProcessContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class Assembled:
     awake. state: of a task that notes the records in flight and retains its state.
     """
 
-    task: PartitionTask
+    task: PartitionTask[Any]
     wake: Callable[[], None]
     ask_for_checkpoint: Callable[[], None]
     state: DurableState | None = None
@@ -95,7 +97,7 @@ class _Work:
     of this partition.
     """
 
-    context: TaskContext
+    context: ProcessContext
     partition: int
     stage: int = 0
     number: int
@@ -122,11 +124,20 @@ class _Work:
             closing.callback(exchange.stop_sending, sending)
         return sending
 
-    def _traces(self, outputs: object) -> Traces | None:
-        tracer = self.context.tracer
-        if tracer is None:
-            return None
-        return Traces(tracer, stage=self.stage, partition=self.number, group=outputs)
+    def _context_of(
+        self, attempt: Attempt, outputs: object, gate: IntakeGate | None = None
+    ) -> TaskContext:
+        """Return where an attempt's task runs."""
+        context, traces = self.context, None
+        if context.tracer is not None:
+            traces = Traces(context.tracer, stage=self.stage, partition=self.number, group=outputs)
+        return TaskContext(
+            settings=context.settings,
+            emit=attempt.emit,
+            stop=attempt.stop,
+            intake=gate,
+            traces=traces,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,22 +201,17 @@ class InputWork(_Work):
             if context.intake is not None:
                 gate = context.intake.gate(lambda: _held_by(task))
                 closing.callback(gate.close)
-            task = ActiveTask(
+            spec = TaskSpec(
                 self.plan,
                 inputs,
                 outputs,
-                state,
-                settings=context.settings,
-                emit=attempt.emit,
-                stop=attempt.stop,
                 staged=self.staged,
                 sends=sending,
                 lanes=None if self.lanes is None else self.lanes(outputs),
                 engine=self.engine,
                 division=self.division(),
-                intake=gate,
-                traces=self._traces(outputs),
             )
+            task = PartitionTask(spec, state, self._context_of(attempt, outputs, gate))
             yield Assembled(task, inputs.wake, state.ask_for_checkpoint, state)
 
     def _new_inputs(self) -> Inputs:
@@ -240,27 +246,23 @@ class StageWork(_Work):
             upstream = await closing.enter_async_context(self.upstream(wake.set))
             sending = self._sending(epoch, wake.set, closing)
             outputs = self.outputs(epoch)
-            task = DownstreamTask(
+            spec = StageSpec(
                 context.plan,
                 self.stage,
                 self.number,
                 self.senders,
-                follows=upstream,
-                outputs=outputs,
-                checkpoints=self._checkpoints(context.world.executor),
-                world=context.world,
-                epoch=epoch,
+                upstream,
+                outputs,
                 sends=sending,
-                settings=context.settings,
-                emit=attempt.emit,
-                stop=attempt.stop,
                 wake=wake,
-                traces=self._traces(outputs),
             )
-            yield Assembled(task, wake.set, task.ask_for_checkpoint)
+            checkpoints = self._checkpoints(context.world.executor)
+            state = SubscribedState(checkpoints, context.world, epoch=epoch)
+            task = PartitionTask(spec, state, self._context_of(attempt, outputs))
+            yield Assembled(task, wake.set, state.ask_for_checkpoint)
 
 
-def _held_by(task: ActiveTask | None) -> dict[str, int]:
+def _held_by(task: PartitionTask[TaskSpec] | None) -> dict[str, int]:
     """Return what a task holds of its process's queues."""
     live = None if task is None else task.live
     if live is None:

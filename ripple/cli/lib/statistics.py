@@ -8,7 +8,8 @@ from ripple.cli.lib.exits import say
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from ripple.engine.machine import Counters, Engine
+    from ripple.engine.machine import Counters
+    from ripple.engine.machine.partition import Partition
 
 _LABEL_WIDTH = 18
 
@@ -31,7 +32,7 @@ def watermark_text(watermark_ns: int) -> str:
     return "none" if watermark_ns == watermark.NONE else f"{watermark_ns} ns"
 
 
-def uncomputable(engine: Engine) -> list[tuple[str, str]]:
+def uncomputable(engine: Partition) -> list[tuple[str, str]]:
     """Return by fold the number of rows that could not be computed, and the reason of one."""
     lines = []
     for fold, found in engine.uncomputable.items():

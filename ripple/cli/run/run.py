@@ -42,7 +42,7 @@ from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
 if TYPE_CHECKING:
     import argparse
 
-    from ripple.engine.machine import Engine
+    from ripple.engine.machine.partition import Partition
 
 PROGRAM = "ripple"
 
@@ -176,7 +176,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _say_results(engine: Engine, report: Report, elapsed_s: float) -> None:
+def _say_results(engine: Partition, report: Report, elapsed_s: float) -> None:
     counters = engine.counters
     lines = [
         ("Events processed", f"{counters.consumed}"),

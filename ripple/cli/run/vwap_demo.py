@@ -38,7 +38,7 @@ from ripple.task.settings import BATCH_ROWS
 
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink, Source
-    from ripple.engine.machine import Engine
+    from ripple.engine.machine.partition import Partition
     from ripple.model.pipeline.plan import Plan
 
 PROGRAM = "ripple-vwap-demo"
@@ -133,7 +133,7 @@ def _sink(options: argparse.Namespace) -> Sink:
 
 
 def _say_results(
-    engine: Engine, report: Report, counting: FinalRows | None, elapsed_s: float
+    engine: Partition, report: Report, counting: FinalRows | None, elapsed_s: float
 ) -> None:
     counters = engine.counters
     if counting is None:

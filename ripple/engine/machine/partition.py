@@ -361,6 +361,11 @@ class Partition(ABC):
     def watermark_ns(self) -> int:
         """The merged watermark: the minimum over all that feeds it."""
 
+    @property
+    def watermarks_ns(self) -> dict[str, int] | None:
+        """The watermark of each input; None where other partitions feed it."""
+        return None
+
     @abstractmethod
     def _position(self) -> Position:
         """Return the state of its inputs for a snapshot."""

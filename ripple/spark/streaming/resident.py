@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -23,20 +23,17 @@ from ripple.storage.fenced import FencedError
 from ripple.storage.log import StaleEpochError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import live_world
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import Coroutine
 
-    from ripple.connectors.endings import Endings
     from ripple.core.cut import Cut
     from ripple.core.events import Event
     from ripple.spark.streaming.turn import Turn
-    from ripple.task.durable_run import DurableRun
-    from ripple.task.durable_state import Restoration
-    from ripple.task.loop import TaskSpec
 
 _T = TypeVar("_T")
 _Key: TypeAlias = tuple[str, int]  # of a query and a partition
@@ -145,17 +142,18 @@ class _ResidentTask:
         newest = await checkpoints.manifest.newest()
         last = newest.entry.content.epoch if newest.entry is not None else 0
         self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
-        self._state = _StateManager(
+        self._state = DurableState(
             checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
         )
-        self._life = ActiveTask(
-            self._plan,
-            self._inputs,
-            stream.outputs(self._plan, self._partition, self._epoch, world.executor),
+        self._life = PartitionTask(
+            TaskSpec(
+                self._plan,
+                self._inputs,
+                stream.outputs(self._plan, self._partition, self._epoch, world.executor),
+                division=stream.division(self._plan),
+            ),
             self._state,
-            settings=stream.settings(),
-            emit=self._on_event,
-            division=stream.division(self._plan),
+            TaskContext(settings=stream.settings(), emit=self._on_event),
         )
         self._task = asyncio.create_task(self._life.run())
         while self._restored is None:
@@ -177,8 +175,7 @@ class _ResidentTask:
             await self._moment()
         self._state.ask_for_checkpoint()
         self._inputs.wake()
-        durable = self._state.durable
-        while self._state.is_asked or not durable.is_settled:
+        while self._state.is_asked or not self._state.is_settled:
             await self._moment()
         engine, restored, report = self._life.engine, self._restored, self._life.report
         self._restored = None
@@ -221,15 +218,3 @@ class _ResidentTask:
             self._restored = event
         elif isinstance(event, StoreFailed):
             self._failed_to_store = event.error
-
-
-class _StateManager(DurableState):
-    """A state manager that knows its task."""
-
-    durable: DurableRun
-
-    @asynccontextmanager
-    async def running_state(self, parts: TaskSpec, endings: Endings) -> AsyncIterator[Restoration]:
-        async with super().running_state(parts, endings) as restoration:
-            self.durable = restoration.durable
-            yield restoration

@@ -23,7 +23,7 @@ from ripple.storage.store import RetryingStore
 from ripple.testing.crash.source import TOPIC
 from worker.backpressure import Intake
 from worker.backpressure import Limits as QueueLimits
-from worker.engine.context import TaskContext
+from worker.engine.context import ProcessContext
 from worker.engine.exchange import ExchangePort
 from worker.engine.hosting import runner_of
 from worker.engine.identity import code_of, delta_addresses
@@ -264,9 +264,9 @@ class Process:
             speaking.cancel()
             await asyncio.wait([speaking])
 
-    def _site(self, partitions: int) -> TaskContext:
+    def _site(self, partitions: int) -> ProcessContext:
         world, worker = self.world, self._worker
-        return TaskContext(
+        return ProcessContext(
             world,
             worker.truth.plan,
             RetryingStore(world.store, world.clock, world.random),
@@ -279,7 +279,7 @@ class Process:
             home=SimLanes(world) if worker.truth.has_broker else None,
         )
 
-    def _host(self, site: TaskContext, assignment: Assignment, partition: int) -> Runner:
+    def _host(self, site: ProcessContext, assignment: Assignment, partition: int) -> Runner:
         """Host a partition, and emit its events with its epoch at that time."""
         made: list[Runner] = []
 

@@ -23,10 +23,11 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore
-from ripple.task.active import ActiveTask
 from ripple.task.dead_letters.log import letters_in
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing.crash.judge import BATCH_ROWS, Judge
 from ripple.testing.crash.onlooker import Onlooker, Place
 from ripple.testing.crash.source import TOPIC, CrashSource
@@ -152,7 +153,7 @@ class CrashScenario:
 
     async def _run(
         self, world: SimWorld, variant: Variant, learn: bool = False
-    ) -> ActiveTask | None:
+    ) -> PartitionTask[TaskSpec] | None:
         """Return the task after it has ended gracefully, None if another had the lock."""
         plan, end = self.plan, self.source.end
         topic = Topic.open(world.disk, TOPIC)
@@ -170,16 +171,15 @@ class CrashScenario:
             else:
                 self._judge.check(engine, on_grid=not variant.alongside)
 
-        task = ActiveTask(
-            plan,
-            LogInputs(
-                topic,
-                partitions,
-                RecordShape(plan.source.schema, plan.source.checks),
-                BATCH_ROWS,
-                follow=variant.alongside,
-            ),
-            self._outputs(world, variant),
+        inputs = LogInputs(
+            topic,
+            partitions,
+            RecordShape(plan.source.schema, plan.source.checks),
+            BATCH_ROWS,
+            follow=variant.alongside,
+        )
+        task = PartitionTask(
+            TaskSpec(plan, inputs, self._outputs(world, variant)),
             DurableState(
                 Checkpoints(
                     world.store if variant.in_store else store,
@@ -190,16 +190,18 @@ class CrashScenario:
                 ),
                 world,
             ),
-            settings=Settings(
-                batch_rows=BATCH_ROWS,
-                replay_rows=2 * BATCH_ROWS,
-                commit_batches=4 if variant.eager else 2,
-                checkpoint_batches=2 if variant.eager else 3,
-                snapshot_rows=1000 if variant.eager else 2,
-                keep=2,
+            TaskContext(
+                settings=Settings(
+                    batch_rows=BATCH_ROWS,
+                    replay_rows=2 * BATCH_ROWS,
+                    commit_batches=4 if variant.eager else 2,
+                    checkpoint_batches=2 if variant.eager else 3,
+                    snapshot_rows=1000 if variant.eager else 2,
+                    keep=2,
+                ),
+                stop=lambda: variant.alongside and is_done(),
+                watch=watch,
             ),
-            stop=lambda: variant.alongside and is_done(),
-            watch=watch,
         )
 
         try:
@@ -243,7 +245,9 @@ class CrashScenario:
         outcome: Outcome = world.loop.run_until_complete(self._outcome(world, variant, task))
         return outcome
 
-    async def _compare(self, world: SimWorld, variant: Variant, task: ActiveTask) -> None:
+    async def _compare(
+        self, world: SimWorld, variant: Variant, task: PartitionTask[TaskSpec]
+    ) -> None:
         expected = self._expected[variant.logs_first]
         found = await self._outcome(world, variant, task)
         assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
@@ -271,7 +275,9 @@ class CrashScenario:
                 written = b"".join(lines.of(batch, is_first=False) for batch in batches)
                 assert data == written, f"the file of output {output!r}: {data!r}"
 
-    async def _outcome(self, world: SimWorld, variant: Variant, task: ActiveTask) -> Outcome:
+    async def _outcome(
+        self, world: SimWorld, variant: Variant, task: PartitionTask[TaskSpec]
+    ) -> Outcome:
         untouched = Effects(0, Planned(()), Trace())
         disk = world.disk.after_exit(untouched)
         store = world.store.copy(untouched) if variant.in_store else DiskStore(disk)

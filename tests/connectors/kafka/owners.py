@@ -17,9 +17,10 @@ from ripple.core.tracing import Tracer
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
 from ripple.storage.store import RetryingStore
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.tracing import Traces
 from ripple.testing import SimCluster, SimWorld
 from ripple.testing.crash.source import TOPIC, CrashSource
@@ -72,7 +73,7 @@ def group_of(world: SimWorld) -> KafkaGroup:
 
 async def live(
     world: SimWorld, epoch: int, settings: Settings = SETTINGS, tracer: Tracer | None = None
-) -> ActiveTask:
+) -> PartitionTask[TaskSpec]:
     """Be the owner of an epoch until the input ends."""
     SOURCE.install(world, whole=True)
     shape = RecordShape(PLAN.source.schema, PLAN.source.checks)
@@ -82,13 +83,11 @@ async def live(
     traces = None
     if tracer is not None:
         traces = Traces(tracer, stage=0, partition=0, group=group)
-    life = ActiveTask(
-        PLAN,
-        LogInputs(topic, {PLAN.source.name: 0}, shape, SETTINGS.batch_rows),
-        group,
+    inputs = LogInputs(topic, {PLAN.source.name: 0}, shape, SETTINGS.batch_rows)
+    life = PartitionTask(
+        TaskSpec(PLAN, inputs, group),
         DurableState(Checkpoints(store, PLAN.name, guards=world.guards), world, epoch=epoch),
-        settings=settings,
-        traces=traces,
+        TaskContext(settings=settings, traces=traces),
     )
     await life.run()
     return life

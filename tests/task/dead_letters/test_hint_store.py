@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from ripple.connectors.inputs import Inputs
 from ripple.connectors.letter import QUARANTINE
 from ripple.connectors.source_inputs import SourceInputs
 from ripple.core.cut import Cut
@@ -18,7 +19,6 @@ from ripple.model.batch import Rejected
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.fenced import FencedError, Journal, journal
 from ripple.storage.store import DiskStore, RetryingStore
-from ripple.task.active import ActiveTask
 from ripple.task.dead_letters import hint_store as places
 from ripple.task.dead_letters import queue
 from ripple.task.dead_letters.hint_store import HintStore
@@ -27,6 +27,8 @@ from ripple.task.dead_letters.log import DeadLetterLog, letters_in
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.dead_letters.suspicion import DEATHS_MAX, Range
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.task import WAITING
 from ripple.testing import SimWorld, explore, sim_world
 from ripple.testing.sim.faults import Fault, Planned
@@ -464,11 +466,16 @@ def test_letters_synced_together_are_one_object() -> None:
 # --- lives ---
 
 
-async def live(world: SimWorld, block_rows: int = 7) -> ActiveTask:
+def task_over(inputs: Inputs, world: SimWorld, state: DurableState) -> PartitionTask[TaskSpec]:
+    spec = TaskSpec(PLAN, inputs, outputs(world))
+    return PartitionTask(spec, state, TaskContext(settings=SETTINGS_HERE))
+
+
+async def live(world: SimWorld, block_rows: int = 7) -> PartitionTask[TaskSpec]:
     place = HintStore(world.store, PLAN.name, random=world.random)
     inputs = SourceInputs(Compacted(block_rows))
     state = DurableState(Checkpoints(world.store, PLAN.name), world, place=place)
-    one = ActiveTask(PLAN, inputs, outputs(world), state, settings=SETTINGS_HERE)
+    one = task_over(inputs, world, state)
     await one.run()
     return one
 
@@ -488,9 +495,7 @@ def test_notes_are_of_a_life_once_they_are_there() -> None:
                 world,
                 place=kind(world.store, PLAN.name, random=world.random),
             )
-            one = ActiveTask(
-                PLAN, SourceInputs(Compacted(7)), outputs(world), state, settings=SETTINGS_HERE
-            )
+            one = task_over(SourceInputs(Compacted(7)), world, state)
             with suppress(StoreError):
                 await one.run()
             found.append(state.has_noted)
@@ -519,7 +524,7 @@ def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
             await place.flush()
         state = DurableState(Checkpoints(world.store, PLAN.name), world, epoch=3, place=place)
         inputs = Quiet(Compacted(7))
-        await ActiveTask(PLAN, inputs, outputs(world), state, settings=SETTINGS_HERE).run()
+        await task_over(inputs, world, state).run()
         return b'"begin"' in (place.notes().read() or b"")
 
     assert world.loop.run_until_complete(story()) == noted

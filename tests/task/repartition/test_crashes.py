@@ -15,12 +15,13 @@ from ripple.model.pipeline.topology import divided_into
 from ripple.model.window import Tumbling
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
-from ripple.task.active import ActiveTask
 from ripple.task.durable_state import DurableState
+from ripple.task.lifecycle import PartitionTask
 from ripple.task.repartition.lane import LaneReader
 from ripple.task.repartition.lanes import SentLanes
 from ripple.task.repartition.topics import lanes_of_records
 from ripple.task.settings import Settings
+from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, explore, repeat
 from ripple.testing.crash.source import TOPIC, CrashSource
 from tests.engine.machine.ticks import keyed
@@ -73,10 +74,11 @@ async def sends(world: SimWorld, seed: int) -> None:
     numbers = {at: LANES.lane(0, at) for at in range(RECEIVERS)}
     lanes = SentLanes(lambda: LANES.open(world.disk), numbers, world, needed)
     state = DurableState(checkpoints, world, epoch=epoch)
-    life = ActiveTask(
-        PLAN, inputs, SinkGroup({}), state, settings=SETTINGS, staged=True, lanes=lanes,
-        engine=Router,
-    )  # fmt: skip
+    life = PartitionTask(
+        TaskSpec(PLAN, inputs, SinkGroup({}), staged=True, lanes=lanes, engine=Router),
+        state,
+        TaskContext(settings=SETTINGS),
+    )
     await life.run()
     look(world, seed)
     found = read(world)

@@ -1,10 +1,11 @@
-"""Where a downstream task begins: the newest state that is not ahead of an output, if any."""
+"""What a downstream task computes, and from which checkpoint it can resume."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ripple.core import cut as cuts
 from ripple.core.events import CheckpointSkipped
@@ -12,51 +13,55 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.migration.adaptation import decide
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.storage.fenced import DamagedError
+from ripple.task.restore import StartingPoint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ripple.connectors.commit_group import OutputStatus
+    from ripple.connectors.commit_group import OutputStatus, ReadableGroup
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Plan
     from ripple.storage.checkpoint import Checkpoint, Checkpoints
+    from ripple.task.edges import Publisher, Upstream
     from ripple.world.ports import Executor
 
 
 @dataclass(frozen=True, slots=True)
-class DownstreamStart:
-    """The state from which a task resumes.
+class StageSpec:
+    """What a task over a subscription to the upstream stage computes.
 
-    checkpoint: None for none. engine: the partition as it was then. skipped: newer checkpoints
-    that were skipped.
+    stage, number: its stage, and its number there. count: of the senders, the upstream stage's
+    partitions. follows: brings their changes. wake: is set when changes arrive or are requested,
+    and to end a wait. outputs: opened once no other owner can write. sends: publishes to the
+    downstream stage.
     """
-
-    checkpoint: Checkpoint | None
-    engine: Follower
-    skipped: tuple[CheckpointSkipped, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StagePosition:
-    """The position of a downstream partition: its stage, its number there, and its senders."""
 
     plan: Plan
     stage: int
     number: int
-    senders: tuple[str, ...]
+    count: int
+    follows: Upstream[Any]
+    outputs: ReadableGroup
+    sends: Publisher | None = None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """The senders as the engine names them, by their numbers."""
+        return tuple(map(str, range(self.count)))
 
     def fresh(self) -> Follower:
         """Return the partition with nothing in it."""
         return Follower(self.plan, self.stage, self.senders, self.number, finals=True)
 
-    async def base(
+    async def restore(
         self,
         checkpoints: Checkpoints,
         listed: Sequence[Checkpoint],
         standings: Collection[OutputStatus],
         executor: Executor,
-    ) -> DownstreamStart:
-        """Restore the first of the listed checkpoints from which the task can resume.
+    ) -> tuple[Follower, StartingPoint]:
+        """Restore the first of the listed checkpoints that is not ahead of an output, if any.
 
         listed: newest first. standings: of the outputs. Raises StoreError and ChangedPlanError.
         """
@@ -74,8 +79,9 @@ class StagePosition:
             except (DamagedError, SnapshotError) as error:
                 skipped.append(CheckpointSkipped(one.name, str(error)))
                 continue
-            return DownstreamStart(one, engine, tuple(skipped))
-        return DownstreamStart(None, self.fresh(), tuple(skipped))
+            return engine, StartingPoint(one, engine.cut, tuple(skipped), frozenset())
+        engine = self.fresh()
+        return engine, StartingPoint(None, engine.cut, tuple(skipped), frozenset())
 
     def _check(self, snapshot: Snapshot) -> None:
         if (snapshot.stage, snapshot.partition) != (self.stage, self.number):

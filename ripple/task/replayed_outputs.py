@@ -1,0 +1,276 @@
+"""The outputs of a task whose input is read again: muted until it has come to what they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.commit_group import KeyListingGroup
+from ripple.connectors.contract import Commit
+from ripple.core import cut as cuts
+from ripple.core.errors import OutputError
+from ripple.core.events import Diverged, EventListener
+from ripple.core.row_ops import OP, OP_SET, with_named_ops
+from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.task.lanes import is_lane
+from ripple.task.outputs import Outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Mapping
+    from typing import Any
+
+    from ripple.connectors.commit_group import CommitGroup, OutputStatus
+    from ripple.core.cut import Cut
+    from ripple.engine.machine import Changes
+    from ripple.engine.machine.partition import Partition
+    from ripple.model.pipeline.plan import Plan
+    from ripple.model.schema.exported import Made
+    from ripple.task.lanes import Lanes
+    from ripple.task.published_rows import PublishedRows
+
+
+class ReplayedOutputs(Outputs):
+    """Outputs that tell which cut they hold, and are given nothing before it.
+
+    Invariant: an output is muted exactly until the engine has come to the cut that it holds; then
+    the digest of its table must be the one that was recorded there.
+    """
+
+    def __init__(
+        self,
+        group: CommitGroup,
+        standings: Mapping[str, OutputStatus],
+        start: Cut,
+        guards: Callable[[str], bool],
+        emit: EventListener,
+        *,
+        plan: Plan,
+        lanes: Lanes | None = None,
+    ) -> None:
+        """Take over what the group has returned. start: the cut of an output that holds nothing.
+
+        lanes: to the next stage, which were opened; how they are is among the standings. Raises
+        InputError for an output that was written from other inputs.
+        """
+        super().__init__(group, standings)
+        self._plan = plan
+        self._lanes = lanes
+        self._of_lanes = frozenset(filter(is_lane, standings))
+        self._guards = guards
+        self._emit = emit
+        for one in standings.values():
+            if one.committed is not None:
+                cuts.check_inputs(one.committed.cut, start, one.name)
+        nothing = Commit(start, "")
+        self._muted = {
+            output: one.committed or nothing for output, one in standings.items() if one.records_cut
+        }
+        self._unfinished = {
+            output: one.unfinished for output, one in standings.items() if one.unfinished
+        }
+        self._changed: frozenset[str] = frozenset()
+        self._was_shown: dict[str, PublishedRows] = {}
+        self._replayed: dict[str, PublishedRows] = {}
+        self.stops = cuts.in_order(
+            [*(commit.cut for commit in self._muted.values()), *self._unfinished.values()]
+        )
+        """The cuts that a replay must come to one after the other, at least."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some output takes the next changes, while others may hold them already."""
+        return any(output not in self._muted for output in self.standings)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether an output that is not muted holds a part of a cut, and cannot be committed."""
+        return any(output not in self._muted for output in self._unfinished)
+
+    def accepts(self, cut: Cut, *, begins_new: bool = False) -> bool:
+        """Return whether an engine at ``cut`` can compute the changes that every output lacks.
+
+        begins_new: whether outputs that hold nothing may begin with the whole table there.
+        """
+        if not self._guards("checkpoint_behind_sinks"):
+            return True
+        return all(
+            cuts.is_within(cut, commit.cut)
+            for output, commit in self._muted.items()
+            if not (begins_new and self._is_new(output))
+        )
+
+    def _is_new(self, output: str) -> bool:
+        standing = self.standings[output]
+        is_empty = standing.committed is None and standing.unfinished is None
+        return is_empty and output not in self._of_lanes
+
+    def begin_new_at(self, cut: Cut) -> None:
+        """Let outputs that hold nothing begin with the whole table at ``cut``."""
+        for output in self._muted:
+            if self._is_new(output):
+                self._muted[output] = Commit(cut, "")
+        commits = [*(one.cut for one in self._muted.values()), *self._unfinished.values()]
+        self.stops = cuts.in_order(commits)
+
+    async def look_back(self, changed: Collection[str], *, is_replayed: bool) -> None:
+        """Ask the outputs which keys their readers may hold of rows that other code has computed.
+
+        is_replayed: whether all rows are computed again, also final ones. Raises OutputError and
+        OSError.
+        """
+        from ripple.task.published_rows import PublishedRows, keys_of  # noqa: PLC0415 - slow, and seldom
+
+        group = self._group
+        if not isinstance(group, KeyListingGroup):
+            return
+        for output in changed:
+            if output not in self._muted or output in self._of_lanes:
+                continue
+            key = self._plan.fold(self._plan.output(output).of).row_key
+            if is_replayed:
+                self._replayed[output] = PublishedRows(key)
+            shown = self._was_shown[output] = PublishedRows(key)
+            async for batch in group.shown_keys(output, [field.name for field in key]):
+                try:
+                    shown.changed([keys_of(batch, key)])
+                except pa.ArrowException as error:
+                    raise OutputError(
+                        f"{self.standings[output].name} shows rows of another key than those of "
+                        f"{output!r} are now: name another place ({error})"
+                    ) from error
+
+    def begin(self, engine: Partition, changed: frozenset[str]) -> None:
+        """Unmute the outputs that hold the cut of ``engine``, just restored or made.
+
+        changed: outputs with another definition than that of their recorded digest. Raises as
+        ``write``.
+        """
+        self._changed = changed
+        self._unmute(engine)
+
+    def write(self, changes: Changes, partition: Partition) -> None:
+        """Give each output the changes that it lacks.
+
+        Raises SnapshotError when a table differs from the digest that its sink has recorded.
+        """
+        made = changes.outputs.made
+        for output, replayed in self._replayed.items():
+            rows = made.get(output)
+            if rows is not None and rows.num_rows:
+                replayed.changed([with_named_ops(rows.arrow())])
+        super().write(changes, partition)
+        for output, cut in list(self._unfinished.items()):
+            if cut == changes.cut and output in made and not self._is_muted(output):
+                del self._unfinished[output]
+        if self._muted:
+            self._unmute(partition)
+
+    def _is_muted(self, output: str) -> bool:
+        return output in self._muted and self._guards("muted_replay")
+
+    def _lacks(self, output: str, rows: Made, cut: Cut) -> bool:
+        if self._is_muted(output):
+            return False
+        records_cut = self.standings[output].records_cut
+        return rows.num_rows > 0 or (records_cut and self._unfinished.get(output) in (None, cut))
+
+    def _unmute(self, engine: Partition) -> None:
+        for output, commit in list(self._muted.items()):
+            if dict(commit.cut) != engine.cut:
+                continue
+            del self._muted[output]
+            if output in self._of_lanes:
+                assert self._lanes is not None
+                self._lanes.pass_by(engine, [output])
+                continue
+            found = engine.digests[output]
+            if self.standings[output].committed is None:
+                if engine.table(output).num_rows:  # of history that was backfilled
+                    self._write_table(output, engine)
+                continue
+            if commit.digest in ("", found) or not self._guards("digest_check"):
+                continue
+            if output not in self._changed:
+                self._emit(Diverged(output, commit.cut, found, commit.digest))
+                raise SnapshotError(
+                    f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
+                    f"has digest {found}, but {self.standings[output].name} recorded "
+                    f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
+                    "wrote it. Nothing was written; if the code was changed, say --rebuild "
+                    f"{self._plan.output(output).of} (to ripple run; workers have no such flag: "
+                    "name another store and other outputs)"
+                )
+            self._write_table(output, engine)
+
+    def _write_table(self, output: str, engine: Partition) -> None:
+        """Write what an output is to show, and that other rows of it are gone."""
+        table = engine.table(output)
+        shown, replayed = self._was_shown.pop(output, None), self._replayed.pop(output, None)
+        if shown is not None:
+            table = self._compared(output, engine, table, shown, replayed)
+        # In one piece: a sink takes all of a cut at once.
+        for batch in table.combine_chunks().to_batches():
+            self._group.write(output, batch, Commit(engine.cut, engine.digests[output]))
+
+    def _compared(
+        self,
+        output: str,
+        engine: Partition,
+        table: pa.Table,
+        shown: PublishedRows,
+        replayed: PublishedRows | None,
+    ) -> pa.Table:
+        plan, of = self._plan, self._plan.output(output).of
+        if replayed is not None and replayed.has_rows:
+            table = replayed.rows().select(table.column_names).cast(table.schema)
+        names = [field.name for field in plan.fold(of).row_key]
+        shown.settled(table.select(names))
+        if self.standings[output].is_shared:
+            state = engine.snapshot().tables[plan.fold(of).node_key]
+            shown.only(state.select(names))
+        left = shown.left()
+        if replayed is None and plan.frees(plan.fold(of)):
+            # Rows of windows that are over are in no state, and stay what they were.
+            ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns
+            left = left.filter(pa.array(ends > engine.watermark_ns))
+        op = pa.array(np.full(table.num_rows, OP_SET, np.int8))
+        both = [table.append_column(OP, op), left]
+        return pa.concat_tables(both, promote_options="default")
+
+    @property
+    def commits_beside(self) -> bool:
+        """Whether more may be written while a commit is under way."""
+        is_beside = self._lanes is None or self._lanes.commits_beside
+        return is_beside and super().commits_beside
+
+    def commit(self, partition: Partition) -> Coroutine[Any, Any, None]:
+        """Return a coroutine that makes all written rows durable, with the present cut.
+
+        During a replay, muted outputs hold a later cut already. It raises OSError.
+        """
+        cut, digests = partition.cut, partition.digests
+        watermarks_ns = partition.watermarks_ns
+        for output, commit in self._muted.items():
+            name = self.standings[output].name
+            assert cuts.is_within(cut, commit.cut), f"{name} is behind, and not written"
+        live = [output for output in self.standings if output not in self._muted]
+        reached = {
+            output: Commit(cut, digests[output], watermarks_ns)
+            for output in live
+            if output not in self._of_lanes
+        }
+        if self._lanes is None:
+            return self._group.commit(reached)
+        taken = self._lanes.take(partition, [one for one in live if one in self._of_lanes])
+        reached |= {name: one._replace(watermarks_ns=watermarks_ns) for name, one in taken.items()}
+        return _and_lanes(self._group.commit(reached), self._lanes)
+
+
+async def _and_lanes(act: Coroutine[Any, Any, None], lanes: Lanes) -> None:
+    try:
+        await act
+    finally:
+        act.close()  # where this never began
+    await lanes.commit()

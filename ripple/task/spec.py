@@ -1,0 +1,97 @@
+"""What a task computes, and where it runs."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ripple.core.errors import InputError
+from ripple.core.events import EventListener, no_listener
+from ripple.core.frozen import frozen
+from ripple.engine.machine import Engine
+from ripple.model.window import OnCount, OnInterval
+from ripple.task.report import Report
+from ripple.task.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ripple.connectors.commit_group import CommitGroup
+    from ripple.connectors.inputs import Inputs
+    from ripple.engine.operators.division import Division
+    from ripple.model.pipeline.plan import Plan
+    from ripple.task.edges import Publisher
+    from ripple.task.lanes import Lanes
+    from ripple.task.tracing import Traces
+
+
+@runtime_checkable
+class NotifyingInputs(Protocol):
+    """Inputs that emit events, to ``emit``."""
+
+    emit: EventListener
+
+
+@frozen
+class TaskSpec:
+    """What a task over inputs computes.
+
+    outputs: opened once no other owner can write. staged: whether to compute the plan's first stage
+    alone. sends: publishes the state edge. lanes: the event edge to the next stage. engine: the
+    class that computes. division: how the input is partitioned, if known.
+    """
+
+    plan: Plan
+    inputs: Inputs
+    outputs: CommitGroup
+    staged: bool = False
+    sends: Publisher | None = None
+    lanes: Lanes | None = None
+    engine: type[Engine] = Engine
+    division: Division | None = None
+
+    def begin(self, emit: EventListener) -> None:
+        """Let the inputs emit events.
+
+        Raises InputError where rows would depend on the order in which inputs were read.
+        """
+        window = self.plan.folds[0].window
+        is_partial = window is not None and isinstance(window.trigger, OnCount | OnInterval)
+        if is_partial and len(self.inputs.names) > 1:
+            raise InputError(
+                "a window that shows partial results by OnCount or OnInterval cannot be restored "
+                "over several partitions: what it shows depends on the order of reading; read one, "
+                "as in log:DIR/TOPIC/0"
+            )
+        if isinstance(self.inputs, NotifyingInputs):
+            self.inputs.emit = emit
+
+
+class IntakeGate(Protocol):
+    """Says when there is too much at work to take in more."""
+
+    async def admits(self) -> bool:
+        """Return whether to take in more, after a wait where less is to be taken in.
+
+        If not, the caller does due work and asks again: this waits a moment then, too.
+        """
+        ...
+
+
+@frozen(eq=False)
+class TaskContext:
+    """Where a task runs.
+
+    emit: is given events. stop: asked between two batches whether to end in good order; to
+    interrupt a wait for input, wake the task after setting it. watch: called after each batch of
+    inputs. intake: asked before each batch, None for no limit. traces: of the batches, None without
+    tracing. report: of this task alone.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    emit: EventListener = no_listener
+    stop: Callable[[], bool] = lambda: False
+    watch: Callable[[Engine, Report], None] = lambda _, __: None
+    intake: IntakeGate | None = None
+    traces: Traces | None = None
+    report: Report = field(default_factory=Report)

@@ -1,0 +1,130 @@
+"""The durable state of a partition whose input cannot be read again.
+
+It recovers by reconciliation: from the newest checkpoint it receives changes without writing, up to
+a cut at or beyond all that its outputs hold, and writes there once the difference. See
+``docs/exchange.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import OutputError
+from ripple.task.checkpointing import CheckpointWriter
+from ripple.task.durable_run import DurableRun
+from ripple.task.live import LivePartition
+from ripple.task.outputs import Outputs
+from ripple.task.owned_state import OwnedState
+from ripple.task.reconciliation import Reconciliation, mark_of
+from ripple.task.restoration import Restoration
+from ripple.task.restore import check_holders, holders
+from ripple.task.upstream_intake import UpstreamIntake
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.connectors.commit_group import OutputStatus
+    from ripple.connectors.endings import Endings
+    from ripple.storage.checkpoint import Checkpoint, Owner
+    from ripple.task.restore import StartingPoint
+    from ripple.task.spec import TaskContext
+    from ripple.task.stage_spec import StageSpec
+
+
+class SubscribedState(OwnedState):
+    """The store of a downstream partition's state, and the way to resume from it."""
+
+    @asynccontextmanager
+    async def running_state(
+        self, spec: StageSpec, context: TaskContext, endings: Endings
+    ) -> AsyncIterator[Restoration]:
+        """Become the owner, open the outputs, restore; see StateManager."""
+        endings.add(spec.outputs.close)
+        owner = await self.own(spec.outputs, context)
+        listed = await self.checkpoints.list()
+        standings = await spec.outputs.open(owner.epoch, context.emit)
+        self._check(spec, listed, standings)
+        restoration, storing = await self._restore(spec, context, owner, listed, standings)
+        try:
+            yield restoration
+        except GeneratorExit:  # nothing runs any more that could be waited for
+            raise
+        except BaseException:
+            await restoration.live.abandon()
+            await storing.abandon()
+            raise
+
+    def _check(
+        self,
+        spec: StageSpec,
+        listed: tuple[Checkpoint, ...],
+        standings: Mapping[str, OutputStatus],
+    ) -> None:
+        """Raise OutputError for an output that is not of the stage, or cannot be read back."""
+        made = spec.fresh().digests
+        for output in standings:
+            if output not in made:
+                raise OutputError(f"{output!r} is no output of stage {spec.stage}")
+            spec.outputs.mark(output)
+        check_holders(listed, standings)
+
+    async def _restore(
+        self,
+        spec: StageSpec,
+        context: TaskContext,
+        owner: Owner,
+        listed: tuple[Checkpoint, ...],
+        standings: Mapping[str, OutputStatus],
+    ) -> tuple[Restoration, CheckpointWriter]:
+        """Restore the newest state that is not ahead of an output, or begin with none."""
+        world = self.world
+        engine, base = await spec.restore(
+            self.checkpoints, listed, standings.values(), world.executor
+        )
+        now_ns = world.clock.monotonic_ns
+        outputs = Outputs(spec.outputs, standings)
+        live = LivePartition(engine, outputs, context, now_ns=now_ns)
+        is_restored = base.checkpoint is not None
+        intake = UpstreamIntake(spec, engine, live, context, world.clock, is_restored=is_restored)
+        storing = CheckpointWriter(
+            owner,
+            context.settings.snapshot_rows,
+            world.executor,
+            context.emit,
+            intake.wake,
+            now_ns=now_ns,
+            stored=intake.stored,
+        )
+        storing.last = base.checkpoint
+
+        async def notes() -> dict[str, str]:
+            intake.storing()
+            marks = {mark_of(output): spec.outputs.mark(output) for output in standings}
+            return marks | (holders(standings) if live.has_committed else {})
+
+        durable = DurableRun(
+            live,
+            intake,
+            storing,
+            world,
+            context,
+            sends=spec.sends,
+            notes=notes,
+            is_hasty=_was_killed(base, standings),
+            is_asked=self.take_asked,
+        )
+        recovery = Reconciliation(
+            spec, base, engine, outputs, intake, context=context, guards=world.guards
+        )
+        return Restoration(durable, base, base.checkpoint, recovery, context), storing
+
+
+def _was_killed(base: StartingPoint, standings: Mapping[str, OutputStatus]) -> bool:
+    """Return whether an output is beyond the checkpoint, as it is not after a graceful end."""
+    at = None if base.checkpoint is None else dict(base.checkpoint.cut)
+    return any(
+        one.unfinished is not None or (one.committed is not None and dict(one.committed.cut) != at)
+        for one in standings.values()
+    )
