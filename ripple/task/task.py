@@ -20,17 +20,15 @@ from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
 from ripple.core.events import InputBack, Remark, Restored
 from ripple.model.window.duration import duration_ns
-from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.arguments import folds_of, keep_of, plan_of, sinks_of, store_of, uri_of
 from ripple.task.dead_letters.hint_store import HintStore
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
-from ripple.task.durable_state import DurableState
+from ripple.task.durable_task import DurableTask
 from ripple.task.grouping import commit_interval_ns, group_at
 from ripple.task.home import check_home
-from ripple.task.lifecycle import PartitionTask
 from ripple.task.report import Report
 from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
@@ -131,7 +129,7 @@ class Task:
         self._holder = holder or f"a program, process {os.getpid()} on {os.uname().nodename}"
         self._is_stopping = False
         self._closing: AsyncExitStack | None = None
-        self._active: PartitionTask[TaskSpec] | None = None
+        self._active: DurableTask | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- properties ---
@@ -248,26 +246,22 @@ class Task:
             others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
             check_not_read(source, others)
 
-    def _new_active(self) -> PartitionTask[TaskSpec]:
+    def _new_active(self) -> DurableTask:
         plan, world, is_remote = self.plan, self._world, is_s3(self._place)
         source = self._source if isinstance(self._source, str) else None
         outputs = group_at(self._sinks, plan, world.executor, source=source, waits=self._waits)
-        return PartitionTask(
+        context = TaskContext(
+            settings=self._settings, emit=self._emit, stop=self._is_asked, watch=self._on_batch
+        )
+        return DurableTask(
             TaskSpec(plan, self._inputs, outputs),
-            DurableState(
-                Checkpoints(self._patient_store(), plan.name, executor=world.executor),
-                world,
-                place=self._hint_store(is_remote=is_remote),
-                is_remote=is_remote,
-                rebuild=self._rebuild,
-                holder=self._holder,
-            ),
-            TaskContext(
-                settings=self._settings,
-                emit=self._emit,
-                stop=self._is_asked,
-                watch=self._on_batch,
-            ),
+            self._patient_store(),
+            world,
+            context,
+            place=self._hint_store(is_remote=is_remote),
+            is_remote=is_remote,
+            rebuild=self._rebuild,
+            holder=self._holder,
         )
 
     def _patient_store(self) -> ObjectStore:

@@ -15,7 +15,7 @@ from ripple.core.tracing import TracedInputs
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.storage.checkpoint import Checkpoints
-from ripple.task.durable_state import DurableState
+from ripple.task.durable_task import DurableTask
 from ripple.task.lifecycle import PartitionTask
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.stage_spec import StageSpec
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.exchange.publications import Publications
     from ripple.model.pipeline.plan import Plan
+    from ripple.task.durable_state import DurableState
     from ripple.task.edges import Upstream
     from ripple.task.lanes import Lanes
     from ripple.task.spec import IntakeGate
@@ -181,19 +182,8 @@ class InputWork(_Work):
     @asynccontextmanager
     async def assembled(self, attempt: Attempt) -> AsyncIterator[Assembled]:
         """Assemble a task over the inputs."""
-        context, epoch, world = self.context, attempt.epoch, self.context.world
+        context, epoch = self.context, attempt.epoch
         inputs = attempt.inputs or self._new_inputs()
-        state = DurableState(
-            self._checkpoints(world.executor),
-            world,
-            epoch=epoch,
-            is_next=lambda other: since_of(other) > since_of(epoch),
-            holder=context.holder,
-            ready=attempt.ready,
-            is_handed_over=attempt.is_handed_over,
-            has_survived=attempt.has_noted,
-            parks=attempt.parks,
-        )
         async with AsyncExitStack() as closing:
             sending = self._sending(epoch, inputs.wake, closing)
             outputs, task = self.outputs(epoch), None
@@ -211,8 +201,21 @@ class InputWork(_Work):
                 engine=self.engine,
                 division=self.division(),
             )
-            task = PartitionTask(spec, state, self._context_of(attempt, outputs, gate))
-            yield Assembled(task, inputs.wake, state.ask_for_checkpoint, state)
+            task = DurableTask(
+                spec,
+                context.store,
+                context.world,
+                self._context_of(attempt, outputs, gate),
+                partition=self.partition,
+                epoch=epoch,
+                is_next=lambda other: since_of(other) > since_of(epoch),
+                holder=context.holder,
+                ready=attempt.ready,
+                is_handed_over=attempt.is_handed_over,
+                has_survived=attempt.has_noted,
+                parks=attempt.parks,
+            )
+            yield Assembled(task, task.wake, task.ask_for_checkpoint, task.kept)
 
     def _new_inputs(self) -> Inputs:
         inputs = self.inputs()
@@ -262,7 +265,7 @@ class StageWork(_Work):
             yield Assembled(task, wake.set, state.ask_for_checkpoint)
 
 
-def _held_by(task: PartitionTask[TaskSpec] | None) -> dict[str, int]:
+def _held_by(task: DurableTask | None) -> dict[str, int]:
     """Return what a task holds of its process's queues."""
     live = None if task is None else task.live
     if live is None:

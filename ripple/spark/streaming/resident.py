@@ -23,8 +23,7 @@ from ripple.storage.fenced import FencedError
 from ripple.storage.log import StaleEpochError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
-from ripple.task.durable_state import DurableState
-from ripple.task.lifecycle import PartitionTask
+from ripple.task.durable_task import DurableTask
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import live_world
 
@@ -138,22 +137,18 @@ class _ResidentTask:
         stream, world = self._stream, self._world
         bare = await self._closing.enter_async_context(open_store(stream.store))
         store = RetryingStore(bare, world.clock, world.random)
-        checkpoints = Checkpoints(store, self._plan.name, self._partition, executor=world.executor)
-        newest = await checkpoints.manifest.newest()
+        newest = await Checkpoints(store, self._plan.name, self._partition).manifest.newest()
         last = newest.entry.content.epoch if newest.entry is not None else 0
         self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
-        self._state = DurableState(
-            checkpoints, world, epoch=self._epoch, holder="a task of ripple spark run"
-        )
-        self._life = PartitionTask(
-            TaskSpec(
-                self._plan,
-                self._inputs,
-                stream.outputs(self._plan, self._partition, self._epoch, world.executor),
-                division=stream.division(self._plan),
-            ),
-            self._state,
+        outputs = stream.outputs(self._plan, self._partition, self._epoch, world.executor)
+        self._life = DurableTask(
+            TaskSpec(self._plan, self._inputs, outputs, division=stream.division(self._plan)),
+            store,
+            world,
             TaskContext(settings=stream.settings(), emit=self._on_event),
+            partition=self._partition,
+            epoch=self._epoch,
+            holder="a task of ripple spark run",
         )
         self._task = asyncio.create_task(self._life.run())
         while self._restored is None:
@@ -173,9 +168,8 @@ class _ResidentTask:
         self._failed_to_store = ""
         while not self._inputs.is_at_stop:
             await self._moment()
-        self._state.ask_for_checkpoint()
-        self._inputs.wake()
-        while self._state.is_asked or not self._state.is_settled:
+        self._life.ask_for_checkpoint()
+        while self._life.kept.is_asked or not self._life.kept.is_settled:
             await self._moment()
         engine, restored, report = self._life.engine, self._restored, self._life.report
         self._restored = None

@@ -19,13 +19,11 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.core.row_ops import OP
 from ripple.model.batch import Batch
 from ripple.model.pipeline.builder import Pipeline
-from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore
 from ripple.task.dead_letters.log import letters_in
-from ripple.task.durable_state import DurableState
-from ripple.task.lifecycle import PartitionTask
+from ripple.task.durable_task import DurableTask
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing.crash.judge import BATCH_ROWS, Judge
@@ -153,7 +151,7 @@ class CrashScenario:
 
     async def _run(
         self, world: SimWorld, variant: Variant, learn: bool = False
-    ) -> PartitionTask[TaskSpec] | None:
+    ) -> DurableTask | None:
         """Return the task after it has ended gracefully, None if another had the lock."""
         plan, end = self.plan, self.source.end
         topic = Topic.open(world.disk, TOPIC)
@@ -178,18 +176,10 @@ class CrashScenario:
             BATCH_ROWS,
             follow=variant.alongside,
         )
-        task = PartitionTask(
+        task = DurableTask(
             TaskSpec(plan, inputs, self._outputs(world, variant)),
-            DurableState(
-                Checkpoints(
-                    world.store if variant.in_store else store,
-                    plan.name,
-                    entries_kept=2,
-                    executor=world.executor,
-                    guards=world.guards,
-                ),
-                world,
-            ),
+            world.store if variant.in_store else store,
+            world,
             TaskContext(
                 settings=Settings(
                     batch_rows=BATCH_ROWS,
@@ -202,6 +192,7 @@ class CrashScenario:
                 stop=lambda: variant.alongside and is_done(),
                 watch=watch,
             ),
+            entries_kept=2,
         )
 
         try:
@@ -245,9 +236,7 @@ class CrashScenario:
         outcome: Outcome = world.loop.run_until_complete(self._outcome(world, variant, task))
         return outcome
 
-    async def _compare(
-        self, world: SimWorld, variant: Variant, task: PartitionTask[TaskSpec]
-    ) -> None:
+    async def _compare(self, world: SimWorld, variant: Variant, task: DurableTask) -> None:
         expected = self._expected[variant.logs_first]
         found = await self._outcome(world, variant, task)
         assert found.digest == expected.digest, "the digest is not that of an undisturbed run"
@@ -275,9 +264,7 @@ class CrashScenario:
                 written = b"".join(lines.of(batch, is_first=False) for batch in batches)
                 assert data == written, f"the file of output {output!r}: {data!r}"
 
-    async def _outcome(
-        self, world: SimWorld, variant: Variant, task: PartitionTask[TaskSpec]
-    ) -> Outcome:
+    async def _outcome(self, world: SimWorld, variant: Variant, task: DurableTask) -> Outcome:
         untouched = Effects(0, Planned(()), Trace())
         disk = world.disk.after_exit(untouched)
         store = world.store.copy(untouched) if variant.in_store else DiskStore(disk)
