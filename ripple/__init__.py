@@ -17,128 +17,70 @@ from ripple.core.lazy import imported
 
 if TYPE_CHECKING:
     from ripple import spark as spark
-    from ripple.core.errors import (
-        DeltaError,
-        GraphError,
-        InputError,
-        LimitError,
-        LostRecordsWarning,
-        NodeError,
-        OutputError,
-        PlanError,
-        RippleError,
-        SchemaError,
-    )
-    from ripple.engine.graph.cutoff import Cutoff
-    from ripple.engine.machine import Changes, Engine, Snapshot
-    from ripple.model.aggregate import (
-        Accumulator,
-        check_inverse,
-        count,
-        count_distinct,
-        first,
-        last,
-        max,  # noqa: A004 - users write rp.max; nothing here uses the builtin
-        mean,
-        median,
-        min,  # noqa: A004 - likewise
-        ohlc,
-        percentile,
-        stddev,
-        stddev_pop,
-        sum,  # noqa: A004 - likewise
-        top_k,
-        variance,
-        variance_pop,
-        vwap,
-    )
-    from ripple.model.aggregate.custom import custom
-    from ripple.model.expression import Expr, col, greatest, least, lit, when
-    from ripple.model.pipeline.builder import Pipeline
-    from ripple.model.pipeline.plan import Plan
-    from ripple.model.records import schema_of
-    from ripple.model.records.record import Timestamp, field, record
-    from ripple.model.schema import Schema
-    from ripple.model.window import (
-        OnCount,
-        OnEveryElement,
-        OnInterval,
-        OnWatermark,
-        Session,
-        Sliding,
-        Tumbling,
-    )
-    from ripple.notebook.graph import Graph
-    from ripple.task.report import Report
-    from ripple.task.run import run
-    from ripple.task.task import Task
+    from ripple.core.errors import DeltaError as DeltaError
+    from ripple.core.errors import GraphError as GraphError
+    from ripple.core.errors import InputError as InputError
+    from ripple.core.errors import LimitError as LimitError
+    from ripple.core.errors import LostRecordsWarning as LostRecordsWarning
+    from ripple.core.errors import NodeError as NodeError
+    from ripple.core.errors import OutputError as OutputError
+    from ripple.core.errors import PlanError as PlanError
+    from ripple.core.errors import RippleError as RippleError
+    from ripple.core.errors import SchemaError as SchemaError
+    from ripple.engine.graph.cutoff import Cutoff as Cutoff
+    from ripple.engine.machine import Changes as Changes
+    from ripple.engine.machine import Engine as Engine
+    from ripple.engine.machine import Snapshot as Snapshot
+    from ripple.model.aggregate import Accumulator as Accumulator
+    from ripple.model.aggregate import check_inverse as check_inverse
+    from ripple.model.aggregate import count as count
+    from ripple.model.aggregate import count_distinct as count_distinct
+    from ripple.model.aggregate import first as first
+    from ripple.model.aggregate import last as last
+    from ripple.model.aggregate import max as max  # noqa: A004 - users write rp.max; nothing here uses the builtin
+    from ripple.model.aggregate import mean as mean
+    from ripple.model.aggregate import median as median
+    from ripple.model.aggregate import min as min  # noqa: A004 - likewise
+    from ripple.model.aggregate import ohlc as ohlc
+    from ripple.model.aggregate import percentile as percentile
+    from ripple.model.aggregate import stddev as stddev
+    from ripple.model.aggregate import stddev_pop as stddev_pop
+    from ripple.model.aggregate import sum as sum  # noqa: A004 - likewise
+    from ripple.model.aggregate import top_k as top_k
+    from ripple.model.aggregate import variance as variance
+    from ripple.model.aggregate import variance_pop as variance_pop
+    from ripple.model.aggregate import vwap as vwap
+    from ripple.model.aggregate.custom import custom as custom
+    from ripple.model.expression import Expr as Expr
+    from ripple.model.expression import col as col
+    from ripple.model.expression import greatest as greatest
+    from ripple.model.expression import least as least
+    from ripple.model.expression import lit as lit
+    from ripple.model.expression import when as when
+    from ripple.model.pipeline.builder import Pipeline as Pipeline
+    from ripple.model.pipeline.plan import Plan as Plan
+    from ripple.model.records import schema_of as schema_of
+    from ripple.model.records.record import Timestamp as Timestamp
+    from ripple.model.records.record import field as field
+    from ripple.model.records.record import record as record
+    from ripple.model.schema import Schema as Schema
+    from ripple.model.window import OnCount as OnCount
+    from ripple.model.window import OnEveryElement as OnEveryElement
+    from ripple.model.window import OnInterval as OnInterval
+    from ripple.model.window import OnWatermark as OnWatermark
+    from ripple.model.window import Session as Session
+    from ripple.model.window import Sliding as Sliding
+    from ripple.model.window import Tumbling as Tumbling
+    from ripple.notebook.graph import Graph as Graph
+    from ripple.task.report import Report as Report
+    from ripple.task.run import run as run
+    from ripple.task.task import Task as Task
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Accumulator",
-    "Changes",
-    "Cutoff",
-    "DeltaError",
-    "Engine",
-    "Expr",
-    "Graph",
-    "GraphError",
-    "InputError",
-    "LimitError",
-    "LostRecordsWarning",
-    "NodeError",
-    "OnCount",
-    "OnEveryElement",
-    "OnInterval",
-    "OnWatermark",
-    "OutputError",
-    "Pipeline",
-    "Plan",
-    "PlanError",
-    "Report",
-    "RippleError",
-    "Schema",
-    "SchemaError",
-    "Session",
-    "Sliding",
-    "Snapshot",
-    "Task",
-    "Timestamp",
-    "Tumbling",
-    "check_inverse",
-    "col",
-    "count",
-    "count_distinct",
-    "custom",
-    "field",
-    "first",
-    "greatest",
-    "last",
-    "least",
-    "lit",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "ohlc",
-    "percentile",
-    "record",
-    "run",
-    "schema_of",
-    "stddev",
-    "stddev_pop",
-    "sum",
-    "top_k",
-    "variance",
-    "variance_pop",
-    "vwap",
-    "when",
-]
-
 # Where each of them lives: what type checkers read above, said to the interpreter.
 _NAMES_BY_HOME = {
-    "ripple": ("spark",),  # not in __all__: a star must not hide a session of that name
+    "ripple": ("spark",),
     "ripple.model.aggregate": (
         "Accumulator",
         "check_inverse",
@@ -198,6 +140,7 @@ _NAMES_BY_HOME = {
 # Modules that users reach by attribute, as where a field declares its checks.
 _MODULES = {"errors": "ripple.core.errors", "schema": "ripple.model.schema"}
 _HOME_OF = {name: home for home, names in _NAMES_BY_HOME.items() for name in names}
+__all__ = [name for name in sorted(_HOME_OF) if name != "spark"]
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
