@@ -49,7 +49,8 @@ def _verdicts(status: Status, partitions: Sequence[Values], totals: Values) -> I
             "See DataLossDetected in docs/operations.md before anything is restarted.",
         )
     if not status.members:
-        yield "bad", "No worker has joined yet: nothing is computed.", status.cause
+        text = "All workers have left" if status.version else "No worker has joined yet"
+        yield "bad", f"{text}: nothing is computed.", status.cause
     if status.unowned:
         text = f"{status.unowned} of {status.partitions} partitions have no owner."
         yield "bad", text, first or status.cause

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import ripple
+from ripple.cli.lib.environment import warn_of_mistyped
 from ripple.cli.lib.exits import Parser, exit_code
 
 if TYPE_CHECKING:
@@ -59,6 +61,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if not arguments:
+        _parser().print_help()
+        return 0
+    warn_of_mistyped(PROGRAM, os.environ)
     # Options before the subcommand are the program's, all later ones the subcommand's.
     name: str = _parser().parse_args(arguments[:1]).subcommand
     module, parser = parser_of(name)

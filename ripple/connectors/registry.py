@@ -51,7 +51,7 @@ _REFUSALS: dict[UseName, tuple[type[RippleError], str]] = {
     "sink": (OutputError, "cannot tell how to write {}: it must be {}"),
     "continued_source": (
         InputError,
-        "resuming after a crash (checkpoint_dir) needs a source that can be read again, not "
+        "resuming after a crash needs a source that can be read again, not "
         "{}: put it into a log with ripple log append, and read {}",
     ),
     "continued_sink": (

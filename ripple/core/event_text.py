@@ -178,7 +178,7 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
         since = "none" if event.last is None else cuts.brief(event.last)
         return (
             f"a checkpoint was not stored (the last stored one: {since}; none could be for "
-            f"{event.seconds:.1f} s, and {event.debt} events would be replayed): {event.error}"
+            f"{event.seconds:.1f} s, and {_events(event.debt)} would be replayed): {event.error}"
         )
     if isinstance(event, CommitWaits):
         who = f"{event.rows} rows have" if event.rows else "the output has"
@@ -194,10 +194,14 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
     elif event.cut == event.start:
         return "; ".join([*parts, f"begins at {start}"])
     parts.append(
-        f"replayed {event.events} events from {start or 'nothing'} to {cuts.brief(event.cut)} in "
+        f"replayed {_events(event.events)} from {start or 'nothing'} to {cuts.brief(event.cut)} in "
         f"{event.seconds:.3f} s, digest {event.digest}"
     )
     return "; ".join(parts)
+
+
+def _events(count: int) -> str:
+    return f"{count} event{'' if count == 1 else 's'}"
 
 
 def _cut(cut: object) -> str:

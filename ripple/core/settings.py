@@ -92,14 +92,16 @@ def in_force(
     return found
 
 
-def mistyped(settings: Sequence[Setting], environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield warnings of unknown variables that are almost one of a setting's.
+def mistyped(
+    settings: Iterable[Setting], environment: Mapping[str, str], others: Iterable[str] = ()
+) -> Iterator[str]:
+    """Yield warnings of unknown variables that are almost one of a setting's, or of ``others``.
 
     Other variables that begin like ours may be of other programs, or of Kubernetes for a service of
     that name.
     """
     known = {name for one in settings for name in (one.variable, *(a.name for a in one.variables))}
-    known.add(CONFIG_VARIABLE)
+    known |= {CONFIG_VARIABLE, *others}
     for name in sorted(environment):
         if name.startswith("RIPPLE_") and name not in known:
             close = get_close_matches(name, sorted(known), n=1, cutoff=_ALMOST)

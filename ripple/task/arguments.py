@@ -13,9 +13,12 @@ from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError, OutputError, PlanError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.plan import Plan
+from ripple.model.window.duration import duration_ns
 
 if TYPE_CHECKING:
     from ripple.connectors.registry import UseName
+
+_NS_MIN = 1_000_000  # a smaller number is one of seconds or of milliseconds
 
 
 def plan_of(pipeline: Any) -> Plan:
@@ -64,6 +67,14 @@ def folds_of(rebuild: Any) -> Collection[str]:
     if isinstance(rebuild, str) or not isinstance(rebuild, Collection):
         raise PlanError(f"rebuild must be a list of names of folds, not {shown(rebuild)}")
     return rebuild
+
+
+def interval_ns(given: str | int, what: str) -> int:
+    """Return an interval in ns. Raises PlanError; also for a number that was meant in seconds."""
+    value_ns = duration_ns(given, what)
+    if isinstance(given, int) and 0 < value_ns < _NS_MIN:
+        raise PlanError(f"{what}={given} is {given} ns: give a text with its unit, as '{given}s'")
+    return value_ns
 
 
 def keep_of(keep: Any) -> int:

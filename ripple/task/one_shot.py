@@ -82,14 +82,17 @@ class OneShotRun:
 class OneShotLetters:
     """Rejected records of one source, under its own name or its inputs', for people.
 
-    strict: the first one ends the run, with an InputError that names it.
+    strict: the first one ends the run, with an InputError that names it, and its ``file`` if there
+    is one.
     """
 
-    def __init__(self, letters: DeadLetters, source_name: str | None, *, strict: bool) -> None:
+    def __init__(
+        self, letters: DeadLetters, source_name: str | None, file: str | None, *, strict: bool
+    ) -> None:
         self.counts = Causes()
         self._letters = letters
         self._source_name = source_name
-        self._strict = strict
+        self._file, self._strict = None if file == "-" else file, strict
 
     def write(
         self,
@@ -99,13 +102,13 @@ class OneShotLetters:
         originals: Mapping[int, Original] = NO_ORIGINALS,  # noqa: ARG002 - likewise
     ) -> None:
         """Count and keep; raises OutputError, which names the target."""
-        durable = [*rejected][: 1 if self._strict else None]
-        for bad in durable:
+        kept = [*rejected][: 1 if self._strict else None]
+        for bad in kept:
             self.counts.add(bad.cause)
         source = self._source_name or name
-        self._letters.write(source, durable)
+        self._letters.write(source, kept)
         if self._strict:
-            raise InputError(f"{source}, {durable[0].place}: {durable[0].cause}")
+            raise InputError(f"{self._file or source}, {kept[0].place}: {kept[0].cause}")
 
     def sync(self) -> None:
         """Do nothing: the dead letters are complete at the end, even of a run that fails."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.locate import open_sink, open_source, open_whole
+from ripple.connectors.identity import check_apart
+from ripple.connectors.locate import open_sink, open_source, open_whole, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import plan_of, sinks_of
@@ -23,6 +24,7 @@ from ripple.task.spec import TaskContext, TaskSpec
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
     from ripple.connectors.inputs import Inputs
+    from ripple.connectors.registry import UseName
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
@@ -108,6 +110,10 @@ def run(
             raise InputError(f"{name} needs checkpoint_dir: a one-shot run reads a source once")
     plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
+    file = _path(source, "source")
+    targets = [_path(one, "sink") for one in sinks.values()]
+    letters = os.fspath(dead_letters) if isinstance(dead_letters, (str, os.PathLike)) else None
+    check_apart(file, [*targets, letters])
     given = open_whole(source, plan, batch_rows) or open_source(
         source,
         plan.source.schema,
@@ -129,6 +135,7 @@ def run(
         openers,
         open_letters,
         strict=strict,
+        file=file,
         batch_rows=batch_rows,
         on_batch=on_batch,
     )
@@ -139,6 +146,11 @@ def run(
     return report
 
 
+def _path(given: Any, use: UseName) -> str | None:
+    """Return the file of a source or sink that is given by its URI or path, None without one."""
+    return path_of(text_of(given), use) if isinstance(given, (str, os.PathLike)) else None
+
+
 def plain_life(
     plan: Plan,
     inputs: Inputs,
@@ -146,6 +158,7 @@ def plain_life(
     open_letters: Callable[[], DeadLetters],
     *,
     strict: bool = False,
+    file: str | None = None,
     batch_rows: int = BATCH_ROWS,
     on_batch: Callable[[Engine, Report], None] | None = None,
 ) -> PartitionTask[TaskSpec]:
@@ -153,13 +166,13 @@ def plain_life(
 
     openers: open the sink of each output; an output without one is computed and not written. If the
     run fails, the sinks are given up: a file is as it was. Dead letters are kept even then, for
-    diagnosis. strict, batch_rows, on_batch: as in ``run``.
+    diagnosis. file: of the source, for errors. strict, batch_rows, on_batch: as in ``run``.
     """
 
     def open_kept() -> OneShotLetters:
         letters = open_letters()
         life.report.letters = letters.place
-        return OneShotLetters(letters, getattr(inputs, "name", None), strict=strict)
+        return OneShotLetters(letters, getattr(inputs, "name", None), file, strict=strict)
 
     life = PartitionTask(
         TaskSpec(plan, inputs, SinkGroup(openers)),

@@ -19,11 +19,18 @@ from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
 from ripple.core.events import InputBack, Remark, Restored
-from ripple.model.window.duration import duration_ns
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
-from ripple.task.arguments import folds_of, keep_of, plan_of, sinks_of, store_of, uri_of
+from ripple.task.arguments import (
+    folds_of,
+    interval_ns,
+    keep_of,
+    plan_of,
+    sinks_of,
+    store_of,
+    uri_of,
+)
 from ripple.task.dead_letters.hint_store import HintStore
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.durable_task import DurableTask
@@ -92,8 +99,8 @@ class Task:
         follow: wait for more at the end of the source, and run until stopped.
         batch_rows: offsets between two outputs, as ``--batch`` of ``ripple run``.
         commit_interval, checkpoint_interval: how often outputs are committed and a checkpoint is
-        stored, as ``"1s"`` or integer nanoseconds; by default, outputs commit each second, and each
-        250 ms where one is a topic of Kafka. keep: checkpoints that are kept.
+        stored, as ``"1s"``, or an int of nanoseconds from 1 ms on; by default, outputs commit
+        each second, and each 250 ms where one is a topic of Kafka. keep: checkpoints that are kept.
         rebuild: changed folds, by name, to compute from the log's first record: docs/changing.md.
         on_error: ``"wait"`` for an input or a broker that is away, or ``"stop"`` with its error.
         on_batch: called after each batch. on_event: called with each event of
@@ -116,8 +123,8 @@ class Task:
             batch_rows=batch_rows,
             commit_interval_ns=commit_interval_ns(self._sinks.values())
             if commit_interval is None
-            else duration_ns(commit_interval, "commit_interval"),
-            checkpoint_interval_ns=duration_ns(checkpoint_interval, "checkpoint_interval"),
+            else interval_ns(commit_interval, "commit_interval"),
+            checkpoint_interval_ns=interval_ns(checkpoint_interval, "checkpoint_interval"),
             keep=keep_of(keep),
         )
         self._rebuild = folds_of(rebuild)

@@ -58,6 +58,7 @@ ENOUGH_FOR_HELP = {
     "ripple",
     "ripple.cli",
     "ripple.cli.lib",
+    "ripple.cli.lib.environment",
     "ripple.cli.lib.exits",
     "ripple.cli.main",
     "ripple.connectors",

@@ -112,7 +112,7 @@ def test_malformed_lines_are_told_counted_kept_and_left_out(tmp_path):
     assert ended.rows == ["AAPL,150.0000,200,2"]
     told = ended.err.split("--- Ripple")[0].splitlines()
     assert told[:5] == [
-        f"ripple-vwap-demo: trades, line {number}: {reason}: {line.decode()!r}"
+        f"ripple-vwap-demo: {trades}, line {number}: {reason}: {line.decode()!r}"
         for number, (line, reason) in list(bad.items())[:5]
     ]
     assert told[5] == f"Rejected records: 11 (kept in {letters})"

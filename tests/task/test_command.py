@@ -187,7 +187,7 @@ def test_damaged_checkpoint_is_passed_over_and_said(place: Place) -> None:
     again = place.run()
     assert again.code == 0
     assert f"{newest.name} is damaged" in again.err
-    assert "replayed 1 events from 20000 to 20001" in again.err
+    assert "replayed 1 event from 20000 to 20001" in again.err
 
 
 def test_log_that_is_not_the_one_is_refused(place: Place) -> None:

@@ -227,6 +227,22 @@ class Failing:
         raise OSError("cannot be closed")
 
 
+def test_a_source_is_never_its_own_sink(tmp_path: Path) -> None:
+    file = tmp_path / "levels.csv"
+    file.write_text("a,1.0,0\n")
+    for given in ({"sink": file}, {"sink": MemorySink(), "dead_letters": str(file)}):
+        with pytest.raises(rp.OutputError, match="it is the run's own source"):
+            rp.run(PIPELINE, source=file, **given)
+    assert file.read_text() == "a,1.0,0\n"
+
+
+def test_a_strict_error_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "levels.csv"
+    file.write_text("a,high,0\n")
+    with pytest.raises(rp.InputError, match=rf"{file}, line 1: level is not a number"):
+        rp.run(PIPELINE, source=file, sink=MemorySink(), strict=True)
+
+
 def test_why_a_run_failed_is_not_hidden_by_what_fails_then(tmp_path: Path) -> None:
     letters = tmp_path / "bad.jsonl"
     with pytest.raises(rp.InputError, match="the cause") as caught:

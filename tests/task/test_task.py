@@ -257,6 +257,7 @@ class TestTask:
         ({"follow": "yes"}, rp.PlanError, "follow must be True or False, not 'yes'"),
         ({"batch_rows": 0}, rp.InputError, "batch_rows must be a whole number of at least 1"),
         ({"commit_interval": "soon"}, rp.PlanError, "commit_interval must be .* not 'soon'"),
+        ({"commit_interval": 1}, rp.PlanError, "commit_interval=1 is 1 ns: .* as '1s'"),
         ({"checkpoint_interval": 1.5}, rp.PlanError, "checkpoint_interval must be a text"),
         ({"keep": 0}, rp.PlanError, "keep must be a whole number from 1 on, not 0"),
         ({"rebuild": "f"}, rp.PlanError, "rebuild must be a list of names of folds, not 'f'"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.exits import say
+from ripple.cli.lib.output_forms import many
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.target import open_target
+from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ripple.cli.lib.progress import Progress
     from ripple.connectors.target import Target
     from ripple.model.batch import Rejected
+    from ripple.model.schema.types import Schema
 
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60
@@ -25,9 +28,17 @@ class ReportedLetters(DeadLetters):
     """Dead letters, of which the first SHOWN_MAX are printed and all are counted by reason."""
 
     def __init__(
-        self, program: str, target: Target | None, *, before_report: Callable[[], None]
+        self,
+        program: str,
+        target: Target | None,
+        *,
+        file: str | None,
+        names: Collection[str],
+        before_report: Callable[[], None],
     ) -> None:
+        """Count from 0. file: that is read, if it is one. names: of the fields."""
         super().__init__(target)
+        self._file, self._names = None if file == "-" else file, frozenset(names)
         self._program = program
         self._kept_in = target.name if target is not None else None
         self._before_report = before_report
@@ -39,23 +50,45 @@ class ReportedLetters(DeadLetters):
         if fresh:
             self._before_report()
         for record in fresh:
-            say(f"{self._program}: {source}, {record.place}: {record.cause}: {shown(record.raw)}")
+            say(
+                f"{self._program}: {self._file or source}, {record.place}: {record.cause}: "
+                f"{shown(record.raw)}{self._hint(record)}"
+            )
         super().write(source, rejected)
+
+    def _hint(self, record: Rejected) -> str:
+        """Return what a heading that was read as a record needs, "" for other records."""
+        words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
+        is_heading = len(self._names & words) > len(self._names) // 2
+        return " (is it a heading? --header reads it as one)" if is_heading else ""
 
     def report_counts(self) -> None:
         """Print the number of records by reason."""
         say_counts(self.counts, self._kept_in)
 
 
-def open_letters(program: str, options: argparse.Namespace, progress: Progress) -> DeadLetters:
-    """Open the dead-letter target of ``--dead-letter``, if given.
+def open_letters(
+    program: str,
+    options: argparse.Namespace,
+    progress: Progress,
+    *,
+    file: str | None,
+    schema: Schema,
+) -> DeadLetters:
+    """Open the dead-letter target of ``--dead-letter``, if given. file, schema: of the records.
 
     With ``--strict`` the first rejected record ends the run with its error.
     """
     target = open_target(options.dead_letter) if options.dead_letter is not None else None
     if options.strict:
         return DeadLetters(target)
-    return ReportedLetters(program, target, before_report=progress.clear)
+    return ReportedLetters(
+        program,
+        target,
+        file=file,
+        names=[field.name for field in schema.fields],
+        before_report=progress.clear,
+    )
 
 
 def say_counts(counts: Counter[str], kept_in: str | None) -> None:
@@ -66,6 +99,12 @@ def say_counts(counts: Counter[str], kept_in: str | None) -> None:
     say(f"Rejected records: {counts.total()}{kept}")
     for reason, count in counts.most_common():
         say(f"{count:>10}  {reason}")
+
+
+def all_rejected(place: str, total: int, kept_in: str | None) -> InputError:
+    """Return the error where none of the records of a place was accepted."""
+    where = f"they are in {kept_in}" if kept_in else "--dead-letter FILE keeps them"
+    return InputError(f"all {many(total, 'record')} of {place} were rejected; {where}")
 
 
 def shown(raw: bytes) -> str:

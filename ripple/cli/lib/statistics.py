@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.partition import Partition
 
 _LABEL_WIDTH = 18
+_FUTURE = " (counted; further ahead of the watermark than the window's future= allows)"
 
 
 def say_statistics(title: str, pairs: list[tuple[str, str]]) -> None:
@@ -48,9 +49,9 @@ def uncomputable(engine: Partition) -> list[tuple[str, str]]:
 def exceptions(counters: Counters) -> list[tuple[str, str]]:
     """Return the counts of late, future and rejected events, without those that are 0."""
     kinds = (
-        ("Mildly late", counters.mildly_late),
-        ("Very late", counters.very_late),
-        ("Future", counters.future),
-        ("Rejected", counters.dead_lettered),
+        ("Mildly late", counters.mildly_late, ""),
+        ("Very late", counters.very_late, ""),
+        ("Future", counters.future, _FUTURE),
+        ("Rejected", counters.dead_lettered, ""),
     )
-    return [(label, str(count)) for label, count in kinds if count]
+    return [(label, f"{count}{remark}") for label, count, remark in kinds if count]

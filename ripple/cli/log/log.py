@@ -14,13 +14,13 @@ from ripple.cli.lib.number_options import count, offsets, positive
 from ripple.cli.lib.output_forms import add_format, many
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.progress import Progress
-from ripple.cli.lib.rejects import ReportedLetters
+from ripple.cli.lib.rejects import ReportedLetters, all_rejected
 from ripple.cli.log.route import Routes
 from ripple.cli.log.schema import SCHEMA_FORMS, read_schema
 from ripple.cli.log.state import print_info, print_verified, repair
 from ripple.cli.log.table import print_table
 from ripple.connectors.files.text.sink import TextFormat, TextLines
-from ripple.connectors.locate import open_source
+from ripple.connectors.locate import open_source, path_of
 from ripple.connectors.registry import forms
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError
@@ -185,7 +185,13 @@ def _append(options: argparse.Namespace) -> int:
     source = open_source(place, topic.schema, name=name, batch_rows=rows, header=options.header)
     progress = Progress(source)
     target = open_target(options.dead_letter) if options.dead_letter else None
-    letters = ReportedLetters(PROGRAM, target, before_report=progress.clear)
+    letters = ReportedLetters(
+        PROGRAM,
+        target,
+        file=path_of(place, "source"),
+        names=[field.name for field in topic.schema.fields],
+        before_report=progress.clear,
+    )
     holder = f"ripple log append, process {os.getpid()} on {os.uname().nodename}"
     seen = 0
     writers: list[TopicWriter] = []
@@ -224,10 +230,7 @@ def _append(options: argparse.Namespace) -> int:
     say(f"appended {many(seen, 'record')}")
     letters.report_counts()
     if letters.counts and not seen:
-        kept = f"they are in {target.name}" if target else "--dead-letter FILE keeps them"
-        raise InputError(
-            f"all {many(letters.total, 'record')} of {options.source} were rejected; {kept}"
-        )
+        raise all_rejected(options.source, letters.total, target.name if target else None)
     return 0
 
 
@@ -256,7 +259,7 @@ def _tail(options: argparse.Namespace) -> int:
 async def _write_tail(options: argparse.Namespace, target: Target) -> None:
     lines = TextLines(TextFormat("json"), target.name)
     topic, partition = _open(options)
-    letters = ReportedLetters(PROGRAM, None, before_report=lambda: None)
+    letters = ReportedLetters(PROGRAM, None, file=None, names=(), before_report=lambda: None)
     left = options.n
     with PartitionReader(topic, partition or 0) as reader:
         offset = _start(reader, options.start)

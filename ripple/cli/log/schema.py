@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from ripple.cli.lib.user_file import load_plan
 from ripple.connectors.files.csv.format import TRADE_SCHEMA
-from ripple.core.errors import InputError, SchemaError
+from ripple.core.errors import InputError, RippleError, SchemaError
 from ripple.model.schema import notation
 from ripple.model.schema.avro import from_avro
 from ripple.model.schema.document import DOCUMENT_BYTES_MAX
@@ -37,13 +37,22 @@ def read_schema(uri: str | None) -> tuple[Schema, str | None]:
     try:
         with open(uri, encoding="utf-8") as file:
             text = file.read(DOCUMENT_BYTES_MAX + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {uri}: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {uri}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{uri}: it is not text in UTF-8") from error
+    try:
+        return _parsed(uri, text), None
+    except RippleError as error:
+        raise SchemaError(f"{uri}: {error}") from error
+
+
+def _parsed(uri: str, text: str) -> Schema:
     match PurePath(uri).suffix:
         case ".sexp":
-            return notation.loads(text), None
+            return notation.loads(text)
         case ".json":
-            return from_json_schema(text), None
+            return from_json_schema(text)
         case ".avsc":
-            return from_avro(text), None
-    raise SchemaError(f"cannot tell what schema {uri} is: it must be {SCHEMA_FORMS}")
+            return from_avro(text)
+    raise SchemaError(f"cannot tell what schema it is: it must be {SCHEMA_FORMS}")

@@ -119,5 +119,8 @@ def _say_reached(topic: Topic) -> None:
             say(f"partition {partition}: nothing was committed")
             continue
         total = (total + int(reached.digest, 16)) % _MODULUS
-        say(f"partition {partition}: {cuts.text(reached.cut)}, digest {reached.digest}")
+        say(
+            f"partition {partition}: input read up to {cuts.text(reached.cut)}, "
+            f"digest {reached.digest}"
+        )
     say(f"digest {total:016x}")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import argparse
 
 RECORDS = "orders.csv"
-SCHEMA = "orders.sexp"  # the schema of the records
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 _PIPELINE = '''\
@@ -82,15 +81,6 @@ bob,tea,4.50,1,1709003700000000000
 ann,honey,6.25,2,1709007200000000000
 """
 
-_SCHEMA = """\
-((name order)(version 1)(fields
-  (((name customer)(typ String)(optional false)(doc()))
-   ((name product)(typ String)(optional false)(doc()))
-   ((name price)(typ Float)(optional false)(doc()))
-   ((name quantity)(typ Int)(optional false)(doc()))
-   ((name ordered_ns)(typ Int64)(optional false)(doc()))))(doc()))
-"""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
@@ -123,7 +113,6 @@ def run(options: argparse.Namespace) -> int:
         f"{module}.py": _PIPELINE.format(title=name),
         test: _TEST.format(module=module),
         RECORDS: _ORDERS,
-        SCHEMA: _SCHEMA,
     }.items():
         with open(os.path.join(name, file), "x", encoding="utf-8") as written:
             written.write(text)

@@ -15,7 +15,7 @@ from ripple.cli.lib.exits import finished
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.progress import Progress
-from ripple.cli.lib.rejects import open_letters, say_counts
+from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
 from ripple.cli.lib.statistics import (
     exceptions,
     say_statistics,
@@ -145,7 +145,8 @@ def run(options: argparse.Namespace) -> int:
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     files = {name: path_of(place, "sink") for name, place in places.items()}
-    check_apart(path_of(options.source, "source"), [*files.values(), options.dead_letter])
+    file = path_of(options.source, "source")
+    check_apart(file, [*files.values(), options.dead_letter])
     others = {name: place for name, place in places.items() if files[name] is None}
     check_not_read(options.source, others, continues=False)
     source = open_whole(options.source, plan, options.batch) or open_source(
@@ -161,8 +162,9 @@ def run(options: argparse.Namespace) -> int:
         plan,
         source,
         {name: partial(open_sink, place, plan, name) for name, place in places.items()},
-        lambda: open_letters(PROGRAM, options, progress),
+        lambda: open_letters(PROGRAM, options, progress, file=file, schema=plan.source.schema),
         strict=options.strict,
+        file=file,
         batch_rows=options.batch,
         on_batch=lambda _, report: progress.update(report.consumed),
     )
@@ -173,6 +175,8 @@ def run(options: argparse.Namespace) -> int:
         progress.clear()
     say_counts(report.rejected, report.letters)
     _say_results(life.engine, report, time.perf_counter() - started_s)
+    if report.rejected.total() == report.consumed > 0:
+        raise all_rejected(options.source, report.consumed, report.letters)
     return 0
 
 

@@ -70,7 +70,7 @@ function Workers({ snapshot, may, say }) {
       ? { title: "Undrain", about: `${one.id} may own partitions again.`, command: { command: "undrain", worker: one.id } }
       : { title: "Drain", about: `The partitions of ${one.id} move away, and it gets no more. It stays.`, command: { command: "drain", worker: one.id } })}>${one.leaving ? "Undrain" : "Drain"} …</button>` });
   return html`<${Section} title="Workers" id="workers" more=${`version ${snapshot.version}: ${snapshot.cause}`}>
-    <${Table} id="w" label="Workers" columns=${columns} rows=${rows} empty="No worker has joined yet. ripple-worker starts one."></${Table}>
+    <${Table} id="w" label="Workers" columns=${columns} rows=${rows} empty=${`${snapshot.version ? "All workers have left" : "No worker has joined yet"}. ripple-worker starts one.`}></${Table}>
     ${moves.length > 0 && html`<h3>Moves</h3><${Table} id="m" label="Moves" rows=${moves.map((one) => ({ key: one.partition, ...one }))} columns=${[
       { name: "partition", title: "partition" }, { name: "source", title: "from" }, { name: "target", title: "to" }, { name: "phase", title: "phase" },
       { name: "times_near", title: "caught-up checks", right: true }]}></${Table}>`}

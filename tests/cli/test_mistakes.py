@@ -1,0 +1,106 @@
+"""Ordinary mistakes at the command line: the message says what is wrong, and a way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ripple.cli.lib.environment import warn_of_mistyped
+from tests.cli.processes import ripple
+
+PIPELINE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Level:
+    name: str
+    level: float
+    at_ns: rp.Timestamp
+
+pipeline = (
+    rp.Pipeline("levels").source("levels", Level).partition("by-name", key="name")
+    .window("minute", rp.Tumbling("1min")).fold("total", level=rp.sum("level")).sink("out")
+)
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    file = tmp_path / "levels.py"
+    file.write_text(PIPELINE)
+    return file
+
+
+def test_a_run_whose_records_are_all_rejected_fails(pipeline: Path, tmp_path: Path) -> None:
+    source, letters = tmp_path / "levels.csv", tmp_path / "bad.jsonl"
+    source.write_text("a,high,1\nb\n")
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-")
+    assert ended.code == 1
+    assert ended.err.startswith(f"ripple: {source}, line 1: level is not a number")
+    assert ended.err.splitlines()[-1] == (
+        f"ripple: all 2 records of {source} were rejected; --dead-letter FILE keeps them"
+    )
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-", "--dead-letter", letters)
+    assert (ended.code, ended.err.splitlines()[-1].endswith(f"they are in {letters}")) == (1, True)
+    source.write_text("a,high,1\na,1,1\n")
+    assert ripple("run", pipeline, "--source", source, "--sink", "-").code == 0
+    source.write_text("")
+    assert ripple("run", pipeline, "--source", source, "--sink", "-").code == 0
+
+
+def test_a_heading_that_is_read_as_a_record_gets_a_hint(pipeline: Path, tmp_path: Path) -> None:
+    source = tmp_path / "levels.csv"
+    source.write_text("name,level,at_ns\na,1.5,1\nb,high,2\n")
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-")
+    hinted = [line for line in ended.err.splitlines() if "--header" in line]
+    assert [line.partition(", line ")[2][0] for line in hinted] == ["1"]
+    assert ripple("run", pipeline, "--source", source, "--sink", "-", "--header").code == 0
+
+
+def test_events_ahead_of_their_watermark_are_explained(pipeline: Path, tmp_path: Path) -> None:
+    source = tmp_path / "levels.csv"
+    source.write_text("a,1,0\na,1,600000000000\n")
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-")
+    future = next(line for line in ended.err.splitlines() if line.startswith("Future:"))
+    assert future.split(None, 1)[1] == (
+        "1 (counted; further ahead of the watermark than the window's future= allows)"
+    )
+
+
+def test_without_a_subcommand_the_help_is_printed() -> None:
+    ended = ripple()
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == ripple("--help").out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("bad.sexp", "((name", "2 unclosed"),
+        ("bad.avsc", '{"a": 1}', "an Avro schema for events"),
+        ("bad.json", "[", ""),
+        ("bad.txt", "", "cannot tell what schema it is"),
+    ],
+)
+def test_a_wrong_schema_file_is_named(tmp_path: Path, name: str, text: str, problem: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    ended = ripple("log", "create", tmp_path / "topic", "--schema", file)
+    assert ended.code == 3
+    assert ended.err.startswith(f"ripple: {file}: {problem}")
+    assert ripple("log", "create", tmp_path / "topic", "--schema", tmp_path / "no.sexp").code == 1
+
+
+def test_a_mistyped_variable_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    right = {"RIPPLE_COORDINATOR": "a", "RIPPLE_KEEP": "3", "RIPPLE_S3_REGION": "r", "HOME": "/"}
+    warn_of_mistyped("ripple", right)
+    assert capfd.readouterr().err == ""
+    warn_of_mistyped("ripple", {**right, "RIPPLE_TOKENFILE": "t", "RIPPLE_CONTXT": "c"})
+    assert capfd.readouterr().err.splitlines() == [
+        f"ripple: {given} is set, but is no setting: did you mean {meant}?"
+        for given, meant in (
+            ("RIPPLE_CONTXT", "RIPPLE_CONTEXT"),
+            ("RIPPLE_TOKENFILE", "RIPPLE_TOKEN_FILE"),
+        )
+    ]
