@@ -130,6 +130,25 @@ class KeepingInputs(Protocol):
         ...
 
 
+@runtime_checkable
+class KeyedInputs(Protocol):
+    """Inputs that know by which fields records are divided among them."""
+
+    @property
+    def keyed_by(self) -> tuple[str, ...] | None:
+        """The fields: () for none, None where they are unknown, or it does not matter."""
+        ...
+
+
+@runtime_checkable
+class TimedInputs(Protocol):
+    """Inputs with a server that knows when records were written."""
+
+    async def since(self, time_ms: int) -> Cut:
+        """Return the offsets from which on records were written at a time or later."""
+        ...
+
+
 def is_inputs(value: object) -> TypeGuard[Inputs]:
     """Tell whether an object has the methods of inputs."""
     return has(value, "names", "bounds", "open", "next", "more", "wake", "close")
@@ -147,7 +166,6 @@ def in_turn(cut: Cut, batch_rows: int, rank: Mapping[str, int]) -> list[str]:
 def keyed_by(inputs: Inputs) -> tuple[str, ...] | None:
     """Return by which fields inputs are divided among their partitions: () by none.
 
-    None where they do not say: only some know, in a property of this name.
+    None where they do not say.
     """
-    found: tuple[str, ...] | None = getattr(inputs, "keyed_by", None)
-    return found
+    return inputs.keyed_by if isinstance(inputs, KeyedInputs) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ripple.connectors.inputs import keyed_by
+from ripple.connectors.inputs import TimedInputs, keyed_by
 from ripple.connectors.locate import open_inputs
 from ripple.core.errors import InputError
 from ripple.spark.options import BATCH_ROWS
@@ -68,5 +68,6 @@ async def _at_time(inputs: Inputs, bound: Bound, ends: Cut) -> Cut:
     if bound.time_ns is None:
         return {}
     time_ms = max(-(-bound.time_ns // 1_000_000), 0)
-    found: Cut = await inputs.since(time_ms)  # type: ignore[attr-defined]
+    assert isinstance(inputs, TimedInputs), "of a topic of Kafka"
+    found = await inputs.since(time_ms)
     return {name: min(at, ends[name]) for name, at in found.items()}

@@ -21,6 +21,7 @@ from ripple.core.tracing import FIELD, some
 from ripple.world.broker import (
     AnotherTopicError,
     BrokerError,
+    Consumer,
     NoTopicError,
     OffsetError,
     TopicPartition,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ripple.connectors.kafka.growth import Growth
     from ripple.core.cut import Cut
     from ripple.model.batch import Batch, Marker
-    from ripple.world.broker import Consumer, Read
+    from ripple.world.broker import Read
 
 READ_ROWS = 1 << 16  # of all partitions, at once
 ROWS_AHEAD = 1 << 17  # of all partitions, for the next caller
@@ -42,6 +43,22 @@ ENDS_S = 0.2  # between two questions where the end is
 AWAY_S = 60.0  # after which a run without --follow gives up
 AWAY_FOLLOWED_S = 5.0  # after which a run with --follow reports the wait
 SAMPLE_S = 10.0
+
+
+class ReaderConsumer(Consumer, Protocol):
+    """A consumer that says what its brokers have said.
+
+    stable_ends: up to where records are there, by each fetch. losses: how often no answer came: who
+    answers next may not have what was read.
+    """
+
+    stable_ends: dict[TopicPartition, int]
+    losses: int
+
+    @property
+    def away_s(self) -> float:
+        """For how long no broker has answered."""
+        ...
 
 
 class Reader(Protocol):
@@ -63,7 +80,17 @@ class Reader(Protocol):
         """Return where readers see everything; see Broker."""
         ...
 
-    def consumer(self, *, ahead: bool = True) -> Consumer:
+    async def since(
+        self, places: Sequence[TopicPartition], time_ms: int
+    ) -> dict[TopicPartition, int]:
+        """Return the first offset that was written at a time or later, -1 for none."""
+        ...
+
+    def topic_id(self, topic: str) -> str:
+        """Return what identifies a topic for ever, "" if that is unknown."""
+        ...
+
+    def consumer(self, *, ahead: bool = True) -> ReaderConsumer:
         """Return a reader; see Broker."""
         ...
 
@@ -105,11 +132,9 @@ class KafkaInputs:
         self._seen: dict[str, tuple[int, str]] = {}
         self._is_open = False
         self._reading = ReadingAhead()
-        self._consumer: Consumer | None = None
+        self._consumer: ReaderConsumer | None = None
         self._is_traced = False
         self._growth = growth
-        if hasattr(reader, "has_headers"):  # a whole broker's readers give headers anyway
-            reader.has_headers = True  # they cost little unless they are used
 
     def trace(self) -> None:
         """Hold the contexts of records from the next ``open`` on."""
@@ -148,12 +173,9 @@ class KafkaInputs:
 
         By the timestamps that brokers keep: the ends where there are none, yet.
         """
-        first, end = await self.bounds()
-        ask = getattr(self._reader, "since", None)  # of a whole broker
-        if ask is None:
-            return first
+        _, end = await self.bounds()
         try:
-            found = await ask(list(self._partitions.values()), time_ms)
+            found = await self._reader.since(list(self._partitions.values()), time_ms)
         except BrokerError as error:
             raise _error_of(error) from error
         asked = {name: found[place] for name, place in self._partitions.items()}
@@ -264,9 +286,7 @@ class KafkaInputs:
 
     def _end_of(self, ahead: _Ahead) -> int:
         """Return up to where records are there, as brokers have said without being asked."""
-        known: Mapping[TopicPartition, int] = getattr(
-            self._consumer, "stable_ends", {}
-        )  # by each fetch
+        known = {} if self._consumer is None else self._consumer.stable_ends
         return max(ahead.through, known.get(ahead.place, 0))
 
     def _waiting(self) -> Signal:
@@ -289,7 +309,7 @@ class KafkaInputs:
                 watch.cancel()
             await consumer.close()
 
-    async def _read(self, consumer: Consumer) -> None:
+    async def _read(self, consumer: ReaderConsumer) -> None:
         by_place = {ahead.place: ahead for ahead in self._ahead.values()}
         asked: list[TopicPartition] = []
         losses = 0
@@ -304,8 +324,8 @@ class KafkaInputs:
                 consumer.assign({place: by_place[place].through for place in wanted})
                 asked = wanted
             found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
-            if getattr(consumer, "losses", 0) != losses:
-                losses = getattr(consumer, "losses", 0)
+            if consumer.losses != losses:
+                losses = consumer.losses
                 await self._check_again()
             for place, read in found.items():
                 by_place[place].add(await self._batch_of(read), read)
@@ -337,8 +357,7 @@ class KafkaInputs:
         return f"{read if is_known else ''} {topic_id}".rstrip()
 
     def _topic_id(self, place: TopicPartition) -> str:
-        ask = getattr(self._reader, "topic_id", None)  # of a whole broker
-        return "" if ask is None else ask(place.topic)
+        return self._reader.topic_id(place.topic)
 
     async def _check_identity(self, name: str, cut: int, identity: str, first: int) -> None:
         """Compare the last record before the cut with what it was, if it is still there."""
@@ -365,11 +384,10 @@ class KafkaInputs:
         self._seen[name] = (cut, identity)
 
 
-def check_there(consumer: Consumer, away_s_max: float = AWAY_S) -> None:
+def check_there(consumer: ReaderConsumer, away_s_max: float = AWAY_S) -> None:
     """Raise BrokerError where brokers have been away for longer than is waited for here."""
-    away_s = getattr(consumer, "away_s", 0.0)
-    if away_s > away_s_max:
-        raise BrokerError(f"no broker has answered for {int(away_s)} s", done=False)
+    if consumer.away_s > away_s_max:
+        raise BrokerError(f"no broker has answered for {int(consumer.away_s)} s", done=False)
 
 
 _WAY_OUT = (

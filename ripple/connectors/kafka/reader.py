@@ -23,13 +23,13 @@ class KafkaReader:
         security: Security,
         *,
         keeps_ids: bool = True,
+        headers: bool = False,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """keeps_ids: see KafkaClient."""
+        """keeps_ids: see KafkaClient. headers: whether records come with theirs."""
         self._client = KafkaClient(brokers, security, keeps_ids=keeps_ids)
         self._warn = warn
-        self.has_headers = False
-        """Whether readers give the headers of records."""
+        self._headers = headers
 
     async def open(self) -> None:
         """Connect. Raises BrokerError."""
@@ -70,7 +70,6 @@ class KafkaReader:
 
     def consumer(self, *, ahead: bool = True) -> KafkaConsumer:
         """Return a reader, which refuses what cannot be read, record by record; see Broker."""
-        headers = self.has_headers
         return KafkaConsumer(
-            self._client, headers=headers, refuses=True, ahead=ahead, warn=self._warn
+            self._client, headers=self._headers, refuses=True, ahead=ahead, warn=self._warn
         )

@@ -15,9 +15,8 @@ from ripple.world.broker import BrokerError, TopicPartition
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.contract import Values
-    from ripple.connectors.kafka.inputs import Reader
+    from ripple.connectors.kafka.inputs import Reader, ReaderConsumer
     from ripple.model.batch import Batch
-    from ripple.world.broker import Consumer
 
 BLOCKS_AHEAD = 2
 WAIT_S = 0.5
@@ -107,12 +106,12 @@ class KafkaSource:
         first, end = await self._reader.earliest(places), await self._reader.ends(places)
         return first[self._place], end[self._place]
 
-    async def _consumer(self, offset: int) -> Consumer:
+    async def _consumer(self, offset: int) -> ReaderConsumer:
         consumer = self._reader.consumer()
         consumer.assign({self._place: offset})
         return consumer
 
-    async def _step(self, consumer: Consumer) -> Batch | None:
+    async def _step(self, consumer: ReaderConsumer) -> Batch | None:
         """Read and decode some records, while the loop fetches the next."""
         found = await consumer.read(records_max=READ_ROWS, wait_s=WAIT_S)
         check_there(consumer)

@@ -90,7 +90,8 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
         part, of = reading.part
         check_divided(str(place), len(partitions), of)
         partitions = dict(list(partitions.items())[part::of])
-    reader = KafkaReader(place.brokers, security, warn=_log.warning)
+    # Headers cost little unless they are used.
+    reader = KafkaReader(place.brokers, security, headers=True, warn=_log.warning)
     is_first = reading.part is None or reading.part[0] == 0  # of all of a cluster's
     is_whole = is_first and place.options.keys().isdisjoint((PARTITION, PARTITIONS))
     return KafkaInputs(

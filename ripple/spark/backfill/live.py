@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ripple.connectors.inputs import Signal, keyed_by
+from ripple.connectors.inputs import Signal, TimedInputs, keyed_by
 from ripple.connectors.locate import open_inputs
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
@@ -151,7 +151,8 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
     A record is written after its event, so nothing before that offset is at ``until_ns`` or later;
     the reading tasks verify that.
     """
-    since: Cut = await inputs.since(max(until_ns // 1_000_000, 0))  # type: ignore[attr-defined]
+    assert isinstance(inputs, TimedInputs), "of a topic of Kafka"
+    since = await inputs.since(max(until_ns // 1_000_000, 0))
     firsts, ends = await inputs.bounds()
     cut = dict(ends)
     for name in inputs.names:

@@ -26,14 +26,36 @@ ROWS = 10
 
 
 @dataclass
-class Reader:
-    """The simulated broker's port, with connections that cost nothing."""
+class Port:
+    """What a test gives another face: all else is the port's."""
 
     port: Any
-    opened: int = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
+
+
+class Present(Port):
+    """A consumer of a broker that is never away, and says no more than it is asked."""
+
+    losses, away_s = 0, 0.0
+
+    @property
+    def stable_ends(self) -> dict[TopicPartition, int]:
+        return {}
+
+
+@dataclass
+class Reader(Port):
+    """The simulated broker's port, with connections that cost nothing."""
+
+    opened: int = 0
+
+    def topic_id(self, topic: str) -> str:
+        return ""
+
+    def consumer(self, *, ahead: bool = True) -> Present:
+        return Present(self.port.consumer(ahead=ahead))
 
     async def open(self) -> None:
         self.opened += 1

@@ -307,6 +307,8 @@ def test_source_of_a_plain_run_ends_where_the_topic_ended_at_its_beginning() -> 
     class Broker:
         """A broker that never waits, since a source has an event loop of its own."""
 
+        away_s = 0.0
+
         def __init__(self) -> None:
             self.records = [Record(None, b"%d" % number) for number in range(25)]
             self.is_open = False
