@@ -100,7 +100,7 @@ class Cannot:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What a process reports: its part of the worker's heartbeat, and of its pages.
+    """The report of a process: its part of the worker's heartbeat, and of its pages.
 
     standings: health by partition. measures: None if this report has none. inspected: the live
     graphs by partition, if asked for.

@@ -96,7 +96,7 @@ def _of_partitions(status: Status, partitions: Sequence[Values]) -> Iterator[_Ve
 
 
 def waiting_for(row: Values, move: MoveStatus | None, standing: HealthState | None) -> str:
-    """Return what a partition waits for, in words; "" if it does not wait."""
+    """Return the cause of a partition's wait, in words; "" if it does not wait."""
     if row["owner"] is None:
         return "an owner"
     if standing is HealthState.DEAD or standing is HealthState.SUSPECTED:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointTriggers:
-    """When each member was last told, or has stored; of the replica called ``replica``."""
+    """The time of each member's last trigger or checkpoint; of the replica called ``replica``."""
 
     def __init__(self, replica: str, limits: Limits) -> None:
         self._replica = replica

@@ -359,7 +359,7 @@ class Coordinator:
         )
 
     def _due_ns(self, wanted_ns: int) -> int:
-        """Return when a version without a command may come.
+        """Return the time from which a version without a command may come.
 
         Replicas want the same at the same moment; each adds its own jitter.
         """

@@ -31,7 +31,7 @@ class BlockingInputs:
 
     @property
     def start(self) -> Cut:
-        """Where they begin. Raises InputError."""
+        """Their first offsets. Raises InputError."""
         return self._called(self._inputs.bounds())[0]
 
     @property
@@ -40,7 +40,7 @@ class BlockingInputs:
         return self._inputs.names
 
     async def bounds(self) -> tuple[Cut, Cut]:
-        """Return where they begin and end now; see Inputs."""
+        """Return their first and next offsets now; see Inputs."""
         return self._called(self._inputs.bounds())
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:

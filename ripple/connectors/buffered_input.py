@@ -111,7 +111,7 @@ class BufferedInput(Generic[M]):
 
     @property
     def last(self) -> int | None:
-        """Where reading ends; None if it does not, or if that is not known yet."""
+        """The end of reading; None if there is none, or if it is not known yet."""
         if self.stop is not None:
             return self.stop
         return None if self.follow else self.end

@@ -140,7 +140,7 @@ class ReadableGroup(CommitGroup, Protocol):
     """Outputs that tell what they were written; see ReadableSink."""
 
     def mark(self, output: str) -> str:
-        """Return where an output is now. Raises OutputError if it cannot be read back."""
+        """Return the position of an output now. Raises OutputError if it cannot be read back."""
         ...
 
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
@@ -221,7 +221,7 @@ class SinkGroup:
         self._sinks[output].write(changes, reached)
 
     def mark(self, output: str) -> str:
-        """Return where an output is now."""
+        """Return the position of an output now."""
         return self._readable(output).mark()
 
     async def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:
@@ -355,7 +355,7 @@ class Groups:
                 group.trace(context)
 
     def mark(self, output: str) -> str:
-        """Return where an output is now."""
+        """Return the position of an output now."""
         return self._by_output[output].mark(output)
 
     def written_since(self, output: str, mark: str | None) -> AsyncIterator[pa.RecordBatch]:

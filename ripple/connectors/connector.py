@@ -160,7 +160,7 @@ class LaneHome(Protocol):
 
     @property
     def name(self) -> str:
-        """Where they are, for people."""
+        """Their URI, for people."""
 
     def place(self, topic: str) -> str:
         """Return the place of a topic there."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Where records come from.
+    """A source of records.
 
     A source is read by one caller at a time. Its records, their offsets and which of them are
     rejected depend on the input alone, never on timing or batch size. Where batches have a size,
@@ -117,7 +117,7 @@ class Sink(Protocol):
     """The number of bytes cut off at opening: uncommitted ones, or torn by a crash."""
 
     promise: str
-    """What a reader may rely on, in words: "each cut once", or why not."""
+    """The guarantee to readers, in words: "each cut once", or the reason for less."""
 
     @property
     def unfinished(self) -> Mapping[str, int] | None:
@@ -152,7 +152,7 @@ class ReadableSink(Sink, Protocol):
     """A sink that tells what it was written: what a partition needs that cannot repeat its cuts."""
 
     def mark(self) -> str:
-        """Return where the sink is now, in a form of its own."""
+        """Return the sink's position now, in a form of its own."""
         ...
 
     def written_since(self, mark: str | None) -> Iterator[pa.RecordBatch]:

@@ -99,7 +99,7 @@ class _Cutter:
             yield whole if end is None else whole.reaching(end)
 
     def _end(self, block: Batch) -> int:
-        """Return where the batch ends in which ``block`` begins."""
+        """Return the end of the batch in which ``block`` begins."""
         assert self._batch_rows is not None
         return (block.first_offset // self._batch_rows + 1) * self._batch_rows
 

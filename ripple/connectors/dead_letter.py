@@ -34,7 +34,7 @@ class DeadLetters:
 
     @property
     def place(self) -> str | None:
-        """Where rejected records are kept, None if they are only counted."""
+        """The target of rejected records, None if they are only counted."""
         return None if self._target is None else self._target.name
 
     def write(self, source: str, rejected: Iterable[Rejected]) -> None:

@@ -48,7 +48,7 @@ class Endings:
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """Return what a step may end with, of which a wait that is cancelled is no Exception.
+    """Return the errors of a step, of which a wait that is cancelled is no Exception.
 
     That is a matter of asyncio alone, which plain runs never import: it is slow to.
     """

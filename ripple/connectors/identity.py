@@ -90,7 +90,7 @@ def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
 
 
 def _file_identity(place: str, descriptor: int) -> tuple[int, int] | str | None:
-    """Return what tells the place from others, None if it may be used twice."""
+    """Return the identity of a URI or path, None if it may be used twice."""
     try:
         status = os.fstat(descriptor) if place == "-" else os.stat(place)
     except OSError:

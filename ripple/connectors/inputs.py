@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Signal(Enum):
-    """What there is where no entry is: more may come, or none will."""
+    """The end of an input: more may come, or none will."""
 
     WAITING = "waiting"
     ENDED = "ended"

@@ -1,4 +1,4 @@
-"""What a client of a system elsewhere says went wrong, as one line of plain text."""
+"""Errors of another system's client library, as one line of plain text."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def open_source(
     batch_rows: int = 1000,
     header: bool = False,
 ) -> Inputs:
-    """Return what a one-shot run reads at ``place``: inputs that end, and never wait.
+    """Return the inputs of a one-shot run at ``place``: they end, and never wait.
 
     place: a URI of one of the connectors, or a path; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of

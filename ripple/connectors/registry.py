@@ -40,7 +40,7 @@ OWN = (
 )
 """Modules with a CONNECTOR each, in the order of `ripple connector list`."""
 OF_STREAMS = "csv"
-"""What a pipe, a device or - has, unless its name says otherwise."""
+"""The format of a pipe, a device or -, unless its name says otherwise."""
 
 UseName = Literal["source", "sink", "continued_source", "continued_sink"]
 USES: tuple[UseName, ...] = ("source", "sink", "continued_source", "continued_sink")
@@ -62,7 +62,7 @@ _REFUSALS: dict[UseName, tuple[type[RippleError], str]] = {
 
 
 class Uri(NamedTuple):
-    """What a user's text names: a connector, how it is used, and the text that it is given."""
+    """A parsed URI: a connector, its use, and the text after the scheme."""
 
     connector: Connector
     use: Use

@@ -23,7 +23,7 @@ def is_readable(value: object) -> TypeGuard[MarkedSource | Inputs]:
 
 
 def ended(opened: MarkedSource | Inputs, name: str) -> Inputs:
-    """Return what a one-shot run reads: inputs that end, and never wait.
+    """Return the inputs of a one-shot run: they end, and never wait.
 
     name: of the only input of a source.
     """

@@ -34,7 +34,7 @@ class Validity:
 
     @property
     def concern(self) -> str:
-        """What an operator has to do about it, "" for nothing yet."""
+        """The operator's next step, "" for none yet."""
         left_s = self.left_s
         if left_s >= SOON_S:
             return ""

@@ -61,7 +61,7 @@ def in_order(cuts: Iterable[Cut]) -> list[Cut]:
 
 
 def of_sender(cut: Cut, sender: str) -> Cut | None:
-    """Return what a follower's cut says of one sender; None if it had not heard of it.
+    """Return the part of a follower's cut that is of one sender; None for an unknown sender.
 
     That is not a cut at which nothing was read: the sender has shown nothing yet, not even that.
     """

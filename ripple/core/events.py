@@ -376,7 +376,7 @@ class PartitionFailed(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """What people should know of a run as a whole, in one line."""
+    """A remark about a whole run, for people, in one line."""
 
     text: str
 

@@ -52,7 +52,7 @@ class Rejected:
 
     @property
     def place(self) -> str:
-        """Where the record stands, in lines where there are lines."""
+        """The record's position: a line number where there are lines."""
         return f"offset {self.offset}" if self.line_number is None else f"line {self.line_number}"
 
 

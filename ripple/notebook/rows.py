@@ -1,4 +1,4 @@
-"""What a row of a column is: its fields, and how Python values and arrays become them and back."""
+"""Rows of a column: their fields, and the conversion from and to Python values and arrays."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Divided:
     reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
-        """Yield what was found."""
+        """Yield the findings."""
         finding = Finding("outputs", f"inputs of {self.output} in {self.place}")
         topic, _ = open_topic(self.place)
         reached = [_reached(topic, number)[0] for number in range(self.partitions)]
@@ -77,7 +77,7 @@ class AgainstLog:
     reporter: Reporter | None = None
 
     def run(self) -> Iterator[Packet]:
-        """Yield what was found."""
+        """Yield the findings."""
         plan, sample = self.parcel.plan(), self.sample
         output = plan.output(self.output)
         finding = Finding("outputs", f"{output.name} in {self.place}/{self.partition}")

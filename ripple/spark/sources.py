@@ -111,7 +111,7 @@ class LogSource(DataSource):  # type: ignore[misc]
         return spark_schema(LogTable.of(self.options).schema)
 
     def reader(self, schema: StructType) -> LogReader:
-        """Return what reads it."""
+        """Return its reader."""
         return LogReader(LogTable.of(self.options), schema)
 
 
@@ -144,5 +144,5 @@ class CheckpointSource(DataSource):  # type: ignore[misc]
         return spark_schema(CheckpointTable.of(self.options).schema)
 
     def reader(self, schema: StructType) -> CheckpointReader:
-        """Return what reads it."""
+        """Return its reader."""
         return CheckpointReader(CheckpointTable.of(self.options), schema)

@@ -1,4 +1,4 @@
-"""What ``rp.run`` and ``rp.Task`` are given: checked, and named in messages."""
+"""Arguments of ``rp.run`` and ``rp.Task``: checked, and named in messages."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Drive:
 
 
 def refused(batch: Batch, failed: Iterable[RejectedRow]) -> list[Rejected]:
-    """Return what the engine refused of a batch as rejected records."""
+    """Return the rows of a batch that the engine refused, as rejected records."""
     from ripple.connectors.raw_record import raw_of  # noqa: PLC0415 - slow to import, rarely wanted
 
     offsets = batch.offsets()

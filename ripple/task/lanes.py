@@ -25,7 +25,7 @@ def is_lane(output: str) -> bool:
 
 
 class Lanes(Protocol):
-    """Where a partition's rows go that those of the next stage read: more of its outputs.
+    """A partition's lanes to the next stage: more of its outputs.
 
     Like outputs they know what they have committed, and nothing is written to them that they have.
     Unlike them they are given nothing before a commit: then all since the last one, at once.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TaskState(Enum):
-    """Where a task is between its construction and its end."""
+    """The state of a task between its construction and its end."""
 
     CREATED = "created"
     RESTORING = "restoring"
@@ -39,7 +39,7 @@ TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
     # Everything is released.
     TaskState.CLOSED: frozenset(),
 }
-"""What may follow each state; anything else is a bug."""
+"""The transitions of each state; any other is a bug."""
 
 
 class Run(Protocol):
@@ -52,7 +52,7 @@ class Run(Protocol):
 
     @property
     def intake(self) -> Intake:
-        """What feeds it."""
+        """Its intake."""
         ...
 
     async def catch_up(self) -> bool:
@@ -106,12 +106,12 @@ class PartitionTask(Generic[S]):
 
     @property
     def state(self) -> TaskState:
-        """Where the task is."""
+        """The state of the task."""
         return self._state
 
     @property
     def report(self) -> Report:
-        """What the task has done until now."""
+        """The report of the task until now."""
         return self._context.report
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Intake(Protocol):
-    """What feeds a partition: inputs that can be read again, or a subscription that cannot."""
+    """The intake of a partition: inputs that can be read again, or a subscription that cannot."""
 
     async def take(self) -> Signal | None:
         """Take in a batch, and write its changes; or return why there is none."""

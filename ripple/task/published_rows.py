@@ -69,7 +69,7 @@ class PublishedRows:
         self._show(rows, is_there=True)
 
     def changed(self, changes: Iterable[pa.RecordBatch]) -> None:
-        """Note what an output's log says, with ``op`` as text."""
+        """Note the rows of an output's log, with ``op`` as text."""
         for batch in changes:
             ops = batch.column(OP).to_pylist()
             is_there = np.array([op != OP_NAMES[OP_REMOVE] for op in ops], np.bool_)

@@ -51,7 +51,7 @@ class Restoration:
 
     @property
     def intake(self) -> Intake:
-        """What feeds it."""
+        """Its intake."""
         return self.durable.intake
 
     async def catch_up(self) -> bool:

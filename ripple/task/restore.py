@@ -1,4 +1,4 @@
-"""Where a task begins: the newest whole checkpoint not ahead of an output, or the log's start."""
+"""The start of a task: the newest whole checkpoint not ahead of an output, or the log's start."""
 
 from __future__ import annotations
 

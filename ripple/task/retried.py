@@ -19,7 +19,7 @@ SHOWN = 10
 
 
 def retried_remark(rebuild: Collection[str], plan: Plan, disk: Disk | None, source: str) -> str:
-    """Return what to say before a rebuild, "" for nothing.
+    """Return the remark before a rebuild, "" for none.
 
     disk: of the checkpoints, None where they are in S3.
     """

@@ -1,4 +1,4 @@
-"""What a task computes, and where it runs."""
+"""The specification and the context of a task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NotifyingInputs(Protocol):
 
 @frozen
 class TaskSpec:
-    """What a task over inputs computes.
+    """The specification of a task over inputs.
 
     outputs: opened once no other owner can write. staged: whether to compute the plan's first stage
     alone. sends: publishes the state edge. lanes: the event edge to the next stage. engine: the
@@ -80,7 +80,7 @@ class IntakeGate(Protocol):
 
 @frozen(eq=False)
 class TaskContext:
-    """Where a task runs.
+    """The context of a task.
 
     emit: is given events. stop: asked between two batches whether to end in good order; to
     interrupt a wait for input, wake the task after setting it. watch: called after each batch of

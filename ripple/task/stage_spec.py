@@ -1,4 +1,4 @@
-"""What a downstream task computes, and from which checkpoint it can resume."""
+"""The specification of a downstream task, and the checkpoints from which it can resume."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """What a task over a subscription to the upstream stage computes.
+    """The specification of a task over a subscription to the upstream stage.
 
     stage, number: its stage, and its number there. count: of the senders, the upstream stage's
     partitions. follows: brings their changes. wake: is set when changes arrive or are requested,

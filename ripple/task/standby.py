@@ -44,7 +44,7 @@ RESTORES_MAX = 3
 
 
 class StandbyState(NamedTuple):
-    """What a follower has got ready: an engine, and which records it has left out."""
+    """The state of a standby: an engine, and the records that it has left out."""
 
     engine: Engine
     quarantine: Quarantine

@@ -143,7 +143,7 @@ class Task:
 
     @property
     def report(self) -> Report:
-        """What the run has done until now."""
+        """The report of the run until now."""
         return Report() if self._active is None else self._active.report
 
     @property
@@ -154,7 +154,7 @@ class Task:
 
     @property
     def store(self) -> ObjectStore:
-        """Where checkpoints are kept; open while the Task is entered."""
+        """The store of checkpoints; open while the Task is entered."""
         return self._store
 
     @property

@@ -273,7 +273,7 @@ class Broker(Protocol):
         ...
 
     async def read_by(self, group: str) -> dict[TopicPartition, int]:
-        """Return how far a group has read, by committed transactions; empty if nothing is known."""
+        """Return the offsets of a group, by committed transactions; empty if none are known."""
         ...
 
     async def earliest(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

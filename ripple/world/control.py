@@ -93,7 +93,7 @@ Converses: TypeAlias = Callable[[Conversation], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a process does for others, by method, such as ``ripple.rpc.Coordinator/Register``.
+    """The service of a process, by method, such as ``ripple.rpc.Coordinator/Register``.
 
     A handler refuses by raising RefusedError; any other error of its own goes to the event loop's
     handler of exceptions. It is cancelled when the caller is gone or waits no longer. More than

@@ -44,7 +44,7 @@ class Door:
 
     @property
     def behind(self) -> str:
-        """Where the server listens, as gRPC takes it. Raises OSError."""
+        """The server's address, as gRPC takes it. Raises OSError."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="ripple-")
         return f"{SCHEME}{self._folder.name}/grpc"

@@ -1,4 +1,4 @@
-"""What the partitions of one process share."""
+"""The context that the partitions of one process share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _no_listener(_partition: int, _event: Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """What the partitions of one process share. partitions: number of those of the first stage.
+    """The context that the partitions of one process share. partitions: number in the first stage.
 
     store: of checkpoints, dead letters and hints; it should retry failures (RetryingStore). emit:
     listener of each partition's events. exchange: with the partitions of downstream stages; None if

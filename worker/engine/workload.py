@@ -128,7 +128,7 @@ class _Work:
     def _context_of(
         self, attempt: Attempt, outputs: object, gate: IntakeGate | None = None
     ) -> TaskContext:
-        """Return where an attempt's task runs."""
+        """Return the context of an attempt's task."""
         context, traces = self.context, None
         if context.tracer is not None:
             traces = Traces(context.tracer, stage=self.stage, partition=self.number, group=outputs)
@@ -266,7 +266,7 @@ class StageWork(_Work):
 
 
 def _held_by(task: DurableTask | None) -> dict[str, int]:
-    """Return what a task holds of its process's queues."""
+    """Return a task's share of its process's queues."""
     live = None if task is None else task.live
     if live is None:
         return {}

@@ -105,7 +105,7 @@ class Slot:
         self._asked: list[asyncio.Future[list[Any]]] = []
         self._cannot = ""  # why the present process cannot work at all
         self.greeting: Callable[[], list[ToEngine]] = list
-        """What a new process is told first."""
+        """The first message to a new process."""
 
     @property
     def samples(self) -> Samples:

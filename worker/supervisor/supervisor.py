@@ -207,7 +207,7 @@ class Supervisor:
             self._go(path[0])
 
     def _look(self) -> None:
-        """Note what changed, and go to the state that follows."""
+        """Note a change, and go to the state that follows."""
         self._changed.set()
         self._look_at_checkpoints()
         if self._is_stopping:

@@ -163,7 +163,7 @@ async def _command(options: argparse.Namespace) -> int:
 
 
 async def _waited(options: argparse.Namespace) -> list[str]:
-    """Wait for the command's effect; return what is missing at the timeout."""
+    """Wait for the command's effect; return its unfinished part at the timeout."""
     until_s = time.monotonic() + options.timeout
     while True:
         _, status = await client_options.status_of(options)

@@ -45,7 +45,7 @@ _OF_SOURCES = ("very_late", "future", "refused")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add what may be looked at, and the arguments."""
+    """Add the subcommands, and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
     for name, (purpose, _) in _ACTIONS.items():
         action = actions.add_parser(name, help=purpose, description=f"Show {purpose}.")

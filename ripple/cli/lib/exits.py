@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong with the arguments, and exit."""
+        """Print the error of the arguments, and exit."""
         if message.startswith("the following arguments are required"):
             # A missing argument is often present, mistyped.
             flags = _flags(self)
@@ -195,7 +195,7 @@ def say_inline(text: str) -> None:
 
 
 def _say_last(text: str) -> None:
-    """Write the last line; a signal ends the process at once where nobody reads it."""
+    """Write the last line; a signal ends the process at once, if the reader is stuck."""
     with _signals_end():
         say(text)
 

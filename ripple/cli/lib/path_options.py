@@ -1,4 +1,4 @@
-"""Where a command reads, writes and listens: types of its arguments."""
+"""Types of a command's arguments: files, URIs and addresses."""
 
 from __future__ import annotations
 

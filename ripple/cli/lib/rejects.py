@@ -57,7 +57,7 @@ class ReportedLetters(DeadLetters):
         super().write(source, rejected)
 
     def _hint(self, record: Rejected) -> str:
-        """Return what a heading that was read as a record needs, "" for other records."""
+        """Return a hint for a heading that was read as a record, "" for other records."""
         words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
         is_heading = len(self._names & words) > len(self._names) // 2
         return " (is it a heading? --header reads it as one)" if is_heading else ""

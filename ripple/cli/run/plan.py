@@ -173,7 +173,7 @@ def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any
 
 
 def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]) -> None:
-    """Add the verdict on the outputs whose URIs are known."""
+    """Add the verdict on the outputs with known URIs."""
     if not given:
         kept = (Verdict.KEEP.value, Verdict.DROP.value)
         if any(one["kind"] == "sink" and one["verdict"] not in kept for one in value["nodes"]):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Seen(NamedTuple):
     """Findings. new: empty outputs; problems: reasons for which a run would be refused.
 
-    silent: outputs whose servers do not answer, so that nothing is known of them.
+    silent: outputs of servers without an answer: their state is unknown.
     """
 
     new: tuple[str, ...]

@@ -105,9 +105,9 @@ def _silence(spark: Any) -> None:
 def _held() -> Iterator[None]:
     """Delay signals until the session exists; a second one ends the process at once.
 
-    A JVM whose parent unwinds while it starts fails at length and stays for ever; one whose parent
-    is gone ends. And Spark leaves a handler of its own, which calls the JVM from within, while the
-    answer to another call is read.
+    If the parent unwinds while a JVM starts, the JVM fails at length and stays for ever; if the
+    parent is gone, the JVM ends. And Spark leaves a handler of its own, which calls the JVM from
+    within, while the answer to another call is read.
     """
     waiting: list[int] = []
 
@@ -167,7 +167,7 @@ class Stopping:
     """Whether a signal asked for a graceful end; a second one ends at once."""
 
     def __init__(self, spark: Any | None = None) -> None:
-        """Handle the signals, and SIGHUP. spark: a session whose jobs are cancelled then."""
+        """Handle the signals, and SIGHUP. spark: a session; its jobs are cancelled then."""
         from ripple.spark.jvm import hush  # noqa: PLC0415 - imports pyspark
 
         self._spark, self._hush = spark, hush

@@ -30,7 +30,7 @@ APPLICATION = "ripple"
 
 
 class Record(NamedTuple):
-    """What one of our commits says. number: of them, from 1 on. epoch: of the part's owner."""
+    """The content of one of our commits. number: of them, from 1 on. epoch: of the part's owner."""
 
     number: int
     owner: Owner
@@ -75,7 +75,7 @@ class Table:
         self._id = ""
 
     def record(self) -> Record | None:
-        """Return what our newest commit says, None where there is none; read it anew."""
+        """Return the content of our newest commit, None without one; read it anew."""
         with self._one_line_errors():
             if not DeltaTable.is_deltatable(self._path):
                 return None

@@ -157,7 +157,7 @@ class AvroValues:
 
 
 def understood(text: str, shape: RecordShape) -> Schema:
-    """Return what Ripple knows of an Avro schema: those of its fields that the shape has."""
+    """Return an Avro schema with those of its fields that the shape has."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

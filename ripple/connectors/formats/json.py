@@ -39,7 +39,7 @@ class JsonValues:
 
 
 def buffers_of(values: pa.Array) -> tuple[np.ndarray, memoryview]:
-    """Return where binary values lie: n + 1 ends (int32), and the bytes."""
+    """Return the positions of binary values, n + 1 ends (int32), and the bytes."""
     _, ends, data = values.buffers()
     first, count = values.offset, len(values) + 1
     held = memoryview(data).cast("B") if data is not None and data.size else memoryview(b"")

@@ -79,7 +79,7 @@ class JsonSchemaValues:
 
 
 def understood(text: str, shape: RecordShape) -> Schema:
-    """Return what Ripple knows of a JSON Schema: those of its properties that the shape has."""
+    """Return a JSON Schema with those of its properties that the shape has."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -134,7 +134,7 @@ def _varint(value: bytes, at: int) -> tuple[int, int]:
 
 
 def _described(name: str, path: str) -> Any:
-    """Return what a file says of a message."""
+    """Return the description of a message in a file."""
     try:
         with open(path, "rb") as file:
             files = descriptor_pb2.FileDescriptorSet.FromString(file.read())
@@ -155,7 +155,7 @@ def _described(name: str, path: str) -> Any:
 
 
 def _path_of(described: Any) -> list[int]:
-    """Return where a message is among those of its file, or of the message around it."""
+    """Return the position of a message in its file, or in the message around it."""
     around = described.containing_type
     if around is None:
         return [list(described.file.message_types_by_name).index(described.name)]

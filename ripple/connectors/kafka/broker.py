@@ -174,7 +174,7 @@ class KafkaBroker(KafkaReader):
         await self.until_done(f"records of {len(offsets)} partitions", ask)
 
     async def read_by(self, group: str) -> dict[TopicPartition, int]:
-        """Return how far a group has read."""
+        """Return the committed offsets of a group."""
         await self.connected()
         found: dict[TopicPartition, int] = {}
 

@@ -176,7 +176,7 @@ class KafkaClient:
         bytes_max: int,
         partition_bytes_max: int,
     ) -> list[Fetched]:
-        """Return what committed records are at offsets; raises aiokafka's errors."""
+        """Return the committed records at offsets; raises aiokafka's errors."""
         return await private.fetch(
             self.open_client,
             node,

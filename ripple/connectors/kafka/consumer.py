@@ -216,7 +216,7 @@ class KafkaConsumer:
             await self._find_leaders()
 
     async def _note(self, place: TopicPartition, slot: _Slot, answer: Fetched) -> None:
-        """Take what came of a partition, or why nothing did."""
+        """Take the records of a partition, or the reason for none."""
         if answer.error == OUT_OF_RANGE:
             slot.error = await self._out_of_range(place, slot.fetch_at)
         elif answer.error and not is_passing(answer.error):

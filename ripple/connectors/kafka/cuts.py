@@ -30,7 +30,7 @@ WAIT_S = 5.0
 
 
 class Reached(NamedTuple):
-    """What an output has reached, and the topic that holds it."""
+    """The cut of an output, and the topic that holds it."""
 
     topic: str
     commit: Commit
@@ -74,7 +74,7 @@ class Cuts:
 
     @classmethod
     def of(cls, record: Record, place: TopicPartition) -> Cuts:
-        """Return what a record says. Raises OutputError for what no partition has written."""
+        """Parse a cut record. Raises OutputError for one that no partition has written."""
         try:
             held: dict[str, Any] = json.loads(record.value or b"")
             version = held["format"]

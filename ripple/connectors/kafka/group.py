@@ -371,7 +371,7 @@ class KafkaGroup:
         await producer.commit()
 
     def _read_by(self, cuts: Cuts) -> dict[TopicPartition, int]:
-        """Return how far topics of this Kafka were read for cuts."""
+        """Return the offsets up to which topics of this Kafka were read for cuts."""
         offsets: dict[TopicPartition, int] = {}
         for reached in cuts.outputs.values():
             for place, offset in self._offsets(reached.commit.cut).items():
@@ -446,7 +446,7 @@ class KafkaGroup:
             return 0
 
     def _held(self, output: str, topic: str, count: int, known: Held | None) -> Held:
-        """Return what a topic is. known: what it was, None where nothing lies there."""
+        """Return the identity of a topic. known: the one of before, None without records there."""
         if known is not None and not count:
             raise self._lost(output, topic, "is not there any more")
         topic_id = getattr(self._broker, "topic_id", lambda _: "")(topic)  # of live ones

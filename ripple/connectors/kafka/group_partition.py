@@ -32,5 +32,5 @@ class GroupPartition:
 
     @property
     def place(self) -> TopicPartition:
-        """Return where its cut records are."""
+        """Return the topic and partition of its cut records."""
         return TopicPartition(topic_of(self.pipeline, self.stage), self.part.number)

@@ -15,7 +15,7 @@ LOOK_S = 30.0
 
 
 class Counting(Protocol):
-    """What of a broker is needed to watch a topic."""
+    """The part of a broker's interface that watches a topic."""
 
     async def partitions(self, topic: str) -> int:
         """Return how many a topic has; see Broker."""

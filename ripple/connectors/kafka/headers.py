@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HeaderColumn(Sequence["Headers"]):
-    """What a sequence of headers is, one entry a record.
+    """The kinds of a sequence of headers, one entry a record.
 
     data: binary, none null: a record's headers as its batch has them, which is as they are written
     again. To take one apart raises DamagedError where it is not sound.

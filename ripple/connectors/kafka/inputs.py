@@ -62,7 +62,7 @@ class ReaderConsumer(Consumer, Protocol):
 
 
 class Reader(Protocol):
-    """What of a broker is needed to read it."""
+    """The part of a broker's interface that reads it."""
 
     async def open(self) -> None:
         """Connect. Raises BrokerError."""

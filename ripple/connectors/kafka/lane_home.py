@@ -37,7 +37,7 @@ class KafkaLanes(NamedTuple):
 
 
 def open_lanes(path: str) -> KafkaLanes:
-    """Return where lanes are: brokers, or those of the place of a topic. Raises InputError."""
+    """Return the brokers of lanes, named directly or by the URI of a topic. Raises InputError."""
     named = path if not path or "/" in path or ":" not in path else f"{path}/{_ANY_TOPIC}"
     try:
         return KafkaLanes(KafkaUri.parse(named or _ANY_TOPIC).brokers, security_given())

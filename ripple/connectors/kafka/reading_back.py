@@ -46,7 +46,7 @@ class ReadingBack:
             self._ends[output] = await self._broker.ends(places[written.topic])
 
     def mark(self, output: str) -> str:
-        """Return where an output was when its end was looked for."""
+        """Return the position of an output when its end was looked up."""
         ends = self._ends[output]
         return json.dumps([self._outputs[output].topic, [end for _, end in sorted(ends.items())]])
 

@@ -109,7 +109,7 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySecurity:
-    """Where a registry of schemas is, and how to get at it. Its text does not show the password."""
+    """A registry of schemas: its address and credentials. Its text does not show the password."""
 
     url: str
     username: str = ""
@@ -212,7 +212,7 @@ def security_given(environment: Mapping[str, str] = os.environ) -> Security:
 
 
 def _token_source(values: Mapping[str, str]) -> TokenSource:
-    """Return where tokens come from. Raises SettingsError unless just one source is given."""
+    """Return the source of tokens. Raises SettingsError unless just one source is given."""
     given = values["sasl_client_secret"], values["sasl_client_secret_file"]
     secret = _password(*given, "kafka_sasl_client_secret")
     file, url, client = (

@@ -52,7 +52,7 @@ class _Target(NamedTuple):
 
     @classmethod
     def parse(cls, path: str) -> _Target:
-        """Return what a place says. Raises OutputError."""
+        """Parse a URI. Raises OutputError."""
         try:
             place = KafkaUri.parse(path)
         except (InputError, SettingsError) as error:
@@ -65,7 +65,7 @@ class _Target(NamedTuple):
         return cls(place, form, _one_of(place, "compression", COMPRESSIONS))
 
     def written(self, plan: Plan, output: Output) -> TopicTarget:
-        """Return where an output goes, and how. Raises OutputError."""
+        """Return the target of an output. Raises OutputError."""
         name = str(self.place)
         try:
             registry = registry_given() if self.form in REGISTERED else None

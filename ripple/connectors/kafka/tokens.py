@@ -100,5 +100,5 @@ class Tokens:
 
 @lru_cache(maxsize=4)
 def tokens_of(source: TokenSource) -> Tokens:
-    """Return where a process gets tokens of a source: one for all its connections."""
+    """Return the tokens of a source: one object for all connections of a process."""
     return Tokens(source)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicTarget:
-    """Where an output goes. topic: made if there is none."""
+    """The target of an output. topic: made if there is none."""
 
     topic: str
     rows: Rows

@@ -147,7 +147,7 @@ class WholeTopic(LogInputs):
 
     @property
     def start(self) -> Cut:
-        """Where they begin."""
+        """Their first offsets."""
         return {name: self._source(name).range()[0] for name in self.names}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:

@@ -400,7 +400,7 @@ class _Note:
 
     @classmethod
     def of(cls, notes: Mapping[str, str]) -> _Note | None:
-        """Return what a frame says, None if it is not of an output."""
+        """Return the content of a frame, None if it is not of an output."""
         if NOTE not in notes:
             return None
         held = json.loads(notes[NOTE])

@@ -47,7 +47,7 @@ class EnvelopeError(RippleError):
 
 
 class AckPolicy(IntEnum):
-    """When a message is acknowledged: stored by the leader, by all in sync, or never."""
+    """The acknowledgement of a message: once the leader or all in sync have stored it, or never."""
 
     LEADER = 0
     ALL = 1
@@ -75,7 +75,7 @@ class Message(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """What a server says of a message: where it stands in a stream; error: 0 if all is well."""
+    """A server's answer to a message: its position in a stream; error: 0 if all is well."""
 
     stream: str
     offset: int

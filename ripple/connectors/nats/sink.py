@@ -223,7 +223,7 @@ class NatsSink:
         return self._client.jetstream(timeout=ASK_S)
 
     async def _claimed(self) -> _State:
-        """Return where the stream is, as its writer. Raises OutputError."""
+        """Return the end of the stream, as its writer. Raises OutputError."""
         try:
             js = await self._stream()
             info = await stream_info(js, self._place)
@@ -263,7 +263,7 @@ class NatsSink:
             raise error_of(self._place, error, OutputError) from error
 
     async def _last(self, js: JetStreamContext) -> _State:
-        """Return what the stream's last message says. Raises as the server does, OutputError."""
+        """Parse the stream's last message. Raises as the server does, OutputError."""
         info = await js.stream_info(self._place.stream)
         sequence = info.state.last_seq
         if not sequence:

@@ -31,7 +31,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says: nothing of it is ever part of a place."""
+    """The settings of the environment, of which nothing is ever part of a URI."""
 
     server: str | None = setting(
         "HOST:PORT, unless the URI names it", variable="NATS_SERVER", default=None

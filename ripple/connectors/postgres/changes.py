@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Published(NamedTuple):
-    """A table as changes of it are error_of: its number, and the names that it has there."""
+    """A table as the publication describes it: its number, and its names there."""
 
     relation: int
     schema: str

@@ -80,7 +80,7 @@ Message = Begin | End | Relation | Change
 
 
 def message_of(data: bytes) -> Message | None:
-    """Return what a message says; None of one that says nothing of rows. Raises InputError."""
+    """Parse a message; None for one without rows. Raises InputError."""
     try:
         return _message(data)
     except (struct.error, IndexError, ValueError) as error:

@@ -213,7 +213,7 @@ def error_of(name: str, error: psycopg.Error) -> OutputError:
 
 
 def said_by(error: psycopg.Error) -> str:
-    """Return what the server says, or why it cannot be reached, and what to do if we know it."""
+    """Return the server's error, or the reason for no answer, and a way out if we know one."""
     text = said(error, error.diag.message_primary)
     if "no password supplied" in text:
         return f"{text}. Name it in PGPASSFILE, in a service file or in PGPASSWORD"

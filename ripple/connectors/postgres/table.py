@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 
 class Table:
-    """Where the rows of an output are, one a key; the columns are its fields, in their order.
+    """The table of an output's rows, one a key; the columns are its fields, in their order.
 
     Changes are copied to a table of the session (``stage``), from which ``apply`` takes the newest
     of each key: so a row is written once a transaction, however often it has changed.

@@ -88,7 +88,7 @@ class PostgresUri(NamedTuple):
         return f"{PREFIX}//{user}{host}{port}/{self.database}/{table}"
 
     def settings(self, said: Mapping[str, str]) -> dict[str, str]:
-        """Return what a connection is settings: a server elsewhere must show a certificate.
+        """Return the settings of a connection: a server elsewhere must show a certificate.
 
         That is so unless the user says otherwise, in PGSSLMODE or a service. said: what libpq
         takes where it is told nothing, by its environment and a service.

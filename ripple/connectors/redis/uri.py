@@ -22,7 +22,7 @@ _STREAM = re.compile(r"([^\s/?#%]|%[0-9A-Fa-f]{2}){1,600}")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says: nothing of it is ever part of a place."""
+    """The settings of the environment, of which nothing is ever part of a URI."""
 
     server: str | None = setting(
         "HOST:PORT, unless the URI names it", variable="REDIS_SERVER", default=None

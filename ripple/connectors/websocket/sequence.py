@@ -9,7 +9,7 @@ from ripple.core.errors import InputError
 
 
 class Verdict(Enum):
-    """What a message is, by its number."""
+    """The kind of a message, by its number."""
 
     NEW = "new"
     REPEATED = "repeated"

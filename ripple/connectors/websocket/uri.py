@@ -16,7 +16,7 @@ LAST = "{sequence}"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a feed is told, and how its messages are read."""
+    """The subscription of a feed, and the way in which its messages are read."""
 
     subscribe: str | None = setting(
         "message that is sent once connected", variable="WS_SUBSCRIBE", default=None

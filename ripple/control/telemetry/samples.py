@@ -69,7 +69,7 @@ class Samples:
             own.sum += one.sum
 
     def lasting(self) -> Samples:
-        """Return what remains when the process is gone: no gauges."""
+        """Return the samples that outlive the process: no gauges."""
         kept = {
             key: value
             for key, value in self.numbers.items()

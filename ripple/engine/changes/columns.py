@@ -160,7 +160,7 @@ def _check_distinct(layout: Layout, batch: Batch, slots: Rows) -> None:
 
 
 def _differ(old: pa.Array, new: pa.Array) -> Mask:
-    """Return where two arrays differ, to the bit: bool[n]."""
+    """Return the mask of differences of two arrays, to the bit: bool[n]."""
     had, has = rows_valid(old), rows_valid(new)
     both = had & has
     return np.not_equal(had, has) | (both & _values_differ(old, new))

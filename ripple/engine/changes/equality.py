@@ -1,4 +1,4 @@
-"""When two values are the same: the cutoff below every diff.
+"""Equality of values, to the bit: the cutoff below every diff.
 
 Numbers are the same when their type and their bits are: NaN is the same as that NaN, -0.0 is
 not 0.0, and neither ``True`` nor ``1.0`` is ``1``. Python's ``==`` says otherwise on each, and a

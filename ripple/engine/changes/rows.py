@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Absent(Enum):
-    """What a table holds at a key that it does not have. Not None: None may be a value."""
+    """The value of a key that a table lacks. Not None: None may be a value."""
 
     ABSENT = "absent"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @frozen
 class EdgeChanges:
-    """What one partition of a stage has for one partition of the next.
+    """The changes of one partition of a stage for one partition of the next.
 
     rows: the key, ``op`` (int8: Set, Remove or Final), then the values, null in a Remove; at most
     one row per key, in no order. since: the cut from which they lead to ``cut``; None if they are

@@ -30,7 +30,7 @@ _NONE = np.empty(0, np.int64)
 
 
 class Outgoing:
-    """What a partition has for those of the next stage: changes as they come, tables if asked.
+    """A partition's output to the next stage: changes as they come, tables if asked.
 
     Of an edge on which groups end with their windows, final rows are retained until the receiver
     has released them: it may need them to begin again.

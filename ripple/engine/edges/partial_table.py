@@ -1,4 +1,4 @@
-"""What the sender of a partial edge keeps: an accumulator for each group of the next fold."""
+"""The sender's table of a partial edge: an accumulator for each group of the next fold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sender of a row edge keeps: which receiver has which row."""
+"""The sender's table of a row edge: the receiver of each row."""
 
 from __future__ import annotations
 

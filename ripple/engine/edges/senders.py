@@ -34,7 +34,7 @@ class BehindError(FollowError):
 
 @dataclass(slots=True)
 class Sender:
-    """How far a sender was followed.
+    """The position up to which a sender was followed.
 
     Invariants: epoch never falls; cut is only replaced by one that it is within; watermark_ns
     never goes back.

@@ -1,4 +1,4 @@
-"""What a graph looks like now: a snapshot, and its S-expression, JSON and DOT forms."""
+"""A snapshot of a graph, and its S-expression, JSON and DOT forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of every event."""
+"""Counters of events: applied, late, rejected."""
 
 from __future__ import annotations
 

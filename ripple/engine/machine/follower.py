@@ -123,7 +123,7 @@ class Follower(Partition):
         return True
 
     def followed(self, sender: str) -> Sender:
-        """Return how far a sender was followed."""
+        """Return the position up to which a sender was followed."""
         return self._senders[sender]
 
     @property

@@ -354,7 +354,7 @@ class Partition(ABC):
     @property
     @abstractmethod
     def cut(self) -> dict[str, int]:
-        """How far its inputs were read."""
+        """The cut: the next offset of each input."""
 
     @property
     @abstractmethod
@@ -489,7 +489,7 @@ class Partition(ABC):
         snapshot begun before and not yet complete must not be used any more.
 
         since: the number of a snapshot of this engine that is stored; this one then holds only
-        what changed after it, if the engine can emit: not when one of everything was begun later.
+        what changed after it, if the engine knows that: not when one of everything was begun later.
         The changes since a stored snapshot are not forgotten before one that is built on a later
         one, or one of everything, is begun; so nothing is lost if this one cannot be stored.
         """

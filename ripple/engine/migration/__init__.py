@@ -1,4 +1,4 @@
-"""What a change of code does to the state in a checkpoint: kept, migrated, rebuilt or refused.
+"""Effects of a code change on the state in a checkpoint: kept, migrated, rebuilt or refused.
 
 lineage     the nodes of a plan and of a snapshot's writer; the changes between them
 evolution   a verdict on each node and its state

@@ -52,7 +52,7 @@ class Lineage:
 
     @property
     def source(self) -> Node:
-        """Where the chain begins."""
+        """The beginning of the chain."""
         return self.chain[0]
 
     @property

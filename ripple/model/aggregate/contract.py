@@ -1,4 +1,4 @@
-"""What every aggregate is: a value that users write, bound to types, holding columnar state."""
+"""The contract of aggregates: a value that users write, bound to types, with columnar state."""
 
 from __future__ import annotations
 

@@ -177,5 +177,5 @@ def unlisted(array: pa.Array, kind: type[Any], like: Slots | None = None) -> tup
 
 
 def present(array: pa.Array) -> Any:
-    """Return where an Arrow array is not null."""
+    """Return the mask of an Arrow array's values that are not null."""
     return array.is_valid().to_numpy(zero_copy_only=False)

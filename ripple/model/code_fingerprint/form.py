@@ -55,7 +55,7 @@ _MEANINGFUL_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200  # *a, **k, genera
 
 @frozen
 class CodeForm:
-    """What some code is.
+    """The identity of some code.
 
     digest: of all of it, 32 hexadecimal digits. parts: (place, 8 digits) of everything in it, where
     the place is a name as the code would say it, "" for the code itself; none if they are too many.

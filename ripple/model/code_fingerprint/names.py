@@ -103,7 +103,7 @@ def library(reading: Reading, package: str, name: str) -> Sexp:
 
 
 def _reached(package: str, name: str) -> str:
-    """Return what a library's function reads outside of any digest, "" for nothing."""
+    """Return the inputs of a library's function that no digest covers, "" for none."""
     last = name.rpartition(".")[2]
     if package in _READERS and (last in _READING or last.startswith(("read_", "scan_"))):
         return "files"

@@ -1,4 +1,4 @@
-"""Where something is found in a code, as the code itself would say it."""
+"""The position of something in code, in the code's own words."""
 
 from __future__ import annotations
 

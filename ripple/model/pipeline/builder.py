@@ -66,7 +66,7 @@ Row: TypeAlias = Any
 
 
 class Stage(Enum):
-    """How far a pipeline has been written."""
+    """The progress of a pipeline's declaration."""
 
     EMPTY = "nothing yet"
     EVENTS = "rows of events"

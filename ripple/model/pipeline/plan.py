@@ -46,7 +46,7 @@ Fields: TypeAlias = tuple[Field, ...]
 
 @frozen
 class SourceSpec:
-    """Where events come from.
+    """The source of events.
 
     time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
     out_of_order_ns: how much older than the latest event time an event may be and still be on time.

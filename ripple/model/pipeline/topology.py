@@ -1,4 +1,4 @@
-"""Where a plan may be cut: stages that one partition computes alone, and the edges between them.
+"""The topology of a plan: stages that one partition computes alone, and the edges between them.
 
 Reading :mod:`ripple.model.pipeline.plan` only. The rules and rejected designs: ``docs/stages.md``.
 """

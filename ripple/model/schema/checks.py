@@ -1,4 +1,4 @@
-"""What the values of a field must satisfy beyond their type, as a record declares it.
+"""Checks of a field's values beyond their type, as a record declares them.
 
 Checks decide which records are admitted; they are no part of a schema, which says how values are
 written: fingerprints, compatibility and bytes are the same with and without them.
@@ -141,7 +141,7 @@ class Checks:
 
     @property
     def range_words(self) -> str:
-        """What a number outside the bounds is not: "positive", "in [0, 10)"."""
+        """The bounds in words, for errors: "positive", "in [0, 10)"."""
         low = self.ge if self.gt is None else self.gt
         high = self.le if self.lt is None else self.lt
         if low is not None and high is not None:
@@ -155,7 +155,7 @@ class Checks:
 
     @property
     def length_words(self) -> str:
-        """What a text outside the lengths is not: "2 to 8 characters long"."""
+        """The lengths in words, for errors: "2 to 8 characters long"."""
         if self.max_length is None:
             return f"at least {self.min_length} characters long"
         if self.min_length is None:

@@ -66,7 +66,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 class IncompatibilityKind(enum.Enum):
-    """What sort of difference stands in the way."""
+    """The kind of an incompatible difference."""
 
     NAME_CHANGED = "name changed"
     FIELD_MISSING = "field missing"
@@ -139,7 +139,7 @@ def check_readable(reader: Schema, writer: Schema) -> Compatibility:
 
 @frozen
 class _Rules:
-    """Where the checks differ."""
+    """The differences of the checks."""
 
     # The reader's field is unknown to the writer: refuse it though it is optional.
     needs_optional: bool

@@ -27,7 +27,7 @@ _NO_SLOTS = np.empty(0, np.int64)
 
 
 class Assigned(NamedTuple):
-    """Where a batch went.
+    """The windows of a batch's events.
 
     rows: the index of the event of each entry, None when it is the identity; slots: its
     window. absorbed, into: sessions that became part of others in this batch.

@@ -1,4 +1,4 @@
-"""What a user says about windows: the assigner, the trigger, and how late is too late."""
+"""The declaration of windows: the assigner, the trigger, and the allowed lateness."""
 
 from __future__ import annotations
 

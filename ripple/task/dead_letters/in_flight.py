@@ -372,7 +372,7 @@ def _entries_of(data: bytes | None) -> list[Entry]:
 
 
 def _entries(data: bytes) -> Iterator[Entry]:
-    """Yield what the lines say, up to the first that is not whole."""
+    """Yield the entries of the lines, up to the first that is not whole."""
     for line in data.split(b"\n")[:-1]:
         checksum, _, text = line.partition(b" ")
         if checksum != b"%016x" % xxh64_of(text):

@@ -39,7 +39,7 @@ _FEW_COLUMNS = ("kind", "input", "offset", "step", "version")
 
 @dataclass(slots=True)
 class _Held:
-    """What the box holds of one input.
+    """The dead letters of one input.
 
     Letters come in the order of offsets, so ``last_offset``, of the last one, says it all; only
     quarantined records can come late, when one kills the process that was applied before. Where

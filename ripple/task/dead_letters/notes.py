@@ -29,7 +29,7 @@ class Notes(Protocol):
     """A short file; one owner at a time. ``replace`` comes before ``append``."""
 
     place: str
-    """Where it is, for people."""
+    """Its path, for people."""
 
     def read(self) -> bytes | None:
         """Return all of it, None if there is none. Raises NotesDamagedError and OSError."""

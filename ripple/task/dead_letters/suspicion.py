@@ -14,7 +14,7 @@ DEATHS_MAX = 3
 PIECES_MAX = 4096
 
 Entry = list[Any]
-"""What happened, in plain values: a word and its arguments."""
+"""An entry in plain values: a word and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Suspicion:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Suspicion:
-        """Return what the entries add up to."""
+        """Return the sum of the entries."""
         found = cls()
         for entry in entries:
             found.note(entry)

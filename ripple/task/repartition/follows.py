@@ -26,7 +26,7 @@ TAKE_ROWS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a sender's lane has next. See Arrival."""
+    """The next arrival in a sender's lane. See Arrival."""
 
     sender: int
     epoch: int

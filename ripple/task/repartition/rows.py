@@ -1,4 +1,4 @@
-"""What a lane's records look like: rows on their way, and marks that say what they reach."""
+"""The records of a lane: rows, and marks of the cuts that they reach."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _single(columns: pa.Schema, values: Mapping[str, object]) -> pa.RecordBatch:
 
 
 def ends_in(records: pa.RecordBatch) -> list[tuple[int, str, Mark | None]]:
-    """Return where marks and voids are: (row, kind, mark)."""
+    """Return the marks and voids: (row, kind, mark)."""
     found = []
     reached = records.column(REACHED)
     kinds = records.column(KIND)

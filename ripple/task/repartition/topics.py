@@ -36,7 +36,7 @@ class LaneTopic:
 
     @property
     def topic(self) -> str:
-        """What the topic is called at a broker."""
+        """The topic's name at a broker."""
         return self.schema.name
 
     def lane(self, sender: int, receiver: int) -> int:

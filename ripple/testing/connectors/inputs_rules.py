@@ -1,4 +1,4 @@
-"""What everything promises that a restarted run reads: ripple.connectors.inputs.Inputs."""
+"""The promises of inputs that a restarted run reads (ripple.connectors.inputs.Inputs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every sink promises (ripple.connectors.contract.Sink), a rule a function."""
+"""The promises of every sink (ripple.connectors.contract.Sink), a rule a function."""
 
 from __future__ import annotations
 

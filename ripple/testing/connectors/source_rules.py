@@ -1,4 +1,4 @@
-"""What every source promises (ripple.connectors.contract.Source), a rule a function."""
+"""The promises of every source (ripple.connectors.contract.Source), a rule a function."""
 
 from __future__ import annotations
 

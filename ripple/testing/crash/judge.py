@@ -1,4 +1,4 @@
-"""What a partition must be at each cut: the reference's tables, and the same in every run."""
+"""The judge of a partition at each cut: the reference's tables, and the same in every run."""
 
 from __future__ import annotations
 

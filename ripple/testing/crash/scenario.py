@@ -80,7 +80,7 @@ class Variant(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a complete run leaves. files, logs: by output."""
+    """The outputs of a complete run. files, logs: by output."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     logs: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)

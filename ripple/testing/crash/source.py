@@ -62,7 +62,7 @@ class CrashSource:
             world.disk.install(self._full if whole else self._empty)
 
     def end_of(self, disk: SimDisk, name: str) -> int:
-        """Return where the log of an input ends now."""
+        """Return the end of an input's log now."""
         with PartitionReader(Topic.open(disk, TOPIC), self.inputs.index(name)) as reader:
             return reader.range()[1]
 

@@ -15,7 +15,7 @@ from ripple.model.schema.types import Bool, Float, Int, Int64, Option, String
 
 @dataclass(frozen=True)
 class Failed:
-    """What an expression gives for a row that it cannot compute."""
+    """The result of an expression for a row that it cannot compute."""
 
     reason: str
 

@@ -65,7 +65,7 @@ class SimBroker:
         self._changed()
 
     def read_by(self, group: str) -> dict[TopicPartition, int]:
-        """Return how far a group has read."""
+        """Return the committed offsets of a group."""
         return {place: offset for (of, place), offset in self._read.items() if of == group}
 
     def append(self, place: TopicPartition, records: Sequence[Record]) -> None:

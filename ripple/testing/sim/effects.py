@@ -21,7 +21,7 @@ class Crash(BaseException):
 
 
 class Trace:
-    """What happened in a run, line by line."""
+    """The events of a run, line by line."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

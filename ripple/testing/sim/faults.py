@@ -84,7 +84,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What a random run may suffer.
+    """The faults of a random run.
 
     Each seed takes a random subset of ``kinds`` and its own rate: runs with few kinds get further
     before they fail and so reach states that runs with all of them never see. After ``lives_max``

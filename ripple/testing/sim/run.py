@@ -34,7 +34,7 @@ class Scenario(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a run: ``error`` is None when all was well."""
+    """The result of a run: ``error`` is None when all was well."""
 
     seed: int
     faults: tuple[Fault, ...]

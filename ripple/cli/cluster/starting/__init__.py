@@ -3,6 +3,6 @@
 plan          the processes, and their command lines
 process       one process, restarted when it dies
 at_work       how many partitions are running
-reach         how far the outputs are behind the input
+reach         lag of the outputs, in records of the input
 stuck         failures that do not pass
 """

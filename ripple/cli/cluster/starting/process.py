@@ -31,7 +31,7 @@ class Process:
     """A process that is restarted until it is told to end.
 
     It has a session of its own, so that Ctrl+C reaches only its parent, and a standard input
-    without data, whose end tells it that the parent is gone.
+    without data: its end shows that the parent is gone.
     """
 
     def __init__(self, planned: Planned, say: Callable[[str, str], None]) -> None:

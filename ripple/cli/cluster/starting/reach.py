@@ -1,4 +1,4 @@
-"""How far the outputs of a local cluster are behind its input, from their commits."""
+"""Lag of the outputs of a local cluster, in records of the input, from their commits."""
 
 from __future__ import annotations
 

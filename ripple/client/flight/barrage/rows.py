@@ -134,7 +134,7 @@ class Rows:
 
 
 def _differs(before: pa.Array, after: pa.Array) -> Mask:
-    """Return where two columns differ: floats by their bits, so that -0.0 is not 0.0."""
+    """Return the rows in which two columns differ: floats by bits, so that -0.0 is not 0.0."""
     if pa.types.is_floating(before.type):
         bits = pa.int64() if before.type.bit_width == 64 else pa.int32()
         before, after = before.view(bits), after.view(bits)

@@ -1,4 +1,4 @@
-"""What clients of Arrow Flight and a gateway say to each other.
+"""Messages between clients of Arrow Flight and a gateway.
 
 Modules that end in ``_pb2`` are generated from ``proto/`` by ``make protos``, never edited.
 """

@@ -77,7 +77,7 @@ class CsvReader:
         yield from self._flush()
 
     def _start(self, block: memoryview) -> int:
-        """Return where the lines after the byte order mark and the header begin."""
+        """Return the position of the first line after the byte order mark and the header."""
         start = 0
         if not self._started:
             self._started = True

@@ -241,7 +241,7 @@ class ParquetSink(BasicSink):
 
 
 class _TargetFile:
-    """What the Parquet writer needs of a file."""
+    """The part of a file's interface that the Parquet writer uses."""
 
     closed = False
     is_dropping = False

@@ -18,7 +18,7 @@ export function Letters({ snapshot, asked, isPaused, may, say }) {
       <${Figure} name="Applied" value=${count(events?.applied)} more=${`${count(snapshot.totals?.mildly_late)} mildly late`}></${Figure}>
       <${Figure} name="Very late" value=${count(events?.very_late)} more=${share(events?.very_late, consumed)}></${Figure}>
       <${Figure} name="Dead-lettered" value=${count(events?.dead_lettered)} more=${share(events?.dead_lettered, consumed)}></${Figure}>
-      <${Figure} name="Lately" value=${rate(snapshot.totals?.letter_rate)} more="letters"></${Figure}>
+      <${Figure} name="Lately" value=${rate(snapshot.totals?.letter_rate)} more="dead letters"></${Figure}>
       <${Figure} name="Stored" value=${count(value?.total)} more="dead letters in the store"></${Figure}>
     </dl>
     ${consumed != null && html`<p class="equation faint">${count(consumed)} consumed = ${count(events.applied)} applied + ${count(events.very_late)} very late + ${count(events.dead_lettered)} dead letters</p>`}
