@@ -11,9 +11,12 @@ from ripple.control.assignment import Report
 from ripple.testing.sim.chance import Chance
 from ripple.testing.sim.loop import SimLoop
 from ripple.testing.sim.world import SimClock
+from ripple.world import LiveClock
+from tests.patience import PATIENCE_S
 from tests.worker.pipes import Silent
 from worker.health import TaskHealth
-from worker.messages import FROM_ENGINE, report
+from worker.messages import FROM_ENGINE, Inspect, report
+from worker.pipe import PipeError
 from worker.supervisor import slot
 from worker.supervisor.slot import Slot
 
@@ -98,3 +101,55 @@ def test_process_that_cannot_work_is_started_ever_more_rarely(
     found = pauses(lives_s, health)
     expected = [min(slot.PAUSE_MIN_S * 2**at, slot.PAUSE_MAX_S) for at in range(STARTS - 1)]
     assert found == pytest.approx(expected, abs=1e-3)
+
+
+class Unsendable(Silent):
+    """A pipe that takes no message."""
+
+    async def write(self, message: bytes) -> None:
+        raise PipeError("a message is too long")
+
+
+class Deaf(Engine):
+    """A process that lives until it is killed."""
+
+    def __init__(self) -> None:
+        super().__init__(0, None)
+        self.pipe = Unsendable()  # type: ignore[assignment]
+        self._killed = asyncio.Event()
+
+    async def wait(self) -> str:
+        await self._killed.wait()
+        return "by SIGKILL"
+
+    def kill(self) -> None:
+        self._killed.set()
+
+
+async def test_process_that_cannot_be_sent_a_message_is_killed_and_followed() -> None:
+    said: list[str] = []
+    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def spawn(_slot: int) -> Deaf:
+        return Deaf()
+
+    def exited(_slot: int, _start: int, how: str, _unable: bool) -> None:
+        if not ended.done():
+            ended.set_result(how)
+
+    one = Slot(
+        0,
+        spawn,
+        LiveClock(),
+        hung_after_s=30.0,
+        changed=lambda: None,
+        exited=exited,
+        say=said.append,
+    )
+    one.greeting = lambda: [Inspect()]
+    running = asyncio.ensure_future(one.run())
+    async with asyncio.timeout(PATIENCE_S):
+        assert await ended == "by SIGKILL"
+    one.stop()
+    await running
+    assert "cannot be sent a message: PipeError('a message is too long')" in said[0]

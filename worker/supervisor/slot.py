@@ -216,7 +216,7 @@ class Slot:
         self._changed()
 
     async def _write(self, engine: Engine) -> None:
-        with suppress(ConnectionError):
+        try:
             for message in self.greeting():
                 await engine.pipe.write(TO_ENGINE.to_bytes(message))
             while True:
@@ -225,6 +225,11 @@ class Slot:
                 while self._pending:
                     message = self._pending.pop(next(iter(self._pending)))
                     await engine.pipe.write(TO_ENGINE.to_bytes(message))
+        except ConnectionError:
+            return  # ``wait`` tells how it ended
+        except Exception as error:  # it would never hear of another version
+            self._say(f"process {self.number} cannot be sent a message: {error!r}")
+            engine.kill()
 
     async def _watch(self, engine: Engine) -> None:
         """Kill a process that reports nothing for too long, after it has dumped its stacks."""
