@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +20,10 @@ from ripple.control.assignment import AssignmentChain, Stage, empty
 from ripple.core.errors import InputError
 from ripple.storage.store import DiskStore
 from ripple.world import LiveDisk, LiveRandom
-from tests.cli.processes import RIPPLE, ROOT, Ended, run
+from tests.cli import fork_server
+from tests.cli.processes import RIPPLE, Ended, run
 from tests.coordinator.messages import STATUS
+from tests.patience import PATIENCE_S
 
 
 def cluster(*arguments: str) -> Ended:
@@ -66,9 +67,9 @@ COMMAND, COORDINATOR, GATEWAY = (
 
 def without(absent: str, module: str, given: list[str], folder: Path) -> Ended:
     """Run a program where a package is missing."""
-    hidden = f"import sys; sys.modules[{absent!r}] = None; from {module} import main"
-    command = [sys.executable, "-c", f"{hidden}; sys.exit(main({given!r}))"]
-    return run(["env", "-C", str(folder), f"PYTHONPATH={ROOT}", *command])
+    asked = [absent, module, *given]
+    code, out, err = fork_server.run("tests.cli.without", asked, b"", PATIENCE_S, folder=folder)
+    return Ended(code, out.decode(), err.decode())
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from ripple.connectors.connector import Connector
 from ripple.core.errors import ConnectorError
 from ripple.task import retrying_inputs
 from ripple.testing import sink_suite, source_suite
-from ripple.testing.connectors import outside
+from ripple.testing.connectors import inputs_rules, outside, source_rules
 from tests.connectors.contract import bad
 
 LEFT = ("closing_at_any_time_leaves_nothing", "inputs_closed_at_any_time_leave_nothing")
+AHEAD = ("read_ahead_is_bounded", "inputs_hold_few_unread_records")
 
 
 @pytest.fixture
@@ -22,6 +23,14 @@ def hasty(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a bad connector leaves, it leaves for good: nobody need wait until it is gone."""
     if rule in LEFT:
         monkeypatch.setattr(outside, "PATIENCE_S", 0.1)
+
+
+@pytest.fixture
+def short(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An input is long only where reading ahead is what a bad connector does."""
+    if rule not in AHEAD:
+        monkeypatch.setattr(source_rules, "LONG_ROWS", 100)
+        monkeypatch.setattr(inputs_rules, "LONG_ROWS", 100)
 
 
 @pytest.fixture(autouse=True)
@@ -69,13 +78,13 @@ TestWholeFile = sink(bad.WholeFile, plain=True)
 TestAtLeastOnce = sink(bad.AtLeastOnce, once=False)
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("hasty", "short")
 @pytest.mark.parametrize(("kind", "rule"), bad.SOURCES.items())
 def test_bad_source_breaks_one_rule(kind: type, rule: str, tmp_path: Path) -> None:
     assert broken(source(kind), tmp_path) == [rule]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("hasty", "short")
 @pytest.mark.parametrize(("kind", "rule"), bad.INPUTS.items())
 def test_bad_inputs_break_one_rule(kind: type, rule: str, tmp_path: Path) -> None:
     assert broken(inputs(kind), tmp_path) == [rule]
