@@ -60,13 +60,10 @@ def within(story) -> None:
     asyncio.run(asyncio.wait_for(story, PATIENCE_S))
 
 
-def test_the_shared_broker_takes_a_record_and_gives_it(broker: Broker, topic: str) -> None:
-    async def story() -> None:
-        await made(broker.bootstrap, topic)
-        await sent(broker.bootstrap, topic, b"one")
-        assert await read(broker.bootstrap, topic, 1) == [b"one"]
-
-    within(story())
+async def test_the_shared_broker_takes_a_record_and_gives_it(broker: Broker, topic: str) -> None:
+    await made(broker.bootstrap, topic)
+    await sent(broker.bootstrap, topic, b"one")
+    assert await read(broker.bootstrap, topic, 1) == [b"one"]
 
 
 @pytest.fixture
@@ -79,33 +76,30 @@ def own(tmp_path: Path) -> Iterator[Broker]:
         yield broker
 
 
-def test_broker_retains_records_when_killed_stopped_or_frozen(own: Broker) -> None:
-    async def story() -> None:
-        await made(own.bootstrap, "t")
-        for number, disturb in enumerate(("kill", "stop", "pause"), 1):
-            await sent(own.bootstrap, "t", str(number).encode())
-            address = own.bootstrap
-            getattr(own, disturb)()
-            if disturb == "pause":
-                with pytest.raises(TimeoutError):
-                    own.answers()
-                own.resume()
-            else:
-                await asyncio.to_thread(own.start)
-            assert own.bootstrap == address
-            expected = [str(n).encode() for n in range(1, number + 1)]
-            assert await read(own.bootstrap, "t", number) == expected
-
-    within(story())
+async def test_broker_retains_records_when_killed_stopped_or_frozen(own: Broker) -> None:
+    await made(own.bootstrap, "t")
+    for number, disturb in enumerate(("kill", "stop", "pause"), 1):
+        await sent(own.bootstrap, "t", str(number).encode())
+        address = own.bootstrap
+        getattr(own, disturb)()
+        if disturb == "pause":
+            with pytest.raises(TimeoutError):
+                own.answers()
+            own.resume()
+        else:
+            await asyncio.to_thread(own.start)
+        assert own.bootstrap == address
+        expected = [str(n).encode() for n in range(1, number + 1)]
+        assert await read(own.bootstrap, "t", number) == expected
 
 
-def test_three_brokers_lose_nothing_when_one_is_killed(tmp_path: Path) -> None:
+async def test_three_brokers_lose_nothing_when_one_is_killed(tmp_path: Path) -> None:
     try:
         three = Brokers(tmp_path, 3)
     except MissingError as error:
         skip(error)
 
-    async def story() -> None:
+    with three:
         await made(three.bootstrap, "t", copies=3)
         await sent(three.bootstrap, "t", b"one")
         three.brokers[0].kill()
@@ -113,11 +107,8 @@ def test_three_brokers_lose_nothing_when_one_is_killed(tmp_path: Path) -> None:
         await asyncio.to_thread(three.brokers[0].start)
         assert await read(three.brokers[0].bootstrap, "t", 2) == [b"one", b"two"]
 
-    with three:
-        within(story())
 
-
-def test_tls_and_a_password_are_asked_for(tmp_path: Path) -> None:
+async def test_tls_and_a_password_are_asked_for(tmp_path: Path) -> None:
     key, certificate = certified(tmp_path)
     try:
         broker = Broker(tmp_path / "kafka", secure=Secure(key, certificate, "u", "secret"))
@@ -130,7 +121,7 @@ def test_tls_and_a_password_are_asked_for(tmp_path: Path) -> None:
         "ssl_context": ssl.create_default_context(cafile=certificate),
     }
 
-    async def story() -> None:
+    with broker:
         right = {**security, "sasl_plain_password": "secret"}
         await made(broker.secure_bootstrap, "t", **right)
         await sent(broker.secure_bootstrap, "t", b"one", **right)
@@ -138,9 +129,6 @@ def test_tls_and_a_password_are_asked_for(tmp_path: Path) -> None:
         wrong = {**security, "sasl_plain_password": "guessed"}
         with pytest.raises(aiokafka.errors.KafkaConnectionError):
             await sent(broker.secure_bootstrap, "t", b"two", **wrong)
-
-    with broker:
-        within(story())
 
 
 def test_broker_ends_with_the_process_that_started_it(tmp_path: Path, own: Broker) -> None:

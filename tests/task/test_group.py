@@ -75,7 +75,7 @@ class AwaySink(SlowSink):
             raise OutputAwayError("no answer")
 
 
-def test_a_sink_whose_server_is_away_is_asked_again_and_told_of(
+async def test_a_sink_whose_server_is_away_is_asked_again_and_told_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_module, "PAUSE_S", 0.001)
@@ -94,56 +94,50 @@ def test_a_sink_whose_server_is_away_is_asked_again_and_told_of(
             await group.close()
         return sink
 
-    assert asyncio.run(run(waits=True)).asked == 4
+    assert (await run(waits=True)).asked == 4
     assert [one.error for one in told if isinstance(one, CommitWaits)] == ["no answer"]
     with pytest.raises(OutputError, match="no answer"):
-        asyncio.run(run(waits=False))
+        await run(waits=False)
     monkeypatch.setattr(group_module, "PATIENCE_S", 0.0)
     with pytest.raises(OutputError, match=r"for 0 s now.*start again once the server answers"):
-        asyncio.run(run(waits=True))
+        await run(waits=True)
 
 
-def test_sink_that_opens_while_its_life_is_cancelled_is_closed() -> None:
+async def test_sink_that_opens_while_its_life_is_cancelled_is_closed() -> None:
     opened: list[SlowSink] = []
 
-    async def run() -> None:
-        let, begun = threading.Event(), threading.Event()
+    let, begun = threading.Event(), threading.Event()
 
-        def open_sink() -> Sink:
-            begun.set()
-            opened.append(SlowSink(let))
-            return cast("Sink", opened[0])
+    def open_sink() -> Sink:
+        begun.set()
+        opened.append(SlowSink(let))
+        return cast("Sink", opened[0])
 
-        opening = asyncio.ensure_future(SinkGroup({"out": open_sink}, LiveExecutor()).open(1))
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
-        opening.cancel()
-        await asyncio.sleep(0.01)
-        let.set()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-
-    asyncio.run(run())
+    opening = asyncio.ensure_future(SinkGroup({"out": open_sink}, LiveExecutor()).open(1))
+    while not begun.is_set():
+        await asyncio.sleep(0.001)
+    opening.cancel()
+    await asyncio.sleep(0.01)
+    let.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
     assert opened[0].is_closed
 
 
-def test_who_is_cancelled_while_it_ends_releases_the_rest_too() -> None:
+async def test_who_is_cancelled_while_it_ends_releases_the_rest_too() -> None:
     released = []
 
-    async def run() -> None:
-        async def slow() -> None:
-            await asyncio.sleep(WITHIN_S)
+    async def slow() -> None:
+        await asyncio.sleep(WITHIN_S)
 
-        async def life() -> None:
-            async with Endings() as endings:
-                endings.add(lambda: released.append("lock"))
-                endings.add(slow)
+    async def life() -> None:
+        async with Endings() as endings:
+            endings.add(lambda: released.append("lock"))
+            endings.add(slow)
 
-        living = asyncio.ensure_future(life())
-        await asyncio.sleep(0)
-        living.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await living
-
-    asyncio.run(run())
+    living = asyncio.ensure_future(life())
+    await asyncio.sleep(0)
+    living.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await living
     assert released == ["lock"]

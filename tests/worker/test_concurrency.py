@@ -28,14 +28,10 @@ class Counting:
         return work(*args)
 
 
-def test_as_many_followers_compute_at_once_as_have_a_turn() -> None:
-    async def scenario() -> tuple[int, list[int]]:
-        turns, counting = ConcurrencyLimit(), Counting()
-        standbys = turns.for_standbys(counting)
-        async with turns.followers:  # one applies a batch meanwhile
-            done = await asyncio.gather(*(standbys.run(abs, -each) for each in range(5)))
-        return counting.most, done
-
-    most, done = asyncio.run(scenario())
-    assert most == FOLLOWERS_AT_ONCE - 1
+async def test_as_many_followers_compute_at_once_as_have_a_turn() -> None:
+    turns, counting = ConcurrencyLimit(), Counting()
+    standbys = turns.for_standbys(counting)
+    async with turns.followers:  # one applies a batch meanwhile
+        done = await asyncio.gather(*(standbys.run(abs, -each) for each in range(5)))
+    assert counting.most == FOLLOWERS_AT_ONCE - 1
     assert done == [0, 1, 2, 3, 4]

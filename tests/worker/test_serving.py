@@ -23,13 +23,10 @@ class Broken(Runtime):
         raise LookupError("a figure that is not there")
 
 
-def test_a_process_that_cannot_say_how_it_is_ends_with_the_reason() -> None:
-    async def run() -> None:
-        runtime = Broken("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
-        await serve(Silent(), runtime, LiveClock(), lambda _: None)
-
+async def test_a_process_that_cannot_say_how_it_is_ends_with_the_reason() -> None:
+    runtime = Broken("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
     with pytest.raises(LookupError, match="a figure that is not there"):
-        asyncio.run(asyncio.wait_for(run(), 5))
+        await serve(Silent(), runtime, LiveClock(), lambda _: None)
 
 
 class Standings(Runtime):
@@ -64,7 +61,7 @@ class Hearing(Silent):
         self.heard.append(dict(said.standings)[3].is_live)
 
 
-def test_changes_are_reported_at_once_and_other_reports_every_second_round() -> None:
+async def test_changes_are_reported_at_once_and_other_reports_every_second_round() -> None:
     async def run() -> list[bool]:
         pipe, clock = Hearing(), Turning()
         runtime = Standings("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
@@ -76,7 +73,7 @@ def test_changes_are_reported_at_once_and_other_reports_every_second_round() -> 
         return pipe.heard
 
     # Looks 1, 3, 5, 7 and 9; and 2, where it has become live.
-    assert asyncio.run(asyncio.wait_for(run(), 5)) == [False, True, True, True, True, True]
+    assert await asyncio.wait_for(run(), 5) == [False, True, True, True, True, True]
 
 
 class Spent(Runtime):
@@ -94,12 +91,12 @@ class Spent(Runtime):
         self.has_stopped = True
 
 
-def test_a_process_ends_where_only_a_new_start_of_it_may_try_again() -> None:
+async def test_a_process_ends_where_only_a_new_start_of_it_may_try_again() -> None:
     async def run() -> int:
         return await serve(Silent(), runtime, Turning(), said.append)
 
     said: list[str] = []
     runtime = Spent("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
-    assert asyncio.run(asyncio.wait_for(run(), 5)) == 1
+    assert await asyncio.wait_for(run(), 5) == 1
     assert runtime.has_stopped
     assert said[0].startswith("partition 3 has failed 1024 times")

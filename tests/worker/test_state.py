@@ -124,7 +124,7 @@ class _Taker:
         (True, [State.STOPPING, State.STOPPED]),
     ],
 )
-def test_stopping_worker_drains_while_its_partitions_move(
+async def test_stopping_worker_drains_while_its_partitions_move(
     is_alone: bool, states: list[State]
 ) -> None:
     async def story() -> list[State]:
@@ -138,4 +138,4 @@ def test_stopping_worker_drains_while_its_partitions_move(
         assert await worker.stop(move_away_s=PATIENCE_S, stop_s=PATIENCE_S, reason="x")
         return [*taker.states, worker.lifecycle.state]
 
-    assert asyncio.run(story()) == states
+    assert await story() == states

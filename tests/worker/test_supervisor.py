@@ -195,49 +195,46 @@ async def worker(
         assert not spawned.spares
 
 
-def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> None:
+async def test_processes_may_be_killed_and_frozen_at_any_moment(tmp_path: Path) -> None:
     from tests.worker.pipeline_counts import PLAN
 
     said: list[str] = []
 
-    async def story() -> None:
-        append(tmp_path, PLAN, 0)
-        async with worker(tmp_path, said) as (one, script, spawned):
-            assert one.lifecycle.ready_answer == (503, "NOT READY")
-            script.say("a/0", "a/1")
-            await until(lambda: one.report().live == {(0, 1), (1, 1)}, "both are live")
-            assert one.lifecycle.ready_answer == (200, "READY")
-            one.store()
-            await until(lambda: script.checkpoints == 1, "both have stored, which is said")
-            script.leave_or_stay(is_leaving=True)
-            assert (one.lifecycle.state, one.lifecycle.is_ready) == (State.DRAINING, False)
-            script.leave_or_stay(is_leaving=False)
-            assert one.lifecycle.state is State.ACTIVE
-            assert said[-2:] == ["is Draining now", "is Active now"]
+    append(tmp_path, PLAN, 0)
+    async with worker(tmp_path, said) as (one, script, spawned):
+        assert one.lifecycle.ready_answer == (503, "NOT READY")
+        script.say("a/0", "a/1")
+        await until(lambda: one.report().live == {(0, 1), (1, 1)}, "both are live")
+        assert one.lifecycle.ready_answer == (200, "READY")
+        one.store()
+        await until(lambda: script.checkpoints == 1, "both have stored, which is said")
+        script.leave_or_stay(is_leaving=True)
+        assert (one.lifecycle.state, one.lifecycle.is_ready) == (State.DRAINING, False)
+        script.leave_or_stay(is_leaving=False)
+        assert one.lifecycle.state is State.ACTIVE
+        assert said[-2:] == ["is Draining now", "is Active now"]
 
-            await until(lambda: bool(spawned.spares), "a process waits for one that dies")
-            spares = spawned.spares
-            spawned.kill(0, signal.SIGKILL)
-            await until(lambda: bool(script.exits), "the end of a process is known")
-            assert script.exits[0] == (0, 0)
-            assert not any("has been hung for" in line for line in said), "it is seen at once"
-            assert "process 0 has ended: by SIGKILL; it is restarted" in said
-            assert one.report().live == {(1, 1)}, "its neighbour goes on"
-            script.say("a/1", "a/1")
-            await until(lambda: one.report().live == {(0, 2), (1, 2)}, "the neighbour has both")
+        await until(lambda: bool(spawned.spares), "a process waits for one that dies")
+        spares = spawned.spares
+        spawned.kill(0, signal.SIGKILL)
+        await until(lambda: bool(script.exits), "the end of a process is known")
+        assert script.exits[0] == (0, 0)
+        assert not any("has been hung for" in line for line in said), "it is seen at once"
+        assert "process 0 has ended: by SIGKILL; it is restarted" in said
+        assert one.report().live == {(1, 1)}, "its neighbour goes on"
+        script.say("a/1", "a/1")
+        await until(lambda: one.report().live == {(0, 2), (1, 2)}, "the neighbour has both")
 
-            append(tmp_path, PLAN, ROWS)
-            spawned.kill(1, signal.SIGSTOP)
-            await until(lambda: len(script.exits) == 2, "a frozen process is killed")
-            assert any("has been hung for" in line for line in said), said
-            await until(lambda: one.slots[0].report is not None, "the other one has begun anew")
-            script.say("a/0", "a/0")
-            await until(lambda: one.report().live == {(0, 3), (1, 3)}, "the other one has both")
-            assert one.report().starts[0] == 1
-            assert (spawned.children[0].pid,) == spares, "and is the one that has waited"
-            await until(lambda: counted(tmp_path) == expected(2 * ROWS), "it goes on")
-
-    asyncio.run(story())
+        append(tmp_path, PLAN, ROWS)
+        spawned.kill(1, signal.SIGSTOP)
+        await until(lambda: len(script.exits) == 2, "a frozen process is killed")
+        assert any("has been hung for" in line for line in said), said
+        await until(lambda: one.slots[0].report is not None, "the other one has begun anew")
+        script.say("a/0", "a/0")
+        await until(lambda: one.report().live == {(0, 3), (1, 3)}, "the other one has both")
+        assert one.report().starts[0] == 1
+        assert (spawned.children[0].pid,) == spares, "and is the one that has waited"
+        await until(lambda: counted(tmp_path) == expected(2 * ROWS), "it goes on")
     assert counted(tmp_path) == expected(2 * ROWS)
 
 

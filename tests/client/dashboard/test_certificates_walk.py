@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -93,7 +92,7 @@ async def test_each_method_lets_in_whom_the_certificate_names(issued: dict[str, 
 
 
 @pytest.mark.parametrize("shown", ["stranger", "none"])
-def test_unknown_certificate_is_refused_at_the_handshake(
+async def test_unknown_certificate_is_refused_at_the_handshake(
     issued: dict[str, Tls], shown: str
 ) -> None:
     """Nor with the name and the token of somebody who may do everything."""
@@ -102,16 +101,13 @@ def test_unknown_certificate_is_refused_at_the_handshake(
     def allows(method: str, *_: object) -> None:
         heard.append(method)
 
-    async def walk() -> None:
-        server = await LiveControl().serve(
-            "localhost:0", replace(_service(), allows=allows), tls=issued["coordinator"]
-        )
-        channel = LiveControl(TOKENS[Role.OPERATOR]).channel(server.address, tls=issued.get(shown))
-        for method, request, _ in METHODS[:3]:
-            with pytest.raises((UnreachableError, DeadlineError)):
-                await channel.call(method, request, deadline_s=5)
-        await channel.close()
-        await server.close()
-
-    asyncio.run(walk())
+    server = await LiveControl().serve(
+        "localhost:0", replace(_service(), allows=allows), tls=issued["coordinator"]
+    )
+    channel = LiveControl(TOKENS[Role.OPERATOR]).channel(server.address, tls=issued.get(shown))
+    for method, request, _ in METHODS[:3]:
+        with pytest.raises((UnreachableError, DeadlineError)):
+            await channel.call(method, request, deadline_s=5)
+    await channel.close()
+    await server.close()
     assert not heard

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -285,12 +284,12 @@ def test_notes_that_cannot_be_read_cost_a_count_and_are_set_aside(tmp_path) -> N
     assert said(opened(LiveDisk(tmp_path))) == []
 
 
-def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
+async def test_checkpoint_store_does_not_see_what_lies_beside(tmp_path) -> None:
     disk = LiveDisk(tmp_path)
     opened(disk).close()
     store = DiskStore(disk)
-    assert asyncio.run(partitions(store)) == ()
-    assert asyncio.run(store.list("vwap/00000/manifest/")) == []
+    assert await partitions(store) == ()
+    assert await store.list("vwap/00000/manifest/") == []
 
 
 # --- batches ---

@@ -25,7 +25,7 @@ class BrokenWatch:
         self.is_closed = True
 
 
-def test_lanes_that_cannot_be_watched_any_more_wake_the_partition_and_fail_it(
+async def test_lanes_that_cannot_be_watched_any_more_wake_the_partition_and_fail_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world, watch = sim_world(), BrokenWatch()
@@ -33,18 +33,15 @@ def test_lanes_that_cannot_be_watched_any_more_wake_the_partition_and_fail_it(
     sender.send(3)
     monkeypatch.setattr(type(world.disk), "watch", lambda *_: watch)
 
-    async def run() -> None:
-        woken = asyncio.Event()
-        reading = LogReading(lambda: sender.topic, [0])
-        lanes = FollowedLanes(reading, [0], rows_of().schema, woken.set)
-        await lanes.find()
-        lanes.start()
-        woken.clear()
-        await woken.wait()
-        with pytest.raises(OSError, match="no watches are left"):
-            lanes.take()
-        await lanes.stop()
-        await asyncio.sleep(0)
-
-    asyncio.run(asyncio.wait_for(run(), 5))
+    woken = asyncio.Event()
+    reading = LogReading(lambda: sender.topic, [0])
+    lanes = FollowedLanes(reading, [0], rows_of().schema, woken.set)
+    await lanes.find()
+    lanes.start()
+    woken.clear()
+    await woken.wait()
+    with pytest.raises(OSError, match="no watches are left"):
+        lanes.take()
+    await lanes.stop()
+    await asyncio.sleep(0)
     assert watch.is_closed
