@@ -34,7 +34,7 @@ KNOWN = {
 ASIDE = ("ripple/testing/", "ripple/spark/", "ripple/cli/cluster/starting/plan.py")
 
 
-def test_whoever_listens_is_walked() -> None:
+def test_every_listener_has_a_test_of_its_access() -> None:
     found = {
         path.relative_to(ROOT).as_posix()
         for room in ("ripple", "worker", "coordinator")

@@ -301,6 +301,8 @@ class Lane:
             one, other = engine.get(key), reference.get(key)
             if one is None or other is None:
                 raise Divergence(self.taken, self.size, what, key, engine=one, reference=other)
+            if same_row(one, other):
+                continue
             for name in sorted({*one, *other}):
                 values = {name: one.get(name)}, {name: other.get(name)}
                 if not same_row(*values):

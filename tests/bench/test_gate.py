@@ -30,7 +30,7 @@ def test_the_gate_stays_shut_beyond_its_ratio_and_not_at_it() -> None:
     assert not compared("csv", [0.1], [0.01]).has_failed
 
 
-def test_what_the_commit_before_cannot_run_is_skipped_and_told() -> None:
+def test_workload_unknown_to_the_older_commit_is_skipped_and_reported() -> None:
     found = compared("csv", [], [5.0], why="ImportError: no csv")
     assert (found.ratio, found.has_failed) == (None, False)
     assert found.word == "skipped: ImportError: no csv"

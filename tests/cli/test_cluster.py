@@ -116,7 +116,7 @@ def test_coordinator_without_what_shows_its_dashboard_ends_in_good_order(tmp_pat
 
 
 @pytest.mark.parametrize("module", [*_OF_EXTRAS, _OF_DASHBOARD])
-def test_what_a_cluster_imports_before_it_starts_is_there(module: str) -> None:
+def test_modules_imported_before_a_cluster_starts_exist(module: str) -> None:
     assert find_spec(module) is not None
 
 

@@ -63,7 +63,7 @@ def test_every_command_is_known() -> None:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_a_script_of_theirs(shell: str) -> None:
+def test_each_shell_gets_its_own_script(shell: str) -> None:
     script = ripple("complete", shell).out
     assert "ripple-cli" in script
     assert "undrain" in script

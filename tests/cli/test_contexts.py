@@ -99,7 +99,7 @@ def test_a_file_that_is_wrong_is_named(file: Path, text: str, problem: str) -> N
         (["use", "a"], "no context 'a'"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(
+def test_context_that_cannot_be_kept_is_refused(
     file: Path, arguments: list[str], problem: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["config", "context", *arguments]) == 1

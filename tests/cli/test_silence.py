@@ -88,7 +88,7 @@ def caused(error: Exception, by: BaseException) -> Callable[[], int]:
         (caused(SchemaError("x"), ConnectionResetError()), 3),
     ],
 )
-def test_what_answers_otherwise_is_a_failure(work: Callable[[], int], code: int) -> None:
+def test_unexpected_answer_is_a_failure(work: Callable[[], int], code: int) -> None:
     assert exit_code("ripple", work) == code
 
 

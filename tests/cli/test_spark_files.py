@@ -21,7 +21,7 @@ def test_files_that_can_be_written_pass_and_are_left_as_they_are(tmp_path: Path)
 @pytest.mark.parametrize(
     ("place", "why"), [("", "it is a folder"), ("no/v.json", "there is no folder .*/no$")]
 )
-def test_what_could_not_be_written_is_named_before_hours_of_work(
+def test_unwritable_output_is_named_before_the_run_begins(
     tmp_path: Path, place: str, why: str
 ) -> None:
     with pytest.raises(OutputError, match=f"^cannot write {tmp_path}.*: {why}"):

@@ -20,7 +20,7 @@ def problem(partition: int, why: str) -> str:
     return f"partition {partition} has failed at w/0, {FAILED}{why}"
 
 
-def test_what_fails_for_long_with_the_same_words_does_not_pass() -> None:
+def test_failure_repeated_for_long_is_permanent() -> None:
     stuck, now = Stuck(), {"partition 0": "lost", "partition 1": "other"}
     assert stuck.seen(now, 0) is None
     assert stuck.seen(now, STUCK_S - 1) is None
@@ -28,7 +28,7 @@ def test_what_fails_for_long_with_the_same_words_does_not_pass() -> None:
     assert said == "partition 0 fails repeatedly: lost; 1 more fail as well"
 
 
-def test_what_works_again_or_fails_otherwise_has_time_anew() -> None:
+def test_recovery_or_another_failure_restarts_the_wait() -> None:
     stuck = Stuck()
     for at, now in enumerate([{"p": "a"}, {}, {"p": "a"}, {"p": "b"}, {"p": "a"}]):
         assert stuck.seen(now, at * (STUCK_S - 1)) is None
@@ -36,7 +36,7 @@ def test_what_works_again_or_fails_otherwise_has_time_anew() -> None:
 
 
 @pytest.mark.parametrize("kind", ["InputAwayError", "PermissionError", "FencedError", "StoreError"])
-def test_what_may_pass_by_itself_is_waited_for(kind: str) -> None:
+def test_transient_failure_is_waited_for(kind: str) -> None:
     assert of_problems([problem(3, f"{kind}: it is away"), "w1 is silent: for 9 s"]) == {}
     assert of_problems([problem(3, LOST)]) == {"partition 3": LOST.partition(": ")[2]}
 

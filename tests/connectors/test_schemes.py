@@ -151,7 +151,7 @@ class TestSchemes:
         with pytest.raises(OutputError, match=r"cannot tell how to write 'jsonl:'"):
             open_sink("jsonl:", PLAN, "out")
 
-    def test_that_cannot_do_what_is_wanted(self) -> None:
+    def test_scheme_that_cannot_do_what_is_wanted_is_refused(self) -> None:
         words = r"cannot tell how to write 'synthetic:5': it must be a .csv, .jsonl or .parquet fi"
         with pytest.raises(OutputError, match=words):
             open_sink("synthetic:5", PLAN, "out")
@@ -197,14 +197,16 @@ class TestPaths:
         assert (folder / name).read_text() == PLAIN
 
     @pytest.mark.parametrize("name", ["a:b.csv", "csv:levels.csv", "log:levels.csv"])
-    def test_that_are_objects_are_never_schemes(self, folder: Path, name: str) -> None:
+    def test_path_objects_are_never_schemes(self, folder: Path, name: str) -> None:
         rp.run(PLAN, source=ROWS, sink=Path(name))
         assert (folder / name).read_text() == PLAIN
         rp.run(PLAN, source=Path(name), sink=Path("n:out.csv"))
         assert (folder / "n:out.csv").read_text() == PLAIN
 
     @pytest.mark.parametrize("use", USES)
-    def test_that_look_like_an_unknown_scheme_are_told(self, use: registry.UseName) -> None:
+    def test_path_like_an_unknown_scheme_is_refused_with_the_known_ones(
+        self, use: registry.UseName
+    ) -> None:
         words = (
             r"there is no file 'nope:x.csv' and no scheme 'nope': there are csv, jsonl, parquet, "
             r"log, kafka, nats, nats-subject, liftbridge, redis, postgres, delta, ws, wss, "

@@ -132,7 +132,7 @@ def short(run: bytes) -> str:
         (short(b"\xff\xff\xff\x7f"), "paths, more than"),
     ],
 )
-def test_what_is_no_cut_is_rejected(held: object, why: str) -> None:
+def test_bytes_that_are_no_cut_are_rejected(held: object, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         loaded(held)
 

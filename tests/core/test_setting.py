@@ -40,7 +40,7 @@ def test_a_dataclass_declares_its_settings_in_order_and_those_of_its_parts() -> 
     assert Queue() == Queue(rows=10, share=0.5)
 
 
-def test_it_is_made_of_values_in_force() -> None:
+def test_setting_is_made_of_the_values_in_force() -> None:
     expected = Settings(store="s", peers=("a", "b"), level="warn", queue=Queue(rows=20, share=0.5))
     assert settled(store="s", peer="a,b", level="warn", queue_rows=20) == expected
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.services
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_nobody_who_reads_the_output_notices(name: str, tmp_path: Path) -> None:
+def test_readers_of_the_output_notice_no_disturbance(name: str, tmp_path: Path) -> None:
     plan = Plan(trades=100_000, events=15, seed=1, partitions=6)
     job = job_of(name, tmp_path, plan.partitions)
     done = asyncio.run(disturb(job, plan, tmp_path, lambda _: None))

@@ -209,7 +209,7 @@ def test_removed_messages_are_holes(tmp_path: Path) -> None:
     assert refused == [14, 31]
 
 
-def test_another_last_message_is_rejected(tmp_path: Path) -> None:
+def test_stream_with_another_last_message_is_rejected(tmp_path: Path) -> None:
     name = put(tmp_path, ticks(0, 40))
 
     async def story() -> None:

@@ -103,9 +103,7 @@ def test_the_demo_runs_from_the_wheel_alone(commands: Path, folder: Path) -> Non
     assert len(shown.splitlines()) > 10
 
 
-def test_what_it_begins_for_somebody_works_from_the_wheel_alone(
-    commands: Path, folder: Path
-) -> None:
+def test_new_pipeline_works_from_the_wheel_alone(commands: Path, folder: Path) -> None:
     run(["ripple", "new", "mine"], folder, commands)
     asked = ["ripple", "run", "mine.py", "--source", "orders.csv", "--sink", "-"]
     assert len(run(asked, folder / "mine", commands).splitlines()) == 4

@@ -152,7 +152,7 @@ def test_failure_of_a_scenario_in_a_file_of_a_user_can_be_repeated(tmp_path: Pat
     assert main([name, "--seed", "3"]) == 0
 
 
-def test_what_would_try_nothing_is_refused() -> None:
+def test_crash_test_without_events_or_sizes_is_refused() -> None:
     pipeline = scenarios.pipeline()
     for test in (crash_test, cluster_test):
         with pytest.raises(InputError, match="there are no events"):

@@ -124,7 +124,7 @@ async def test_sink_that_opens_while_its_life_is_cancelled_is_closed() -> None:
     assert opened[0].is_closed
 
 
-async def test_who_is_cancelled_while_it_ends_releases_the_rest_too() -> None:
+async def test_task_cancelled_while_it_ends_releases_everything() -> None:
     released = []
 
     async def slow() -> None:

@@ -37,6 +37,6 @@ def test_rows_whose_cut_is_gone_are_not_written_again() -> None:
         ("", standing("")),
     ],
 )
-def test_what_is_new_begins(before: str, now: dict[str, OutputStatus]) -> None:
+def test_new_holders_of_state_are_accepted(before: str, now: dict[str, OutputStatus]) -> None:
     check_holders(checkpoints(holders(standing(before))), now)
     check_holders([], now)

@@ -43,7 +43,7 @@ def test_each_home_takes_its_own_state_and_names_who_goes_on_with_another() -> N
     assert "resume with ripple cluster up, or workers; or name another store" in of_stages
 
 
-def test_what_a_run_has_left_is_refused_before_a_cluster_starts(
+def test_state_of_a_run_is_refused_before_a_cluster_starts(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file, store = tmp_path / "two.py", tmp_path / "dir" / "store"

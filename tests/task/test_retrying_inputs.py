@@ -84,7 +84,7 @@ async def opened(server: Server, patience_s: float | None = None) -> RetryingInp
     return inputs
 
 
-async def test_what_is_away_is_waited_for_and_checked_before_it_is_read_on() -> None:
+async def test_unavailable_input_is_waited_for_and_checked_before_it_is_resumed() -> None:
     server, told = Server(), []
     inputs = await opened(server)
     inputs.emit = told.append
@@ -103,7 +103,7 @@ async def test_what_is_away_is_waited_for_and_checked_before_it_is_read_on() -> 
     await inputs.close()
 
 
-async def test_what_comes_back_as_another_one_ends_the_life() -> None:
+async def test_input_that_comes_back_as_another_one_ends_the_task() -> None:
     server = Server()
     inputs = await opened(server)
     server.error = InputAwayError("no answer")
@@ -116,7 +116,7 @@ async def test_what_comes_back_as_another_one_ends_the_life() -> None:
     await inputs.close()
 
 
-async def test_what_will_not_come_back_is_not_waited_for() -> None:
+async def test_input_that_is_gone_for_good_is_not_waited_for() -> None:
     server = Server()
     inputs = await opened(server)
     server.error = InputError("removed")
@@ -134,14 +134,14 @@ async def test_patience_ends_with_the_way_out() -> None:
         inputs.next(CUT)
 
 
-async def test_what_was_never_there_is_a_mistake_and_raised() -> None:
+async def test_input_that_never_existed_is_an_error_at_once() -> None:
     server = Server()
     server.error = InputAwayError("no answer")
     with pytest.raises(InputAwayError):
         await RetryingInputs(server).open(CUT, 100)
 
 
-async def test_who_waits_is_woken_and_closed() -> None:
+async def test_reader_that_waits_is_woken_and_closed() -> None:
     server = Server()
     inputs = await opened(server)
     server.error = InputAwayError("no answer")

@@ -89,7 +89,7 @@ def stopped_near(
 
 
 @pytest.mark.parametrize("after_s", [1.01, 1.05, 1.09])
-def test_it_stops_right_behind_the_next_commit(after_s: float) -> None:
+def test_standby_stops_right_behind_the_next_commit(after_s: float) -> None:
     came, took_ms, since_ms = stopped_near(
         every_ms=100, interval_ms=100, records=len(ROWS), after_s=after_s
     )
@@ -98,12 +98,12 @@ def test_it_stops_right_behind_the_next_commit(after_s: float) -> None:
     assert since_ms <= 15
 
 
-def test_it_does_not_wait_for_an_owner_that_commits_nothing() -> None:
+def test_standby_does_not_wait_for_an_owner_that_commits_nothing() -> None:
     came, took_ms, _ = stopped_near(every_ms=100, interval_ms=100, records=3, after_s=2)
     assert (came, took_ms) == (3, 0)
 
 
-def test_it_does_not_wait_for_long_where_commits_are_rare_or_late() -> None:
+def test_standby_waits_briefly_where_commits_are_rare_or_late() -> None:
     came, took_ms, _ = stopped_near(every_ms=1000, interval_ms=1000, records=9, after_s=3.5)
     assert (came, took_ms) == (3, 0)
     late_ms = int(1000 * (NEAR_S + LOOK_S))

@@ -48,7 +48,7 @@ EVEN = version(1, "a", "a", "b", "b")
 NEEDLESS = version(2, "ab", "a", "b", "b")
 
 
-def test_move_that_nothing_asks_for_is_j1() -> None:
+def test_move_that_nothing_asks_for_is_found() -> None:
     chain = OfChain()
     chain.read(EVEN)
     with pytest.raises(Broken, match=r"J1: version 2 moves .0: 'b/0'."):
@@ -65,7 +65,7 @@ def test_move_that_nothing_asks_for_is_j1() -> None:
     ],
     ids=["it is not spread", "by command", "somebody leaves", "it moves already"],
 )
-def test_move_that_something_asks_for_is_none_of_j1(before: Assignment, after: Assignment) -> None:
+def test_move_that_something_asks_for_is_allowed(before: Assignment, after: Assignment) -> None:
     chain = OfChain()
     chain.read(before)
     chain.read(after)
@@ -117,7 +117,7 @@ def partition() -> OfPartition:
     return one
 
 
-def test_state_from_what_was_damaged_is_i14() -> None:
+def test_state_restored_from_a_damaged_checkpoint_is_found() -> None:
     one = partition()
     one.began(1, frozenset())
     one.restored(1, {}, "c2")
@@ -128,6 +128,6 @@ def test_state_from_what_was_damaged_is_i14() -> None:
         one.restored(2, {}, None)
 
 
-def test_follower_that_strays_from_its_owner_is_j4() -> None:
+def test_follower_that_strays_from_its_owner_is_found() -> None:
     with pytest.raises(Broken, match="J4: partition 0: digests differ"):
         partition().strayed("digests differ")

@@ -256,7 +256,7 @@ def test_connection_lost_while_paused_is_restored(page: Any) -> None:
     assert header.inner_text() == said
 
 
-def test_what_a_frozen_server_has_said_last_is_not_live(page: Any) -> None:
+def test_page_of_a_frozen_server_is_not_shown_as_live(page: Any) -> None:
     passed: list[Any] = []
 
     def between(socket: Any) -> None:

@@ -90,7 +90,7 @@ def test_a_filter_leaves_rows_of_which_all_words_are_true(
         ({"first": -1}, "at most"),
     ],
 )
-def test_what_a_table_does_not_have_is_named(asked: dict[str, object], what: str) -> None:
+def test_column_missing_from_a_table_is_named(asked: dict[str, object], what: str) -> None:
     with pytest.raises(AskedError, match=what):
         shown(**asked)
 

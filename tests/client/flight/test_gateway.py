@@ -135,7 +135,7 @@ async def test_clients_see_the_outputs_of_a_cluster_whose_workers_are_killed(
         await asyncio.to_thread(at_last, lambda: in_sql(address, trades))
 
 
-async def test_what_clients_put_is_what_the_cluster_reads(tmp_path: Path) -> None:
+async def test_rows_put_by_clients_are_read_by_the_cluster(tmp_path: Path) -> None:
     job = job_of("totals", tmp_path, PARTITIONS)
     rows = 5_000
 

@@ -258,7 +258,7 @@ async def test_acknowledged_batches_are_in_the_log(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_what_does_not_fit_is_refused_by_field_and_nothing_is_written(
+async def test_unfit_records_are_refused_by_field_and_nothing_is_written(
     tmp_path: Path, table: pa.Table, problem: str
 ) -> None:
     log = written(tmp_path)

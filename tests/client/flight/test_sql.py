@@ -104,7 +104,7 @@ def test_refusals_are_errors_of_one_line() -> None:
     asked(ask, timeout_s=PATIENCE_S)
 
 
-def test_what_takes_too_long_is_ended_and_told_in_one_line() -> None:
+def test_slow_query_is_ended_with_an_error_of_one_line() -> None:
     def ask(uri: str) -> None:
         with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
             says = r"no answer within 0\.05 s"

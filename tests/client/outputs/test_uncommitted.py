@@ -69,7 +69,7 @@ class Owner:
 
 
 @pytest.mark.parametrize("uncommitted", [False, True])
-def test_another_owner_that_has_not_come_so_far(uncommitted: bool) -> None:
+def test_new_owner_that_is_behind_the_former_one_replaces_its_rows(uncommitted: bool) -> None:
     edge = shown_of(PLAN)[shown_name(OUTPUT, uncommitted=uncommitted)]
     turns = count(1).__next__
     following = Subscription(

@@ -60,6 +60,6 @@ def test_invalid_predicates_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["nothing > 1", "symbol > 1", "on + 1 > 0"])
-def test_what_does_not_fit_the_rows_is_refused_by_name(text: str) -> None:
+def test_condition_that_does_not_fit_the_rows_is_refused_by_name(text: str) -> None:
     with pytest.raises(InputError, match="does not fit rows of symbol, price, size, on"):
         where_of(text)(ROWS)

@@ -49,7 +49,9 @@ async def test_a_topic_that_was_made_is_waited_for(monkeypatch: pytest.MonkeyPat
     assert client.asked == 3
 
 
-async def test_any_other_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_topic_that_was_not_made_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     client = Asked(monkeypatch, ignorant=1)
     client.await_topic(MADE)
     with pytest.raises(NoTopicError, match="has no topic 'other'"):

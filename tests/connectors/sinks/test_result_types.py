@@ -123,7 +123,7 @@ def test_a_result_is_a_value_in_every_format_of_kafka_or_is_refused_by_name(
 
 
 @pytest.mark.parametrize("of", REFUSED)
-def test_what_no_result_can_be_is_said_when_the_pipeline_is_built(of: Any) -> None:
+def test_impossible_result_type_is_refused_when_the_pipeline_is_built(of: Any) -> None:
     with pytest.raises(PlanError, match=r"Made\.x: .* cannot be expressed: ") as caught:
         pipeline_of(x=of)
     assert "\n" not in str(caught.value)

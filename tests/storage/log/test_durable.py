@@ -180,7 +180,7 @@ def test_missing_durable_records_are_damage_to_everybody(
 
 
 @pytest.mark.parametrize("end", ["closed", "killed", "closed by an older release"])
-def test_whole_log_is_no_damage_to_anybody(end: str) -> None:
+def test_whole_log_is_never_taken_for_damage(end: str) -> None:
     topic = written(end)
     assert read_all(topic) == EXPECTED
     follow(topic)

@@ -140,6 +140,8 @@ class Late(MemoryStore):
         (Late(), "does not list an object right after its put"),
     ],
 )
-async def test_a_store_that_does_not_is_refused_by_name(store: MemoryStore, said: str) -> None:
+async def test_store_that_breaks_its_promise_is_refused_by_name(
+    store: MemoryStore, said: str
+) -> None:
     with pytest.raises(UnsafeStoreError, match=f"here {said}"):
         await probe(store, Chance(), "here")

@@ -398,7 +398,7 @@ def life(world: SimWorld, seed: int) -> None:
 
 @pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize("safeguards", [(), ("fsync_file",), ("fsync_folder",)])
-def test_what_was_skipped_once_is_skipped_for_ever(safeguards: tuple[str, ...]) -> None:
+def test_record_skipped_once_is_skipped_for_ever(safeguards: tuple[str, ...]) -> None:
     if not safeguards:
         enumerate_crashes(life, pairs=60)
         return

@@ -165,7 +165,7 @@ class LaneContract:
         await lanes.close()
 
     @in_its_world
-    async def test_what_no_checkpoint_needs_is_removed_and_the_last_mark_stays(
+    async def test_records_that_no_checkpoint_needs_are_removed_and_the_last_mark_stays(
         self, broker: Broker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(broker_reading, "LOOK_INTERVAL_NS", 0)
@@ -209,7 +209,7 @@ class LaneContract:
             await reading(broker).ranges()
 
     @in_its_world
-    async def test_what_nobody_has_written_is_named_with_its_place(self, broker: Broker) -> None:
+    async def test_record_of_no_sender_is_named_with_its_place(self, broker: Broker) -> None:
         await broker.make(TOPIC.topic, 2, is_kept=True)
         other = await broker.producer("somebody")
         other.begin()

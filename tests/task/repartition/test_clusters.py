@@ -66,14 +66,14 @@ def test_event_edge_counts_once() -> None:
     cluster_test(events, seeds=SEEDS)
 
 
-def test_a_stage_behind_it_does_not_tell_either() -> None:
+def test_stage_behind_an_event_edge_counts_once() -> None:
     cluster_test(followed, seeds=SEEDS)
 
 
-def test_records_that_are_divided_anew_do_not_tell_either() -> None:
+def test_records_that_are_divided_twice_count_once() -> None:
     cluster_test(divided, seeds=(*SEEDS, 3))  # there a sender with inputs 2 and 10 is restored
 
 
-def test_neither_do_topics_of_a_broker() -> None:
+def test_records_through_topics_of_a_broker_count_once() -> None:
     cluster_test(at_broker, seeds=SEEDS)
     cluster_test(divided_at_broker, seeds=SEEDS)

@@ -45,7 +45,7 @@ def test_a_reader_gets_whole_cuts_from_any_of_them_on(seed: int) -> None:
         assert read_from(sender.topic, between) == sender.sent[at:], at
 
 
-def test_who_comes_after_a_death_knows_what_counts() -> None:
+def test_owner_after_a_death_knows_which_rows_count() -> None:
     sender = Sender(sim_world())
     assert sender.lane.mark is None
     sender.die_halfway(2)
@@ -73,7 +73,7 @@ def test_without_a_void_a_dead_sender_s_rows_would_count_twice() -> None:
     assert read_from(sender.topic, None) != sender.sent
 
 
-def test_what_is_too_long_for_one_frame_is_one_cut() -> None:
+def test_rows_too_long_for_one_frame_are_one_cut() -> None:
     sender = Sender(sim_world(), replace(SETTINGS, batch_bytes_max=4096))
     sender.send(500)
     sender.send(1)
@@ -81,7 +81,7 @@ def test_what_is_too_long_for_one_frame_is_one_cut() -> None:
     assert read_from(sender.topic, cut_of(1)) == sender.sent[1:]
 
 
-def test_what_is_released_is_removed_and_the_rest_can_be_read() -> None:
+def test_released_cuts_are_removed_and_the_rest_can_be_read() -> None:
     sender = Sender(sim_world(), SMALL)
     for _ in range(30):
         sender.send(20)

@@ -226,7 +226,7 @@ async def test_a_stream_is_for_one_table(served: Served) -> None:
         await task
 
 
-async def test_what_ends_a_table_is_told_and_the_next_begins_anew(served: Served) -> None:
+async def test_error_that_ends_a_table_is_reported_and_the_next_begins_anew(served: Served) -> None:
     workload, line = Workload(1), Line()
     begin(workload, served.seen)
     line.says.put_nowait(request())

@@ -141,7 +141,7 @@ async def test_a_name_and_a_token_are_as_good_as_a_token(guarded: Served) -> Non
 @pytest.mark.parametrize(
     "method", [f"{FLIGHT}/GetFlightInfo", f"{FLIGHT}/DoGet", f"{DEEPHAVEN}.TableService/Batch"]
 )
-async def test_what_a_stranger_sends_is_not_read(
+async def test_messages_of_a_stranger_are_not_read(
     guarded: Served, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def read(_: object) -> bytes:

@@ -111,7 +111,7 @@ def test_those_who_know_the_same_are_told_the_same() -> None:
     assert both[0].news(rows, shared) is both[1].news(rows, shared)
 
 
-def test_what_cannot_be_asked_is_refused() -> None:
+def test_impossible_subscription_is_refused() -> None:
     known = Subscription()
     with pytest.raises(FlightError, match=f"no column {WIDTH}: the table has {WIDTH}"):
         known.ask(Asked(b"", columns=frozenset([0, WIDTH])), WIDTH)
