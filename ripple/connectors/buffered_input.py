@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ripple.connectors.formats.contract import read_batch
 from ripple.connectors.inputs import Signal
-from ripple.connectors.reading_ahead import ReadingAhead
+from ripple.connectors.reading_ahead import ReadAhead
 from ripple.core.errors import InputAwayError
 from ripple.model.batch import Rejected
 from ripple.world.pauses import DELAYS_S
@@ -42,7 +42,7 @@ class _Held(NamedTuple, Generic[M]):
         return len(data) + RECORD_BYTES
 
 
-class BufferedInput(Generic[M]):
+class BufferedInput(ReadAhead, Generic[M]):
     """The buffer between a client that reads a stream and the task that takes batches; see Inputs.
 
     Subclasses implement ``bounds``, ``check``, ``identities`` and ``read``. ``read`` runs in a task
@@ -60,11 +60,11 @@ class BufferedInput(Generic[M]):
 
     def __init__(self, values: Values, reading: Reading) -> None:
         """Take the format of records and the parameters of the source; nothing is asked yet."""
+        super().__init__()
         self.name, self.follow = reading.name, reading.follow
         self.marks: dict[int, M] = {}
         self.through = 0
         self.end: int | None = None
-        self.reading = ReadingAhead()
         self._values, self._batch_rows = values, reading.batch_rows
         self._delays_s = DELAYS_S if reading.one_shot else DELAYS_S[: self.moments]
         self._held: deque[_Held[M]] = deque()
@@ -168,17 +168,6 @@ class BufferedInput(Generic[M]):
             del self.marks[next(iter(self.marks))]
         self.reading.took()
         return read_batch(offsets, values, rejected, end, self._values)
-
-    async def more(self) -> None:
-        """Wait until more was read, or cannot be."""
-        await self.reading.more()
-
-    def wake(self) -> None:
-        """Let ``more`` return."""
-        self.reading.wake()
-
-    async def sync(self) -> None:
-        """Do nothing: what was read is durable where it is."""
 
     async def close(self) -> None:
         """Stop reading."""

@@ -96,3 +96,21 @@ class ReadingAhead:
     def took(self) -> None:
         """Let ``room`` return."""
         self._room.set()
+
+
+class ReadAhead:
+    """What Inputs that a task reads ahead have in common: how their consumer waits."""
+
+    def __init__(self) -> None:
+        self.reading = ReadingAhead()
+
+    async def more(self) -> None:
+        """Wait until more was read, or cannot be."""
+        await self.reading.more()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        self.reading.wake()
+
+    async def sync(self) -> None:
+        """Do nothing: what was read is durable where it is."""

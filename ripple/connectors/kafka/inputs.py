@@ -15,7 +15,7 @@ from ripple.connectors.formats.contract import AT_ONCE_BYTES, batch_of, before
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.kafka.errors import DamagedError, OldFormatError
 from ripple.connectors.kafka.originals import original_of
-from ripple.connectors.reading_ahead import ReadingAhead
+from ripple.connectors.reading_ahead import ReadAhead
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.tracing import FIELD, some
 from ripple.world.broker import (
@@ -95,7 +95,7 @@ class Reader(Protocol):
         ...
 
 
-class KafkaInputs:
+class KafkaInputs(ReadAhead):
     """Partitions of one topic, by their names in the engine.
 
     With ``follow`` more may come at the end of the topic, else it ends at its end at opening.
@@ -121,6 +121,7 @@ class KafkaInputs:
 
         growth: detects partitions that are added while it reads.
         """
+        super().__init__()
         self.keyed_by = keyed_by if len(partitions) > 1 else None
         self._reader = reader
         self._partitions = partitions
@@ -131,7 +132,6 @@ class KafkaInputs:
         self._ahead: dict[str, _Ahead] = {}
         self._seen: dict[str, tuple[int, str]] = {}
         self._is_open = False
-        self._reading = ReadingAhead()
         self._consumer: ReaderConsumer | None = None
         self._is_traced = False
         self._growth = growth
@@ -224,9 +224,9 @@ class KafkaInputs:
             for name, ahead in self._ahead.items():
                 end_known = self._end_of(ahead) if stop is None else stop[name]
                 ahead.go_on(rows, end_known, grows=self._follow and stop is None)
-            self._reading.took()
+            self.reading.took()
             return
-        await self._reading.stop()
+        await self.reading.stop()
         _, end = await self.bounds()
         self._ahead = {
             name: _Ahead(
@@ -239,7 +239,7 @@ class KafkaInputs:
             )
             for name in self._partitions
         }
-        self._reading.start(self._read_on, _read_error_of)
+        self.reading.start(self._read_on, _read_error_of)
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return the batch after ``cut`` and its input, or the reason why there is none."""
@@ -247,40 +247,29 @@ class KafkaInputs:
             ahead = self._ahead[name]
             entry = ahead.next()
             if entry is not None:
-                self._reading.took()
+                self.reading.took()
                 return name, entry
             if cut[name] < ahead.end:
                 return self._waiting()
         is_followed = any(ahead.grows for ahead in self._ahead.values())
         return self._waiting() if is_followed else Signal.ENDED
 
-    async def more(self) -> None:
-        """Wait until more was read."""
-        await self._reading.more()
-
-    def wake(self) -> None:
-        """Let ``more`` return."""
-        self._reading.wake()
-
-    async def sync(self) -> None:
-        """Do nothing: brokers keep what they have acknowledged."""
-
     async def close(self) -> None:
         """Stop reading and let go of the connections."""
-        await self._reading.stop()
+        await self.reading.stop()
         if self._is_open:
             self._is_open = False
             await self._reader.close()
 
     def _is_at(self, cut: Cut) -> bool:
         """Whether the reader continues at a cut."""
-        return self._reading.is_at_work and all(
+        return self.reading.is_at_work and all(
             ahead.at == cut[name] for name, ahead in self._ahead.items()
         )
 
     def _has_seen(self, cut: Cut) -> bool:
         """Whether all up to a cut is there, as far as it was not handed out already."""
-        return self._reading.is_at_work and all(
+        return self.reading.is_at_work and all(
             ahead.at <= cut[name] <= self._end_of(ahead) for name, ahead in self._ahead.items()
         )
 
@@ -290,7 +279,7 @@ class KafkaInputs:
         return max(ahead.through, known.get(ahead.place, 0))
 
     def _waiting(self) -> Signal:
-        self._reading.check()
+        self.reading.check()
         return Signal.WAITING
 
     async def _connect(self) -> None:
@@ -318,7 +307,7 @@ class KafkaInputs:
         while True:
             wanted = [place for place, ahead in by_place.items() if ahead.has_room]
             if not wanted:
-                await self._reading.room()
+                await self.reading.room()
                 continue
             if wanted != asked:
                 consumer.assign({place: by_place[place].through for place in wanted})
@@ -332,7 +321,7 @@ class KafkaInputs:
                 if self._is_traced and read.records.headers is not None:
                     by_place[place].keep(read)
             if found:  # before it is asked where the end is, an answer behind that to a fetch
-                self._reading.wake()
+                self.reading.wake()
             past = [place for place, each in by_place.items() if each.grows and each.is_past]
             if past and loop.time() >= ends_at:
                 with suppress(BrokerError):  # which reading meets as well

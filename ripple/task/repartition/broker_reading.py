@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from ripple.connectors.reading_ahead import ReadingAhead
+from ripple.connectors.reading_ahead import ReadAhead
 from ripple.core import cut as cuts
 from ripple.core.codec.errors import EncodingError
 from ripple.core.errors import InputError
@@ -45,7 +45,7 @@ LOOK_INTERVAL_NS = 5_000_000_000  # between two looks for what can be removed
 NOTES_MAX = 1024  # of a lane; without a checkpoint for longer, a little more stays
 
 
-class BrokerReading:
+class BrokerReading(ReadAhead):
     """Lanes of a topic, each a partition."""
 
     def __init__(
@@ -63,6 +63,7 @@ class BrokerReading:
         broker: connects; the connection is this one's own. needed: from which cut on a lane may be
         read again, nothing of those that may be from the beginning. executor: decodes.
         """
+        super().__init__()
         self._connect = broker
         self._of = topic
         self._places = {lane: TopicPartition(topic.topic, lane) for lane in lanes}
@@ -71,7 +72,6 @@ class BrokerReading:
         self._executor = executor
         self._broker: Broker | None = None
         self._lanes: dict[int, _Lane] = {}
-        self._reading = ReadingAhead()
         self._looked_ns = clock.monotonic_ns()
 
     async def ranges(self) -> Mapping[int, Range]:
@@ -80,7 +80,7 @@ class BrokerReading:
 
     async def open(self, cuts: Mapping[int, Cut | None]) -> None:
         """Go to the last mark at or before a lane's cut, and read on from there."""
-        await self._reading.stop()
+        await self.reading.stop()
 
         async def find() -> list[int]:
             first, end = await self._bounds()
@@ -96,31 +96,20 @@ class BrokerReading:
             lane: _Lane(place, offset)
             for (lane, place), offset in zip(self._places.items(), found, strict=True)
         }
-        self._reading.start(self._read_on, self._error_of)
+        self.reading.start(self._read_on, self._error_of)
 
     def next(self, lane: int) -> Section | None:
         """Return the next whole cut of a lane, None while it is not there. Raises InputError."""
         found = self._lanes[lane].take()
         if found is None:
-            self._reading.check()
+            self.reading.check()
             return None
-        self._reading.took()
+        self.reading.took()
         return found
-
-    async def more(self) -> None:
-        """Wait until more was read, or cannot be."""
-        await self._reading.more()
-
-    def wake(self) -> None:
-        """Let ``more`` return."""
-        self._reading.wake()
-
-    async def sync(self) -> None:
-        """Do nothing: brokers keep what they have acknowledged."""
 
     async def close(self) -> None:
         """Stop reading and let go of the connection."""
-        await self._reading.stop()
+        await self.reading.stop()
         broker, self._broker = self._broker, None
         if broker is not None:
             await broker.close()
@@ -230,7 +219,7 @@ class BrokerReading:
             while True:
                 wanted = [lane for lane in self._lanes.values() if lane.held_bytes <= share]
                 if not wanted:
-                    await self._reading.room()
+                    await self.reading.room()
                     continue
                 if wanted != asked:
                     consumer.assign({lane.place: lane.through for lane in wanted})
@@ -240,7 +229,7 @@ class BrokerReading:
                     decoded = await self._executor.run(self._decoded, place, read)
                     self._lanes[place.partition].add(decoded, read.next_offset)
                 if found:
-                    self._reading.wake()
+                    self.reading.wake()
                 await self._remove()
         finally:
             await consumer.close()
