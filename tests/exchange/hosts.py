@@ -398,7 +398,7 @@ class Machine:
         emit = partial(self.hosts.on_event, place)
         context = ProcessContext(
             self.world, pipeline.plan, self.world.store, None,  # type: ignore[arg-type]  # no inputs
-            pipeline.counts[0], self.hosts.settings, exchange=exchange,
+            self.hosts.settings, exchange=exchange,
         )  # fmt: skip
         work = StageWork(
             context=context, partition=partition, stage=stage, number=number,

@@ -137,12 +137,8 @@ def runtime_of(world: SimWorld, process: str, emit: Callable[[Event], None]) -> 
 
     store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
 
-    def site(partitions: int) -> ProcessContext:
-        return ProcessContext(
-            world, PLAN, store, LogEnds(world), partitions, SETTINGS, on_event, process
-        )
-
-    return Runtime(process, site)
+    context = ProcessContext(world, PLAN, store, LogEnds(world), SETTINGS, on_event, process)
+    return Runtime(process, context)
 
 
 CODE = Code(PLAN.name, "plan", PLAN.topology_hash, 1)

@@ -59,10 +59,10 @@ class Alone:
         SOURCE.install(self.world, whole=True)
         self.store = GoneInFlight()
         self.events: list[Event] = []
-        site = ProcessContext(
-            self.world, PLAN, self.store, ends(self.world), PARTITIONS, SETTINGS, self._emit
+        context = ProcessContext(
+            self.world, PLAN, self.store, ends(self.world), SETTINGS, self._emit
         )
-        self.partition = runner_of(site, given(1, *[("a/0", 1)] * PARTITIONS), 0)
+        self.partition = runner_of(context, given(1, *[("a/0", 1)] * PARTITIONS), 0)
 
     def run(self, story: Callable[[], Awaitable[None]]) -> None:
         async def main() -> None:

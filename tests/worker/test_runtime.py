@@ -253,28 +253,21 @@ def test_follower_that_computes_something_else_says_so_and_its_owner_goes_on() -
         one.assign(("a/0", 1), ("a/0", 1))
         await one.live("a", 0, 1)
         runtime = one.runtimes["b"]
-        site_of = runtime._site_of
+        ends = runtime._context.ends
+        reached = ends.reached
 
-        def mistaken(partitions: int) -> Any:
-            site = site_of(partitions)
-            reached = site.ends.reached
+        def look(part: Any) -> Any:
+            asked = reached(part)
 
-            def look(part: Any) -> Any:
-                asked = reached(part)
+            async def wrong() -> dict[str, Any]:
+                return {
+                    name: commit and Commit(commit.cut, "0" * 16)
+                    for name, commit in (await asked()).items()
+                }
 
-                async def wrong() -> dict[str, Any]:
-                    return {
-                        name: commit and Commit(commit.cut, "0" * 16)
-                        for name, commit in (await asked()).items()
-                    }
+            return wrong
 
-                return wrong
-
-            site.ends.reached = look
-            return site
-
-        runtime._site_of = mistaken
-        runtime._site = None
+        ends.reached = look
         one.assign(("a/0", 1, "b/0"), ("a/0", 1))
         await one.until(lambda: bool(runtime.report.failed), "nobody has noticed")
         (failure,) = runtime.report.failed
@@ -311,8 +304,7 @@ async def test_partitions_take_in_nothing_while_a_queue_is_full_and_commit_what_
     runtime, held = one.runtimes["a"], {"outboxes": 100}
     intake = Intake(one.cluster.host("a").world.clock, limits=Limits(outboxes=100))
     intake.watch(lambda: held)
-    site_of = runtime._site_of
-    runtime._site_of = lambda count: replace(site_of(count), intake=intake)
+    runtime._context = replace(runtime._context, intake=intake)
 
     def applied() -> int:
         return sum(health.events for health in runtime.standings.values())
@@ -390,22 +382,16 @@ def test_partition_that_fails_is_tried_again_and_leaves_its_neighbours_alone() -
         await one.until(lambda: "a" in one.runtimes, "it does not start")
         runtime = one.runtimes["a"]
         broken = [3]
-        site_of = runtime._site_of
+        ends = runtime._context.ends
+        outputs = ends.outputs
 
-        def failing(partitions: int) -> Any:
-            site = site_of(partitions)
-            outputs = site.ends.outputs
+        def open_outputs(part: Any, epoch: int, **how: Any) -> Any:
+            if part.number == 1 and broken[0]:
+                broken[0] -= 1
+                raise OutputError("the place is not there yet")
+            return outputs(part, epoch, **how)
 
-            def open_outputs(part: Any, epoch: int, **how: Any) -> Any:
-                if part.number == 1 and broken[0]:
-                    broken[0] -= 1
-                    raise OutputError("the place is not there yet")
-                return outputs(part, epoch, **how)
-
-            site.ends.outputs = open_outputs
-            return site
-
-        runtime._site_of = failing
+        ends.outputs = open_outputs
         one.assign(("a/0", 1), ("a/0", 1))
         await one.live("a", 0, 1)
         (failure,) = runtime.report.failed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from worker.engine.serving import serve
 from worker.health import TaskHealth
 from worker.messages import FROM_ENGINE
 
+ALONE: Any = SimpleNamespace(intake=None)  # a context without partitions
+
 
 class Broken(Runtime):
     """Cannot say how it is."""
@@ -24,7 +28,7 @@ class Broken(Runtime):
 
 
 async def test_a_process_that_cannot_say_how_it_is_ends_with_the_reason() -> None:
-    runtime = Broken("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
+    runtime = Broken("w/0", ALONE)
     with pytest.raises(LookupError, match="a figure that is not there"):
         await serve(Silent(), runtime, LiveClock(), lambda _: None)
 
@@ -64,7 +68,7 @@ class Hearing(Silent):
 async def test_changes_are_reported_at_once_and_other_reports_every_second_round() -> None:
     async def run() -> list[bool]:
         pipe, clock = Hearing(), Turning()
-        runtime = Standings("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
+        runtime = Standings("w/0", ALONE)
         serving = asyncio.ensure_future(serve(pipe, runtime, clock, lambda _: None))
         while clock.turns <= 8:
             await asyncio.sleep(0)
@@ -96,7 +100,7 @@ async def test_a_process_ends_where_only_a_new_start_of_it_may_try_again() -> No
         return await serve(Silent(), runtime, Turning(), said.append)
 
     said: list[str] = []
-    runtime = Spent("w/0", lambda _: None)  # type: ignore[arg-type, return-value]
+    runtime = Spent("w/0", ALONE)
     assert await asyncio.wait_for(run(), 5) == 1
     assert runtime.has_stopped
     assert said[0].startswith("partition 3 has failed 1024 times")

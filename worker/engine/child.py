@@ -240,23 +240,20 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
             SamplerLimits(target_per_s=settings.traces_per_s),
         )
 
-    def site(partitions: int) -> ProcessContext:
-        return ProcessContext(
-            world,
-            plan,
-            checkpoints,
-            ends,
-            partitions,
-            _task_settings(settings, sinks),
-            emit,
-            f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
-            exchange,
-            intake,
-            tracer,
-            home,
-        )
-
-    runtime = Runtime(name, site, moved=moved, load=_Load(), intake=intake)
+    context = ProcessContext(
+        world,
+        plan,
+        checkpoints,
+        ends,
+        _task_settings(settings, sinks),
+        emit,
+        f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
+        exchange,
+        intake,
+        tracer,
+        home,
+    )
+    runtime = Runtime(name, context, moved=moved, load=_Load())
     return _Parts(runtime, port, measures, tracer, has_state_edge(plan))
 
 

@@ -27,7 +27,7 @@ def _no_listener(_partition: int, _event: Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """The context that the partitions of one process share. partitions: number in the first stage.
+    """The context that the partitions of one process share.
 
     store: of checkpoints, dead letters and hints; it should retry failures (RetryingStore). emit:
     listener of each partition's events. exchange: with the partitions of downstream stages; None if
@@ -40,7 +40,6 @@ class ProcessContext:
     plan: Plan
     store: ObjectStore
     ends: Endpoints
-    partitions: int
     settings: Settings = field(default_factory=Settings)
     emit: Callable[[int, Event], None] = _no_listener
     holder: str = "a worker"

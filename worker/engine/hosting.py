@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from worker.engine.workload import Workload
 
 
-def runner_of(site: ProcessContext, assignment: Assignment, partition: int) -> Runner:
+def runner_of(context: ProcessContext, assignment: Assignment, partition: int) -> Runner:
     """Return the runner of a partition of the assignment."""
-    emit, work = partial(site.emit, partition), _Workloads(site, assignment).of(partition)
-    return Runner(site.world.clock, partition, emit, work, site.turns)
+    emit, work = partial(context.emit, partition), _Workloads(context, assignment).of(partition)
+    return Runner(context.world.clock, partition, emit, work, context.turns)
 
 
 class _Workloads:
     """The work on each partition of an assignment."""
 
-    def __init__(self, site: ProcessContext, assignment: Assignment) -> None:
-        self._site, self._assignment = site, assignment
+    def __init__(self, context: ProcessContext, assignment: Assignment) -> None:
+        self._context, self._assignment = context, assignment
         self._counts = {stage.name: stage.partitions for stage in assignment.stages}
         self._divides = DIVIDING in self._counts
 
@@ -64,14 +64,14 @@ class _Workloads:
 
     def _dividing(self, partition: int, number: int) -> InputWork:
         """Repartition the records of some inputs."""
-        site, part = self._site, Part(number, self._counts[DIVIDING])
+        context, part = self._context, Part(number, self._counts[DIVIDING])
 
         def edge_and_lanes() -> tuple[LaneEdge, dict[int, int]]:
             names, edge = self._input_names(), self._records()
             receivers = edge.topic.receivers
             return edge, {
                 at * receivers + receiver: edge.topic.lane(names.index(name), receiver)
-                for at, name in enumerate(site.ends.inputs(part).names)
+                for at, name in enumerate(context.ends.inputs(part).names)
                 for receiver in range(receivers)
             }
 
@@ -80,19 +80,19 @@ class _Workloads:
             carried = edge.carried(lanes)
             if carried is None:
                 return SinkGroup({})
-            return site.ends.outputs(part, epoch, None, carried=carried)
+            return context.ends.outputs(part, epoch, None, carried=carried)
 
         def sent(outputs: CommitGroup) -> Lanes:
             edge, lanes = edge_and_lanes()
             return edge.sent(lanes, outputs)
 
         return InputWork(
-            context=site,
+            context=context,
             partition=partition,
             number=number,
             shows=None,
-            plan=site.plan,
-            inputs=partial(site.ends.inputs, part),
+            plan=context.plan,
+            inputs=partial(context.ends.inputs, part),
             outputs=outputs,
             engine=Router,
             staged=True,
@@ -101,12 +101,12 @@ class _Workloads:
 
     def _first(self, partition: int, number: int) -> InputWork:
         """Compute the first stage, from the source or from its repartitioned records."""
-        site, plan, part = self._site, self._site.plan, Part(number, self._counts[FIRST])
-        is_noted = self._divides and site.home is not None  # how far the source was read
-        outputs = partial(site.ends.outputs, part, reads=not is_noted)
-        inputs = partial(site.ends.inputs, part)
+        context, plan, part = self._context, self._context.plan, Part(number, self._counts[FIRST])
+        is_noted = self._divides and context.home is not None  # how far the source was read
+        outputs = partial(context.ends.outputs, part, reads=not is_noted)
+        inputs = partial(context.ends.inputs, part)
         work = InputWork(
-            context=site,
+            context=context,
             partition=partition,
             number=number,
             shows=outputs_of(plan, 0),
@@ -114,7 +114,7 @@ class _Workloads:
             inputs=partial(self._divided, number) if self._divides else inputs,
             outputs=outputs,
             staged=is_spread(plan),
-            reached=lambda: site.ends.reached(part),
+            reached=lambda: context.ends.reached(part),
             division=lambda: None if self._divides or part.of == 1 else self._division(),
         )
         if not is_spread(plan) or transport_into(plan, 1) is not Transport.LOG:
@@ -130,22 +130,22 @@ class _Workloads:
 
     def _later(self, partition: int, stage: int, number: int) -> StageWork:
         """Compute a stage from the changes of the stage before."""
-        site, part = self._site, Part(number, self._counts[name_of(stage)])
-        edge = edge_into(site.plan, stage)
+        context, part = self._context, Part(number, self._counts[name_of(stage)])
+        edge = edge_into(context.plan, stage)
         assert edge is not None
         if edge.transport is Transport.LOG:
             upstream = partial(self._changes(stage).followed, edge.schema, number)
         else:
-            assert site.exchange is not None
-            upstream = partial(subscribed, site.exchange, stage, number)
+            assert context.exchange is not None
+            upstream = partial(subscribed, context.exchange, stage, number)
         return StageWork(
-            context=site,
+            context=context,
             partition=partition,
             stage=stage,
             number=number,
-            shows=outputs_of(site.plan, stage),
+            shows=outputs_of(context.plan, stage),
             senders=self._counts[name_of(stage - 1)],
-            outputs=lambda epoch: site.ends.outputs(part, epoch, stage),
+            outputs=lambda epoch: context.ends.outputs(part, epoch, stage),
             upstream=upstream,
         )
 
@@ -153,43 +153,47 @@ class _Workloads:
 
     def _records(self) -> LaneEdge:
         """Return the edge from the repartitioning stage to the first one."""
-        topic = lanes_of_records(self._site.plan, len(self._input_names()), self._counts[FIRST])
+        topic = lanes_of_records(self._context.plan, len(self._input_names()), self._counts[FIRST])
         return self._lane_edge(topic, FIRST, has_parts=False)
 
     def _changes(self, stage: int) -> LaneEdge:
         """Return the event edge into a stage."""
-        topic = lanes_into(self._site.plan, stage, self._counts[name_of(stage - 1)])
+        topic = lanes_into(self._context.plan, stage, self._counts[name_of(stage - 1)])
         return self._lane_edge(topic, name_of(stage), has_parts=True)
 
     def _lane_edge(self, topic: LaneTopic, receivers: str, *, has_parts: bool) -> LaneEdge:
-        site = self._site
+        context = self._context
 
         async def resumes(number: int) -> Cut | None:
             """Return the cut of the oldest checkpoint that a receiver may resume from."""
             partition = self._assignment.partition_of(receivers, number)
-            listed = await Checkpoints(site.store, site.plan.name, partition).list()
+            listed = await Checkpoints(context.store, context.plan.name, partition).list()
             return listed[-1].cut if listed else None
 
         return LaneEdge(
-            topic=topic, world=site.world, home=site.home, resumes=resumes, has_parts=has_parts
+            topic=topic,
+            world=context.world,
+            home=context.home,
+            resumes=resumes,
+            has_parts=has_parts,
         )
 
     def _divided(self, number: int) -> DividedInputs:
-        site, edge = self._site, self._records()
+        context, edge = self._context, self._records()
         lanes = dict(zip(self._input_names(), edge.topic.lanes_to(number), strict=True))
-        fields = [field.name for field in site.plan.source.fields]
-        return DividedInputs(edge.reading(number), lanes, fields, site.settings.batch_rows)
+        fields = [field.name for field in context.plan.source.fields]
+        return DividedInputs(edge.reading(number), lanes, fields, context.settings.batch_rows)
 
     def _division(self) -> Division | None:
         """Return the partitioner of the input, if it declares one."""
-        whole = self._site.ends.inputs(Part(0, 1))
+        whole = self._context.ends.inputs(Part(0, 1))
         key = keyed_by(whole)
         if not key:
             return None
         return Division(key, {name: at for at, name in enumerate(whole.names)}, len(whole.names))
 
     def _input_names(self) -> tuple[str, ...]:
-        return self._site.ends.inputs(Part(0, 1)).names
+        return self._context.ends.inputs(Part(0, 1)).names
 
 
 @asynccontextmanager

@@ -58,27 +58,23 @@ class Runtime:
     def __init__(
         self,
         process: str,
-        site_of: Callable[[int], ProcessContext],
+        context: ProcessContext,
         *,
         host: Callable[[ProcessContext, Assignment, int], Runner] = runner_of,
         moved: Callable[[Assignment], None] = lambda _: None,
         load: Callable[[], float] = lambda: 0.0,
-        intake: Intake | None = None,
     ) -> None:
         """Be the process of this name.
 
-        site_of: returns the shared context once there is an assignment, by the number of partitions
-        of the first stage. host: makes the runner of a partition. moved: called with each version
-        first. load: of the process, 0 to 1. intake: of its partitions, for backpressure reports.
+        context: of its partitions. host: makes the runner of one. moved: called with each version
+        first. load: of the process, 0 to 1.
         """
         self.process = process
         self.version = 0
-        self._site_of = site_of
+        self._context = context
         self._host = host
         self._moved = moved
         self._load = load
-        self.intake = intake
-        self._site: ProcessContext | None = None
         self._held: dict[int, _Held] = {}
         self._ending: dict[asyncio.Task[None], _Ending] = {}
         self._is_stopping = False
@@ -112,7 +108,7 @@ class Runtime:
     @property
     def report(self) -> Report:
         """Return the report for a heartbeat."""
-        standings = {partition: held.hosted.health for partition, held in self._held.items()}
+        standings, intake = self.standings, self._context.intake
         return Report(
             load=self._load(),
             live=frozenset(
@@ -137,13 +133,18 @@ class Runtime:
                 ),
             ),
             inputs=self._counts,
-            backpressure=Backpressure() if self.intake is None else self.intake.look().report,
+            backpressure=Backpressure() if intake is None else intake.look().report,
         )
 
     @property
     def standings(self) -> dict[int, TaskHealth]:
         """Health of each partition."""
         return {partition: held.hosted.health for partition, held in self._held.items()}
+
+    @property
+    def intake(self) -> Intake | None:
+        """The intake of its partitions."""
+        return self._context.intake
 
     def store(self) -> None:
         """Store checkpoints of all hosted partitions, soon."""
@@ -171,18 +172,16 @@ class Runtime:
             await asyncio.wait(list(self._ending))
 
     def _prepare(self, assignment: Assignment) -> bool:
-        """Build the shared context for an assignment; return False if that fails."""
-        if self._site is not None:
+        """Check an assignment, and look at the inputs; return False if that fails."""
+        if self._counts:
             return True
         try:
-            self._site = self._site_of(assignment.stages[0].partitions)
-            check_stages(self._site.plan, assignment)
-            self._counts = self._site.ends.counts()
-            self.problem = None
+            check_stages(self._context.plan, assignment)
+            self._counts = self._context.ends.counts()
         except (RippleError, OSError) as error:
-            self._site, self.problem = None, str(error)
+            self.problem = str(error)
             return False
-        self._refused = ()
+        self._refused, self.problem = (), None
         return True
 
     def _roles(self, assignment: Assignment) -> Iterator[tuple[int, Role]]:
@@ -196,8 +195,7 @@ class Runtime:
 
     def _begin(self, partition: int, role: Role, assignment: Assignment) -> None:
         """Host a partition, once its previous runner in this process has ended."""
-        assert self._site is not None
-        hosted = self._host(self._site, assignment, partition)
+        hosted = self._host(self._context, assignment, partition)
         self._held[partition] = _Held(role, hosted)
         before = [task for task, one in self._ending.items() if one.partition == partition]
 

@@ -228,11 +228,11 @@ class Process:
                 self.port.refresh()
 
         tight = None if worker.limits is None else TIGHT_QUEUES
-        self.intake = intake = Intake(world.clock, limits=tight)
+        intake = Intake(world.clock, limits=tight)
         if self.port is not None:
             exchange = self.port.exchange
             intake.watch(lambda: {"outboxes": exchange.waiting_bytes})
-        self.runtime = Runtime(self.name, self._site, host=self._host, moved=moved, intake=intake)
+        self.runtime = Runtime(self.name, self._context(intake), host=self._host, moved=moved)
 
     def _watch_connections(self, exchange: Exchange) -> None:
         """Let the watch check each connection after every event on it."""
@@ -264,29 +264,28 @@ class Process:
             speaking.cancel()
             await asyncio.wait([speaking])
 
-    def _site(self, partitions: int) -> ProcessContext:
+    def _context(self, intake: Intake) -> ProcessContext:
         world, worker = self.world, self._worker
         return ProcessContext(
             world,
             worker.truth.plan,
             RetryingStore(world.store, world.clock, world.random),
             Ends(world, worker.truth, worker.settings.batch_rows),
-            partitions,
             worker.settings,
             holder=self.name,
             exchange=None if self.port is None else self.port.exchange,
-            intake=self.intake,
+            intake=intake,
             home=SimLanes(world) if worker.truth.has_broker else None,
         )
 
-    def _host(self, site: ProcessContext, assignment: Assignment, partition: int) -> Runner:
+    def _host(self, context: ProcessContext, assignment: Assignment, partition: int) -> Runner:
         """Host a partition, and emit its events with its epoch at that time."""
         made: list[Runner] = []
 
         def emit(_: int, event: Event) -> None:
             self._worker.on_event(self, partition, made[0].health.epoch, event)
 
-        made.append(runner_of(replace(site, emit=emit), assignment, partition))
+        made.append(runner_of(replace(context, emit=emit), assignment, partition))
         return made[0]
 
 
