@@ -102,5 +102,5 @@ def ranked(nodes: Mapping[str, Values]) -> list[Values]:
             found.append({"node": name, "what": "recomputes", "share": share})
         wasted = (one["wasted_rate"] or 0.0) / again if again else 0.0
         if wasted >= SHARE_MIN:
-            found.append({"node": name, "what": "for nothing", "share": wasted})
+            found.append({"node": name, "what": "wasted", "share": wasted})
     return sorted(found, key=lambda one: (-one["share"], one["node"], one["what"]))[:RANKED_MAX]

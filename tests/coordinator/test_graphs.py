@@ -37,6 +37,6 @@ def test_nodes_with_most_work_come_first() -> None:
     }
     assert [(one["node"], one["what"], one["share"]) for one in ranked(nodes)] == [
         ("a", "recomputes", 0.6),
-        ("a", "for nothing", 0.5),
+        ("a", "wasted", 0.5),
         ("b", "recomputes", 0.35),
     ]

@@ -85,7 +85,7 @@ function Frame({ me, look }) {
     </header>
     <nav class="side" aria-label="Views"><ul>${Object.entries(VIEWS).map(([key, [title, letter]]) => html`<li key=${key}>
       <a href=${`#/${key}`} aria-current=${(VIEWS[view] ? view : "overview") === key ? "page" : undefined}>${title}<kbd aria-hidden="true">g ${letter}</kbd></a></li>`)}</ul>
-      <p class="faint role">${may("operate") ? `${me.role}: may command` : "read-only"}</p>
+      <p class="faint role">${may("operate") ? `role: ${me.role}` : `role: ${me.role}, read-only`}</p>
     </nav>
     <main id="content" tabindex="-1">
       <h1 class="hidden">${name}</h1>

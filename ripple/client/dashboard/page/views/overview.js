@@ -16,7 +16,7 @@ export function Overview({ snapshot, history, may, say }) {
       <${Figure} name="Event-time lag" value=${seconds(totals.lag_s)} more=${`median ${seconds(totals.lag_median_s)}`}></${Figure}>
       <${Figure} name="Oldest commit" value=${seconds(totals.commit_age_s)} more=${`${count(totals.commits)} commits`}></${Figure}>
       <${Figure} name="Oldest checkpoint" value=${seconds(totals.checkpoint_age_s)} more=${`${count(totals.debt)} events to replay`}></${Figure}>
-      <${Figure} name="Letters" value=${count(totals.events.dead_lettered)} more=${`${count(totals.events.very_late)} very late`}></${Figure}>
+      <${Figure} name="Dead letters" value=${count(totals.events.dead_lettered)} more=${`${count(totals.events.very_late)} very late`}></${Figure}>
     </dl>
     <div class="two">
       <${Section} title="Throughput" id="throughput"><${Chart} history=${history} show=${rate} label="Events in and rows out, a second, over the last minutes" series=${[{ name: "rate_in", label: "events in" }, { name: "rate_out", label: "rows out" }]}></${Chart}></${Section}>
