@@ -7,7 +7,7 @@ epoch     the fencing numbers that follow from versions
 member    workers, their processes and their code
 version   one version of the assignment, as a value
 report    a member's report with a heartbeat
-bounds    bounds of what processes tell each other
+bounds    bounds of messages between processes
 rules     invariants of a version, and of one after another
 form      a version as JSON
 chain     the versions in a store

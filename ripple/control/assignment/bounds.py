@@ -1,4 +1,4 @@
-"""Bounds of what processes tell each other, as marks of the types of fields."""
+"""Bounds of messages between processes, as marks of the types of fields."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REASON_LENGTH_MAX = 4096  # of reasons, for people
 class AtMost:
     """A number from 0 to ``limit``, or a text or a list that is no longer.
 
-    What is read must be so. What is written is made so: a text is cut at ``cut``, and a number
-    clamped if ``clamps``.
+    Reading checks that. Writing sees to it: a text is cut at ``cut``, and a number clamped if
+    ``clamps``.
     """
 
     limit: float

@@ -9,7 +9,7 @@
 | a dataclass | a message, its fields by name; one that has only one field may stand for that |
 | Encoded | bytes |
 
-Reading checks whatever could be invalid, by the marks of ``ripple.control.assignment.bounds``.
+Reading validates by the marks of ``ripple.control.assignment.bounds``.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class Alerts:
         )
 
     def _conditions(self, seen: Seen, now_ns: int) -> Iterator[tuple[str, str]]:
-        """Yield the rules whose condition holds, with the cause in words."""
+        """Yield the rules that fire, with the cause in words."""
         limits = self._thresholds
         then, now = self._window(seen.samples, now_ns)
         slow_ms = _quantile(seen.samples, then.slow, now.slow) / 1e6

@@ -90,7 +90,7 @@ class Log:
         self._say_repeats(float("inf"))
 
     def take_over(self) -> None:
-        """Log what libraries log through ``logging``, from warnings on."""
+        """Log the messages of libraries that log through ``logging``, from warnings on."""
         root = logging.getLogger()
         root.addHandler(_Handler(self))
         root.setLevel(logging.WARNING)

@@ -1,6 +1,6 @@
 """Measurements of the partitions of one process, taken from their events.
 
-What belongs to a task, such as the age of its last commit, is forgotten when it ends; the time
+A task's own values, such as the age of its last commit, are forgotten when it ends; the time
 since which commits wait is not, since an outage may outlast many tasks. Replays are not counted:
 their events were counted when they were new.
 """

@@ -90,7 +90,7 @@ class Tracing:
         )
 
     def close(self) -> None:
-        """Send what waits, if the collector takes it soon."""
+        """Send the waiting spans, if the collector takes them soon."""
         self._provider.force_flush(FLUSH_MS)
         self._provider.shutdown()
 
