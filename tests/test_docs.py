@@ -51,11 +51,13 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    readme, (portfolio, engine) = _python("README.md"), _python("docs/pipelines.md")
-    (folder / "guide.py").write_text("".join([*readme, portfolio, EVENT, engine]))
+    readme, (portfolio, branches, engine) = _python("README.md"), _python("docs/pipelines.md")
+    (folder / "guide.py").write_text("".join([*readme, portfolio, branches, EVENT, engine]))
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
     assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
+    assert (folder / "large.csv").read_text() == TRADES.splitlines(keepends=True)[1]
+    assert (folder / "volumes.csv").read_text() == "AAPL,300\n"
     assert names["engine"].cut == {"trades": 1}
 
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ripple.connectors.connector import Use
     from ripple.connectors.contract import Commit, MarkedSource, Sink
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Output, Plan
     from ripple.model.schema.checks import Checks
     from ripple.model.schema.types import Schema
     from ripple.world.ports import Executor
@@ -146,6 +147,7 @@ def open_sink(
         )
     writing = Writing(plan, plan.output(output), header, epoch, part)
     found = find(text_of(place), use)
+    check_takes(found.use, text_of(place), writing.output)
     if found.use.is_group:
         raise OutputError(f"{text_of(place)!r} is written with other outputs, not by itself")
     if epoch is not None and not found.use.has_epochs:
@@ -180,8 +182,18 @@ def look_at(
     found = find(place, "continued_sink")
     if not found.use.looks:
         return None
+    check_takes(found.use, place, plan.output(output))
     looks = load(found.connector.scheme, found.connector.package, found.use.looks)
     return partial(looks, found.path, Writing(plan, plan.output(output), epoch=epoch, part=part))
+
+
+def check_takes(use: Use, place: str, output: Output) -> None:
+    """Raise OutputError if a sink needs keys, and the rows of an output have none."""
+    if output.is_stream and not use.takes_events:
+        raise OutputError(
+            f"cannot write output {output.name!r} to {place!r}: it shows events, which have no "
+            "key, and rows are found by their key there: write to a file or a log, or fold them"
+        )
 
 
 def newest_owner_at(place: str, plan: Plan, output: str) -> int:

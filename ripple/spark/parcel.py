@@ -16,6 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.topology import need_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,7 @@ class Parcel:
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
+            need_chain(plan, "Spark")
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -70,6 +72,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
+        need_chain(plan, "Spark")
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.connectors.commit_group import Groups, SinkGroup
 from ripple.connectors.connector import Grouping
 from ripple.connectors.installed import load
-from ripple.connectors.locate import look_at, open_sink
+from ripple.connectors.locate import check_takes, look_at, open_sink
 from ripple.connectors.registry import find
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def group_at(
     for output, place in places.items():
         found = find(place, "continued_sink")
         if found.use.is_group:
+            check_takes(found.use, place, plan.output(output))
             groups.setdefault(found.connector.scheme, {})[output] = found.path
             openers[found.connector.scheme] = found
         else:

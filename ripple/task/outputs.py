@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.engine.machine import Changes
     from ripple.engine.machine.partition import Partition
-    from ripple.model.schema.exported import Made
+    from ripple.model.schema.exported import Made, Part
 
 
 class Outputs:
@@ -43,7 +43,7 @@ class Outputs:
                 Commit(changes.cut, digests.get(output, "")),
             )
 
-    def _lacks(self, output: str, rows: Made, cut: Cut) -> bool:  # noqa: ARG002 - for others
+    def _lacks(self, output: str, rows: Made | Part, cut: Cut) -> bool:  # noqa: ARG002 - for others
         """Return whether an output is to be given these rows, which reach ``cut``."""
         return rows.num_rows > 0
 

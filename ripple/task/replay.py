@@ -61,7 +61,7 @@ class Replay:
         live, inputs, outputs = durable.live, self._spec.inputs, self._opened.outputs
         plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop
         is_shown = outputs.is_behind
-        frees = plan.folds[0].window is not None
+        frees = plan.has_windows
         rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(plan)
         await inputs.open(live.engine.cut, rows, stop)
         while (found := inputs.next(live.engine.cut)) is not Signal.ENDED:

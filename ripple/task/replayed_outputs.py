@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Changes
     from ripple.engine.machine.partition import Partition
     from ripple.model.pipeline.plan import Plan
-    from ripple.model.schema.exported import Made
+    from ripple.model.schema.exported import Made, Part
     from ripple.task.lanes import Lanes
     from ripple.task.published_rows import PublishedRows
 
@@ -128,7 +128,9 @@ class ReplayedOutputs(Outputs):
         for output in changed:
             if output not in self._muted or output in self._of_lanes:
                 continue
-            key = self._plan.fold(self._plan.output(output).of).row_key
+            if self._plan.output(output).is_stream:
+                continue
+            key = self._plan.key_of(self._plan.output(output))
             if is_replayed:
                 self._replayed[output] = PublishedRows(key)
             shown = self._was_shown[output] = PublishedRows(key)
@@ -170,7 +172,7 @@ class ReplayedOutputs(Outputs):
     def _is_muted(self, output: str) -> bool:
         return output in self._muted and self._guards("muted_replay")
 
-    def _lacks(self, output: str, rows: Made, cut: Cut) -> bool:
+    def _lacks(self, output: str, rows: Made | Part, cut: Cut) -> bool:
         if self._is_muted(output):
             return False
         records_cut = self.standings[output].records_cut

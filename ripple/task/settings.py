@@ -67,8 +67,8 @@ class Settings:
         Applying takes memory for each window that a row is in: no more of it than the run took
         that is repeated, or than does not matter.
         """
-        window = plan.folds[0].window
-        windows = 1 if window is None else windows_per_event(window.assigner)
+        found = [fold.window for fold in plan.folds if fold.window is not None]
+        windows = max((windows_per_event(window.assigner) for window in found), default=1)
         return min(self.replay_rows, max(self.batch_rows, REPLAY_WINDOWS // windows))
 
 

@@ -55,8 +55,8 @@ class TaskSpec:
 
         Raises InputError where rows would depend on the order in which inputs were read.
         """
-        window = self.plan.folds[0].window
-        is_partial = window is not None and isinstance(window.trigger, OnCount | OnInterval)
+        windows = [fold.window for fold in self.plan.folds if fold.window is not None]
+        is_partial = any(isinstance(window.trigger, OnCount | OnInterval) for window in windows)
         if is_partial and len(self.inputs.names) > 1:
             raise InputError(
                 "a window that shows partial results by OnCount or OnInterval cannot be restored "

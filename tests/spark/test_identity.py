@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ripple.core.errors import SchemaError
-from ripple.spark.backfill.identity import identities_of
+from ripple.model.row_identity import identities_of
 
 
 def bits(number: int) -> float:

@@ -27,7 +27,7 @@ from ripple.cli.lib.exits import EXIT_FAILURE
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.output_forms import many
 from ripple.cli.lib.path_options import STORE, a_place, a_store
-from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.lib.user_file import FILE_HELP, load_chain
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
         import_module(module)  # a missing extra is named before anything starts
     from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
 
-    plan = load_plan(options.file)
+    plan = load_chain(options.file, "a cluster")
     places = sinks_by_output(plan, options.sink)
     check_not_read(options.source, places)
     reach = Reach(plan, options.source, places)

@@ -113,6 +113,10 @@ def _values(plan: Plan) -> dict[str, Any]:
             }
             for fold in plan.folds
         ],
+        "nodes": [
+            {"name": node.of.name, "key": node.of.node_key, "reads": list(node.inputs)}
+            for node in plan.nodes
+        ],
         "outputs": [
             {
                 "name": output.name,

@@ -10,7 +10,7 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
-from ripple.cli.lib.user_file import FILE_HELP, load_plan
+from ripple.cli.lib.user_file import FILE_HELP, load_chain
 from ripple.cli.spark.session import (
     Progress,
     check_files,
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
-    plan = load_plan(options.file)  # before a JVM is started, as the URIs
+    plan = load_chain(options.file, "Spark")  # before a JVM is started, as the URIs
     source_at(options.history, plan, header=options.header)
     Live.at(options.live, plan, until_ns, options.partitions)
     with opened(options) as spark:

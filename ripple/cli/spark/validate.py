@@ -8,7 +8,7 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.user_file import load_plan
+from ripple.cli.lib.user_file import load_chain
 from ripple.cli.spark import watch as spark_watch
 from ripple.cli.spark.input import configure_input, range_of
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
-    plan = load_plan(options.file)  # before a JVM is started, as the URIs
+    plan = load_chain(options.file, "Spark")  # before a JVM is started, as the URIs
     arguments = range_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):

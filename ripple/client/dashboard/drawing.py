@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.description import fields_text, window_text
-from ripple.model.pipeline.plan import Derive, Filter
+from ripple.model.pipeline.plan import Derive, Filter, Map
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
     stages = stages_of(plan)
     stage_of = {name: stage.number for stage in stages for name in stage.folds}
     into = {stage.edge.to: stage.edge for stage in stages if stage.edge is not None}
-    last: dict[str, str] = {}  # of the source and each fold, the node with its rows
+    last: dict[str, str] = {}  # of the source, each step and each fold, the node with its rows
 
     def add(node: dict[str, Any], above: str | None, **edge: Any) -> str:
         nodes.append(node)
@@ -34,7 +34,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
         return str(node["id"])
 
     source = plan.source
-    above = add(
+    last[source.name] = add(
         {
             "id": f"source {source.name}",
             "name": source.name,
@@ -47,14 +47,13 @@ def drawing(plan: Plan) -> dict[str, Any]:
         None,
     )
     for step in plan.steps:
-        above = add(_step(step, 0), above)
-    last[source.name] = above
+        last[step.name] = add(_step(step, 0), last[step.reads])
     for fold in plan.folds:
         stage, edge = stage_of[fold.name], into.get(fold.name)
         about = {"of": fold.input} if edge is None else edge.as_values()
-        above = add(_fold(fold, stage), last[fold.input], **about)
+        above = add(_fold(fold, stage), last[fold.reads], **about)
         for step in fold.steps:
-            above = add(_step(step, stage), above)
+            above = last[step.name] = add(_step(step, stage), above)
         last[fold.name] = above
     for output in plan.outputs:
         add(
@@ -62,7 +61,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
                 "id": f"output {output.name}",
                 "name": output.name,
                 "kind": "output",
-                "stage": stage_of[output.of],
+                "stage": stage_of.get(output.of, 0),
                 "fields": fields_text(output.fields),
                 "about": output.topic or "",
                 "node_key": output.node_key,
@@ -78,7 +77,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
         "stages": [
             {
                 "number": stage.number,
-                "name": stage.folds[0],
+                "name": stage.folds[0] if stage.folds else source.name,
                 "key": list(stage.key),
                 "folds": list(stage.folds),
             }
@@ -93,7 +92,7 @@ def _step(step: Step, stage: int) -> dict[str, Any]:
     elif isinstance(step, Filter):
         kind, about = "filter", repr(step.condition.expr)
     else:
-        kind = "map"
+        kind = "map" if isinstance(step, Map) else "flat_map"
         about = getattr(step.function, "__qualname__", type(step.function).__name__)
     return {
         "id": step.name,

@@ -14,7 +14,9 @@ CONNECTOR = Connector(
         "all partitions or the named one, up to their ends at the start of the run",
         whole="ripple.connectors.log.opening:open_whole",
     ),
-    sink=Use("ripple.connectors.log.opening:open_sink", APPENDED, has_epochs=True),
+    sink=Use(
+        "ripple.connectors.log.opening:open_sink", APPENDED, has_epochs=True, takes_events=True
+    ),
     continued_source=Use(
         "ripple.connectors.log.opening:open_inputs",
         "resumes at the cut; with `--follow` waits for more",
@@ -28,6 +30,7 @@ CONNECTOR = Connector(
         reached="ripple.connectors.log.opening:reached",
         looks="ripple.connectors.log.opening:look",
         owners="ripple.connectors.log.opening:owners",
+        takes_events=True,
     ),
     path_of=path_of,
     check="ripple.connectors.log.discovery:check",

@@ -47,9 +47,11 @@ def schema_of_output(plan: Plan, output: Output) -> Schema:
 
     ``op`` is text, one of OP_NAMES; the other fields are those of the result rows. Those that are
     not part of the key may be null, because a Remove has no values: not even the end of a session,
-    which does not identify it.
+    which does not identify it. Events have neither: their topic can be a source.
     """
-    identity = {member.name for member in plan.fold(output.of).row_key}
+    if output.is_stream:
+        return Schema(f"{plan.name}.{output.name}", output.fields)
+    identity = {member.name for member in plan.key_of(output)}
     fields = (
         member
         if member.name in identity or isinstance(member.type, Option)
@@ -177,7 +179,7 @@ class LogSink:
         """Append the changes that are not yet in the log; see Sink."""
         if self._owner is None:
             if changes.num_rows:
-                _append(self._writer, with_named_ops(changes), lambda _: None)
+                _append(self._writer, self._records(changes), lambda _: None)
             return
         if reached != self._current:
             if self.unfinished is not None:
@@ -196,9 +198,13 @@ class LogSink:
             )
         if done < self._rows:
             note = _Note(self._owner, reached, self._rows, self._reached)
-            left = with_named_ops(changes.slice(done))
+            left = self._records(changes.slice(done))
             _append(self._writer, left, lambda rows: note.notes(done + rows))
         self._reached = reached
+
+    def _records(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        """Return changes with their operations as texts, events as they are."""
+        return with_named_ops(changes) if OP in self._columns else changes
 
     def supersede(self) -> None:
         """Give an unfinished cut up; see ReadableSink."""

@@ -165,6 +165,13 @@ cdef class Columns:
         self.layers = [*self.layers, (columns, None)]
         self.read.update(columns)
 
+    def copy(self):
+        """Return columns of the same values, of which other rows are dropped and other ones added."""
+        cdef Columns made = Columns.__new__(Columns)
+        made.batch, made.places, made.kinds = self.batch, self.places, self.kinds
+        made.exported, made.layers, made.read = self.exported, self.layers, dict(self.read)
+        return made
+
     def keep(self, kept):
         """Drop the rows that are not at these positions, rising: int64[n]."""
         self.layers = [

@@ -1,10 +1,11 @@
 """The state machine of one partition.
 
-engine, follower the first stage, fed with events; a later stage, fed with changes partition,
-inputs, router the part of both in common; input positions; repartitioning before the first fold
-changes, output_stream rows of outputs that changed; the changes for one subscriber deltas changes
-and final rows of an output as one batch of deltas counters, inspection counts of events; the state
-of the graph's nodes as JSON
+engine, graph_engine    the first stage, fed with events; of a plan with branches
+follower, partition     a later stage, fed with changes; the part of all in common
+inputs, router          input positions; repartitioning before the first fold
+changes, output_stream  rows of outputs that changed; the changes for one subscriber
+deltas                  changes and final rows of an output as one batch of deltas
+counters, inspection    counts of events; the state of the graph's nodes as JSON
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.plan import Fold, Plan
-from ripple.model.pipeline.topology import stage_folds
+from ripple.model.pipeline.topology import need_chain, stage_folds
 from ripple.model.schema.exported import Part, as_arrow
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -50,6 +50,15 @@ class Engine(Partition):
     also depends on the order in which the inputs were read; from its end on it does not.
     """
 
+    def __new__(cls, plan: Plan, *_: object, **__: object) -> Engine:
+        """Make the engine that computes ``plan``: of one with branches, a GraphEngine."""
+        if cls is Engine and isinstance(plan, Plan) and not plan.is_chain:
+            # Most pipelines are chains.
+            from ripple.engine.machine.graph_engine import GraphEngine  # noqa: PLC0415
+
+            return super().__new__(GraphEngine)
+        return super().__new__(cls)
+
     def __init__(
         self,
         plan: Plan,
@@ -69,8 +78,41 @@ class Engine(Partition):
         ``Follower`` of each partition of the next one. retractions, finals: let ``stabilize`` also
         return changed rows as they were, and rows that became final.
         """
-        _check_arguments(plan, inputs, start)
+        self._prepare(plan, inputs, start)
         need_bool("Engine: staged", staged, InputError)
+        need_chain(plan, "a stage, or Spark,")
+        first, *above = self._folds_here(plan, staged=staged)
+        window = first.window
+        # Without windows nothing is too late: the result does not depend on when an event came.
+        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
+        self._judge_by(first)
+        graph = Graph()
+        self._fold = self._first_fold(graph, first)
+        self._is_stepwise = self._fold.stepwise
+        # Steps may make nulls; required fields of the source are there.
+        self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
+        super().__init__(
+            plan,
+            partition,
+            graph,
+            (self._fold,),
+            above,
+            stage=0 if staged else None,
+            retractions=retractions,
+            finals=finals,
+            # With one input, rows are touched by events, in their order.
+            in_order=self._only is not None,
+        )
+
+    def _prepare(
+        self,
+        plan: Plan,
+        inputs: Sequence[str] | None,
+        start: Mapping[str, int],
+        rows_a_record: int = 1,
+    ) -> None:
+        """Check the arguments and make the inputs, and what validates their records."""
+        _check_arguments(plan, inputs, start)
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         if not names or len(set(names)) < len(names):
             raise InputError(f"an engine needs distinct inputs, not {names!r}")
@@ -79,8 +121,8 @@ class Engine(Partition):
             raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
         ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
-        # Room to tell in 64 bits which input an offset is of.
-        offset_max = watermark.END // len(names)
+        # Room to tell in 64 bits which input an offset is of, and which row of a record.
+        offset_max = watermark.END // (len(names) * rows_a_record)
         self._inputs = {
             name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
             for name in names
@@ -93,31 +135,16 @@ class Engine(Partition):
         self._accepted = self._schema
         self._layout = Layout(self._schema)
         self._admission = Admission(plan.source, self._layout)
-        first, *above = self._folds_here(plan, staged=staged)
-        window = first.window
-        # Without windows nothing is too late: the result does not depend on when an event came.
-        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
-        self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
-        self._near_ns = min(self._future_ns, ahead_ns)
-        # Whether an aggregate needs an event's place in the log.
-        self._orders = any(one.aggregate.ordered for one in first.aggregates)
+        self._ahead_ns = ahead_ns
         self._division: Division | None = None
-        graph = Graph()
-        self._fold = self._first_fold(graph, first)
-        # Steps may make nulls; required fields of the source are there.
-        self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
-        super().__init__(
-            plan,
-            partition,
-            graph,
-            self._fold,
-            above,
-            stage=0 if staged else None,
-            retractions=retractions,
-            finals=finals,
-            # Without windows and with one input, rows are touched by events, in their order.
-            in_order=window is None and len(names) == 1,
-        )
+
+    def _judge_by(self, fold: Fold) -> None:
+        """Judge records by what ``fold`` says of the future, and note whether it orders them."""
+        window = fold.window
+        self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
+        self._near_ns = min(self._future_ns, self._ahead_ns)
+        # Whether an aggregate needs an event's place in the log.
+        self._orders = any(one.aggregate.ordered for one in fold.aggregates)
 
     def _folds_here(self, plan: Plan, *, staged: bool) -> tuple[Fold, ...]:
         return stage_folds(plan, 0) if staged else plan.folds
@@ -212,7 +239,7 @@ class Engine(Partition):
             self.counters.dead_lettered += refused
         self._reported = False
         self._broken = True
-        if self._fold.stepwise:
+        if self._is_stepwise:
             failed = self._consume_each(given, batch, offsets)
         else:
             failed = self._consume(given, batch, offsets)
@@ -227,7 +254,8 @@ class Engine(Partition):
             own = None if offsets is None else offsets[at : at + 1]
             alone = self._consume(given, batch.slice(at, 1), own)
             rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
-            self._fold.settle(self.watermark_ns)
+            for leaf in self._leaves:
+                leaf.settle(self.watermark_ns)
         return rejected
 
     def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
@@ -243,6 +271,9 @@ class Engine(Partition):
         before_ns = self.watermark_ns
         given.raise_watermark(watermark_ns)
         self._reported = False
+        self._advance(before_ns)
+
+    def _advance(self, before_ns: int) -> None:
         self._fold.advance(before_ns, self.watermark_ns)
 
     def close(self) -> None:
@@ -328,20 +359,25 @@ class Engine(Partition):
         self.counters.very_late += very_late
         self.counters.future += future
         if refused:
-            why = {
-                watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
-                watermark.TOO_FAR: "too far ahead",
-            }
-            beyond = {
-                row: f"the event time {time_field!r} is {why[verdict]}"
-                for row, verdict in enumerate(verdicts.tolist())
-                if verdict in why
-            }
-            rows.reject(beyond, self.plan.source.name)
-            verdicts = np.delete(verdicts, list(beyond))
+            beyond = self._reject_beyond(rows, verdicts)
+            verdicts = np.delete(verdicts, beyond)
         if very_late:
             rows.keep(verdicts != watermark.VERY_LATE)
         return crossing
+
+    def _reject_beyond(self, rows: Rows, verdicts: npt.NDArray[np.uint8]) -> list[int]:
+        """Reject the rows with times that cannot be, and return which they were."""
+        why = {
+            watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
+            watermark.TOO_FAR: "too far ahead",
+        }
+        beyond = {
+            row: f"the event time {self._time_field!r} is {why[verdict]}"
+            for row, verdict in enumerate(verdicts.tolist())
+            if verdict in why
+        }
+        rows.reject(beyond, self.plan.source.name)
+        return list(beyond)
 
     def _conforming(self, batch: pa.RecordBatch | Part) -> pa.RecordBatch:
         """Return the batch with exactly the declared columns, cast where nothing is lost."""

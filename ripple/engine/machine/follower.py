@@ -64,7 +64,7 @@ class Follower(Partition):
             plan,
             partition,
             graph,
-            self._copy,
+            (self._copy,),
             above,
             stage=stage,
             retractions=retractions,

@@ -50,7 +50,11 @@ def inspected(partition: Partition) -> dict[str, Any]:
             | {"key": fold.node_key}
         )
     for output in plan.outputs:
-        if output.name in partition.digests:
+        if output.is_stream:
+            edges.append((0, len(nodes)))
+            rows_in = partition.rows_shown(output.of)
+            nodes.append(_node(output.name, "output", rows_in=rows_in))
+        elif output.name in partition.digests:
             of = nodes[numbers[output.of]]
             edges.append((numbers[output.of], len(nodes)))
             nodes.append(

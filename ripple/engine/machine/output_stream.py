@@ -27,7 +27,7 @@ WAITING_ROWS_MIN = 1 << 16
 
 def shown_schema(plan: Plan, output: Output) -> pa.Schema:
     """Return the columns of an output's changes: its key, ``op``, the values."""
-    key = plan.fold(output.of).row_key
+    key = plan.key_of(output)
     values = [field for field in output.fields if field not in key]
     return pa.schema([*arrow_fields(key), _OP, *arrow_fields(values)])
 

@@ -20,6 +20,7 @@ from ripple.engine.machine.changes import Changes, Shown
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.inspection import inspected
 from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.operators.table_fold import TableFold
 from ripple.engine.operators.uncomputable import Uncomputable, UncomputableRows, first_rows
 from ripple.engine.snapshots.saving import PendingSnapshot
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.groups import Groups
     from ripple.engine.snapshots.ledger import Ledger
     from ripple.model.pipeline.plan import Fold, Plan
-    from ripple.model.schema.exported import Made
+    from ripple.model.schema.exported import Made, Part
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]
@@ -89,7 +90,7 @@ class Position(TypedDict):
 
 
 class Partition(ABC):
-    """A leaf, the folds above it, their views, and the changes for the next stage.
+    """Leaves, the folds above them, their views, and the changes for the next stage.
 
     State, counters and outputs are a function of the cut. No I/O, no clock.
     """
@@ -99,17 +100,19 @@ class Partition(ABC):
         plan: Plan,
         partition: int,
         graph: Graph,
-        leaf: Leaf,
+        leaves: Sequence[Leaf],
         above: Sequence[Fold],
         *,
         stage: int | None,
         retractions: bool,
         finals: bool,
         in_order: bool,
+        streams: Mapping[str, StreamRows] = MappingProxyType({}),
     ) -> None:
-        """Make an empty partition of ``leaf`` and the folds ``above`` it.
+        """Make an empty partition of ``leaves`` and the folds ``above`` them.
 
-        in_order: whether the leaf's rows are touched in an order that is a function of the cut.
+        in_order: whether the rows of a leaf without windows are touched in an order that is a
+        function of the cut. streams: the rows of streams that are shown, by node.
         """
         need_bool("Engine: retractions", retractions, InputError)
         need_bool("Engine: finals", finals, InputError)
@@ -118,50 +121,60 @@ class Partition(ABC):
         self.stage = stage
         self.counters = Counters()
         self.graph = graph
-        self._leaf = leaf
+        self._leaves = tuple(leaves)
         self._reported = True
         self._broken = False
         self._snapshots = 0
-        self._shown: int | None = None  # rows of a windowed leaf, as of the last stabilize
+        self._shown: dict[str, int] = {}  # rows of windowed leaves, as of the last stabilize
         self.last_retractions = 0
         """Rows of windows that were shown before and were corrected, or withdrawn, by the last
         stabilize."""
         self._finals = finals
         self._table_folds: list[TableFold] = []
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
-            leaf.fold.name: (leaf.column, leaf.fields)
+            leaf.fold.name: (leaf.column, leaf.fields) for leaf in leaves
         }
+        ordered = {leaf.fold.name for leaf in leaves if in_order and leaf.fold.window is None}
         for fold in above:
             below = TableFold(graph, fold, columns[fold.input][0])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         stages = () if stage is None else stages_of(plan)[stage:]
         # The rows of the leaf may be copies of others', who show them.
-        made_here = stages[0].folds if stages else tuple(columns)
+        made_here = stages[0].folds if stages else (*columns, *streams)
         self._outputs = [output for output in plan.outputs if output.of in made_here]
         self._names_of: dict[str, list[str]] = {}
         for output in self._outputs:
             self._names_of.setdefault(output.of, []).append(output.name)
-        self._views: dict[str, View] = {}
+        self._views: dict[str, View | StreamRows] = {}
         for name in self._names_of:
+            if name in streams:
+                self._views[name] = streams[name]
+                continue
             column, fields = columns[name]
-            types = arrow_fields(column.keys.fields), arrow_fields(fields)
-            ordered = in_order and column is leaf.column
-            self._views[name] = View(column, types, retractions=retractions, in_order=ordered)
+            types, is_ordered = (
+                (arrow_fields(column.keys.fields), arrow_fields(fields)),
+                name in ordered,
+            )
+            self._views[name] = View(column, types, retractions=retractions, in_order=is_ordered)
         self._taking = [(view, self._names_of[of]) for of, view in self._views.items()]
         self._retracts = retractions
         self._none_retracted = MappingProxyType(self._take_retracted())
         self._outgoing: Outgoing | None = None
         if len(stages) > 1:
-            last = (leaf.fold, *above)[-1]
+            last = (leaves[0].fold, *above)[-1]
             edge = edge_into(plan, stages[1].number)
             assert edge is not None
             self._outgoing = Outgoing(edge, graph, columns[last.name][0])
         self._showings: dict[tuple[str, bool], OutputStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
-        self._folds: list[Leaf | TableFold] = [leaf, *self._table_folds]
-        self._frees = leaf.frees or finals or self._outgoing is not None
-        self._corrects = leaf.fold.window is not None and leaf.fold.name in self._views
+        self._folds: list[Leaf | TableFold] = [*leaves, *self._table_folds]
+        self._frees = any(leaf.frees for leaf in leaves) or finals or self._outgoing is not None
+        self._correcting = [
+            leaf
+            for leaf in leaves
+            if leaf.fold.window is not None and leaf.fold.name in self._views
+        ]
 
     def _refuse(self) -> None:
         raise NodeError(
@@ -180,24 +193,25 @@ class Partition(ABC):
             self._refuse()
         self._broken = True
         watermark_ns = self.watermark_ns
-        if self._corrects and self._shown is None:
-            self._shown = len(self._leaf.column)
-        self._leaf.settle(watermark_ns)
+        if self._correcting and not self._shown:
+            self._note_shown()
+        for leaf in self._leaves:
+            leaf.settle(watermark_ns)
         self.graph.stabilize()
-        taken: dict[str, Made] = {}
+        taken: dict[str, Made | Part] = {}
         for view, names in self._taking:
             rows = view.take()
             for name in names:
                 taken[name] = rows
         gone = self._take_retracted() if self._retracts else self._none_retracted
-        if self._corrects:
+        if self._correcting:
             self._count_retractions(taken)
         frees = self._frees
         for fold in self._table_folds:
             frees = frees or bool(fold.left_empty)
         final = self._finish(taken, frees=frees) if frees or self._showings else {}
-        if self._corrects:
-            self._shown = len(self._leaf.column)
+        if self._correcting:
+            self._note_shown()
         self._broken = False
         self._reported = True
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
@@ -208,7 +222,9 @@ class Partition(ABC):
             gone |= dict.fromkeys(names, view.take_retracted())
         return gone
 
-    def _finish(self, taken: Mapping[str, Made], *, frees: bool) -> dict[str, pa.RecordBatch]:
+    def _finish(
+        self, taken: Mapping[str, Made | Part], *, frees: bool
+    ) -> dict[str, pa.RecordBatch]:
         """Free final rows and note them for subscribers; return them by output, if asked."""
         followed = [one for one in self._showings.items() if one[1].keeps]
         final = self._free_expired(names=self._finals or bool(followed)) if frees else {}
@@ -217,12 +233,18 @@ class Partition(ABC):
             showing.add(taken[name].arrow(), final.get(name))
         return final if self._finals else {}
 
-    def _count_retractions(self, taken: Mapping[str, Made]) -> None:
+    def _count_retractions(self, taken: Mapping[str, Made | Part]) -> None:
         """Count changes that are neither the first row of a window nor its withdrawal alone."""
-        fold = self._leaf.fold.name
-        rows = taken[self._names_of[fold][0]].num_rows
-        new = len(self._leaf.column) - (self._shown or 0) + self._views[fold].removed
-        self.last_retractions = rows - new if rows else 0
+        self.last_retractions = 0
+        for leaf in self._correcting:
+            fold = leaf.fold.name
+            rows = taken[self._names_of[fold][0]].num_rows
+            new = len(leaf.column) - self._shown[fold] + self._views[fold].removed
+            self.last_retractions += rows - new if rows else 0
+
+    def _note_shown(self) -> None:
+        for leaf in self._correcting:
+            self._shown[leaf.fold.name] = len(leaf.column)
 
     def _free_expired(self, *, names: bool) -> dict[str, pa.RecordBatch]:
         """Free final rows, from the first fold to the last, after their changes were taken.
@@ -238,9 +260,9 @@ class Partition(ABC):
             else:
                 expired = fold.expired()
             name = fold.fold.name
-            if name in self._views and names:
-                shown = expired[self._columns[name].has_rows(expired)]
-                final[name] = self._views[name].rows(shown)
+            view = self._views.get(name)
+            if isinstance(view, View) and names:
+                final[name] = view.rows(expired[self._columns[name].has_rows(expired)])
             if len(expired):
                 self._finalize(name, expired)
             if self._outgoing is not None and self._outgoing.of == name:
@@ -250,8 +272,9 @@ class Partition(ABC):
         return final
 
     def _finalize(self, name: str, slots: Ints) -> None:
-        if name in self._views:
-            self._views[name].finalize(slots)
+        view = self._views.get(name)
+        if isinstance(view, View):
+            view.finalize(slots)
         for rows in self._unfolded(name):
             rows.finalize(slots)
 
@@ -346,7 +369,10 @@ class Partition(ABC):
             # Here, since most partitions are not followed, and it takes its time.
             from ripple.engine.machine.output_stream import OutputStream  # noqa: PLC0415
 
-            self._showings[key] = OutputStream(self, self._view_of(output))
+            view = self._view_of(output)
+            if isinstance(view, StreamRows):
+                raise InputError(f"output {output!r} shows events, and has no table to follow")
+            self._showings[key] = OutputStream(self, view)
         return self._showings[key]
 
     # --- cut and tables ---
@@ -400,11 +426,17 @@ class Partition(ABC):
         """Return an output's rows in memory; rows that became final are not among them."""
         return self._view_of(output).table()
 
-    def _view_of(self, output: str) -> View:
+    def _view_of(self, output: str) -> View | StreamRows:
         of = {one.name: one.of for one in self._outputs}
         if not isinstance(output, str) or output not in of:
             raise InputError(f"no output {shown(output)}: they are {list(of)}")
         return self._views[of[output]]
+
+    def rows_shown(self, stream: str) -> int:
+        """Return how many rows of a stream outputs have shown since the partition was restored."""
+        view = self._views[stream]
+        assert isinstance(view, StreamRows)
+        return view.count
 
     @property
     def uncomputable(self) -> Mapping[str, Uncomputable]:
@@ -430,7 +462,8 @@ class Partition(ABC):
     @property
     def keys_held(self) -> int:
         """Keys, of each window that is held, in the fold that holds the most."""
-        return max(len(self._columns[fold.fold.name].keys.index) for fold in self._folds)
+        sizes = (len(self._columns[fold.fold.name].keys.index) for fold in self._folds)
+        return max(sizes, default=0)
 
     def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
         return {
@@ -441,7 +474,9 @@ class Partition(ABC):
     @property
     def windows(self) -> int:
         """Windows that are held: until their end and the lateness that is allowed."""
-        return len(self._leaf.column.keys.index) if self._leaf.fold.window is not None else 0
+        return sum(
+            len(leaf.column.keys.index) for leaf in self._leaves if leaf.fold.window is not None
+        )
 
     @property
     def nbytes(self) -> int:
@@ -554,7 +589,8 @@ class Partition(ABC):
 
     def _load_state(self, snapshot: Snapshot) -> None:
         """Take over leaf state, from the first fold to the last, and compute the rest."""
-        self._leaf.load(snapshot.tables[self._leaf.fold.node_key], self.watermark_ns)
+        for leaf in self._leaves:
+            leaf.load(snapshot.tables[leaf.fold.node_key], self.watermark_ns)
         self.graph.stabilize()
         for fold in self._table_folds:
             table = snapshot.tables.get(fold.fold.node_key)

@@ -145,6 +145,7 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
             # Rows that are over stay as they were shown.
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
+    digests |= _of_streams(snapshot, plan, comparison)
     given = replace(
         snapshot,
         pipeline=plan.name,
@@ -155,6 +156,18 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         nodes=plan.node_keys,
     )
     return _adopted(plan, given, freed, comparison)
+
+
+def _of_streams(
+    snapshot: Snapshot, plan: Plan, comparison: Comparison
+) -> dict[str, tuple[int, int]]:
+    """Return the digests of streams that are shown: each is as it was, under any name."""
+    shown = dict.fromkeys(output.of for output in plan.outputs if output.is_stream)
+    nodes = {Node(one.kind, one.key).name: one for one in comparison.nodes if one.old_key}
+    return {
+        name: snapshot.digests[Node(nodes[name].kind, nodes[name].old_key or "").name]
+        for name in shown
+    }
 
 
 def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:

@@ -20,13 +20,14 @@ from ripple.engine.migration.lineage import (
     first_change,
     has_function,
     lineage_of,
+    refusal_change,
     source_change,
     written_lineage,
 )
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Migration, Plan
+    from ripple.model.pipeline.plan import Fold, Migration, Output, Plan
 _PLACES_MAX = 5  # of code that changed, in a message
 
 
@@ -106,8 +107,10 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
     rebuild: the folds, by name or key, that may be computed from the log's first record, with those
     above them.
     """
-    known = {text for fold in plan.folds for text in (fold.name, fold.node_key)}
-    folds = ", ".join(fold.name for fold in plan.folds)
+    sinks = (output for output in plan.outputs if output.is_stream)
+    named: list[Fold | Output] = [*plan.folds, *sinks]
+    known = {text for node in named for text in (node.name, node.node_key)}
+    folds = ", ".join(node.name for node in named)
     problems = [
         f"there is no fold {text!r} to rebuild: the folds are {folds}"
         for text in rebuild
@@ -144,6 +147,8 @@ class _Judge:
         self.before = written or Lineage(tuple(Node("fold", key) for key in snapshot.tables), ())
         self.is_listed = written is not None
         self.source_change = source_change(plan, snapshot)
+        if self.source_change is None and written is not None:
+            self.source_change = refusal_change(self.now, written, snapshot)
         self.old = self._matched()
 
     def _matched(self) -> dict[Node, Node]:
@@ -313,8 +318,10 @@ class _Judge:
         return Judged(Verdict.KEEP, node.kind, node.key, old.key, _named_before(node, old))
 
     def _sink(self, node: Node, folds: dict[str, Judged]) -> Judged:
-        of = next(output.of for output in self.plan.outputs if output.name == node.name)
-        old = self.old.get(node)
+        output = self.plan.output(node.name)
+        if output.is_stream:
+            return self._stream_sink(node)
+        of, old = output.of, self.old.get(node)
         if old is None:
             verdict = Verdict.NEW if self.is_listed else Verdict.CHANGED
             return Judged(verdict, node.kind, node.key)
@@ -325,6 +332,32 @@ class _Judge:
         else:
             return Judged(Verdict.KEEP, node.kind, node.key, old.key)
         return Judged(Verdict.CHANGED, node.kind, node.key, old.key, cause)
+
+    def _stream_sink(self, node: Node) -> Judged:
+        """Judge a sink of events: what it has shown cannot be taken back, nor be found later."""
+        old = self.old.get(node)
+        if old is None:
+            again = (
+                "give it a place that holds nothing, and the log is read from its first record, or "
+                f"say --rebuild {node.name}; nothing is written to outputs that are ahead"
+            )
+            asked = bool(self.rebuild & {node.name, node.key})
+            why = f"sink {node.name!r} of events is new, and earlier ones are in the log alone"
+            refused = "" if asked else f"{why}: {again}"
+            return Judged(Verdict.REBUILD, "sink", node.key, None, "it is new", refused=refused)
+        if old.digest != node.digest:
+            cause = "its topic, or a step before it, has changed"
+        elif self.source_change is not None:
+            cause = self.source_change
+        elif self.snapshot.notes.get("source") != self.plan.notes["source"]:
+            cause = "the source has other fields"
+        else:
+            return Judged(Verdict.KEEP, "sink", node.key, old.key)
+        refused = (
+            f"sink {node.name!r} holds events that other code has shown, and they are not taken "
+            f"back ({cause}): give it another name, and say --rebuild with that"
+        )
+        return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
 
 
 def _named_before(node: Node, old: Node) -> str:

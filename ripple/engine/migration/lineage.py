@@ -1,6 +1,6 @@
 """The nodes of a run, as its snapshot names them, in their order, and the changes in them.
 
-A plan is a chain from its source to its last fold, so that two plans agree up to some node and
+The way to a node from its source is a chain, so that two plans agree up to some node on it and
 differ from there on. That node, or the one that is no longer there, is why state does not fit.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.sexp import dumps, loads
@@ -45,10 +45,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The nodes of a plan: ``chain`` from the source to the last step on results, and the sinks."""
+    """The nodes of a plan: ``chain`` from the source to the last step on results, and the sinks.
+
+    reads: of a plan with branches, per node the key of the one that it reads.
+    """
 
     chain: tuple[Node, ...]
     sinks: tuple[Node, ...]
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source(self) -> Node:
@@ -62,7 +66,22 @@ class Lineage:
 
     def up_to(self, node: Node) -> tuple[Node, ...]:
         """Return the chain that ends with ``node``."""
-        return self.chain[: self.chain.index(node) + 1]
+        if not self.reads:
+            return self.chain[: self.chain.index(node) + 1]
+        by_key, way = {one.key: one for one in self.chain}, [node]
+        while way[0].key in self.reads:
+            way.insert(0, by_key[self.reads[way[0].key]])
+        return tuple(way)
+
+    @property
+    def of_events(self) -> tuple[Node, ...]:
+        """The nodes that take events, each of which may refuse a record."""
+        if not self.reads:
+            folds = [at for at, node in enumerate(self.chain) if node.kind == "fold"]
+            return self.chain[1 : folds[0] + 1] if folds else self.chain[1:]
+        return tuple(
+            node for node in self.chain[1:] if all(n.kind != "fold" for n in self.up_to(node)[:-1])
+        )
 
     def steps_on(self, fold: Node) -> tuple[Node, ...]:
         """Return the steps on the results of ``fold``."""
@@ -73,22 +92,25 @@ class Lineage:
 
 def lineage_of(plan: Plan) -> Lineage:
     """Return the nodes of ``plan``."""
-    return _lineage(plan.node_keys, {fold.node_key for fold in plan.folds})
+    reads = {} if plan.is_chain else plan.reads
+    return _lineage(plan.node_keys, {fold.node_key for fold in plan.folds}, reads)
 
 
 def written_lineage(snapshot: Snapshot) -> Lineage | None:
     """Return the nodes of the plan that wrote ``snapshot``; None if it does not name them."""
-    return _lineage(snapshot.nodes, snapshot.tables.keys()) if snapshot.nodes else None
+    if not snapshot.nodes:
+        return None
+    return _lineage(snapshot.nodes, snapshot.tables.keys(), _loaded(snapshot.notes, "reads"))
 
 
-def _lineage(keys: Sequence[str], folds: AbstractSet[str]) -> Lineage:
+def _lineage(keys: Sequence[str], folds: AbstractSet[str], reads: Mapping[str, str]) -> Lineage:
     nodes = [Node("source", keys[0])]
     for key in keys[1:]:
         # The path of a sink is its name alone; everything else stands below the source.
         kind = "fold" if key in folds else "step" if "/" in key else "sink"
         nodes.append(Node(kind, key))
     chain = tuple(node for node in nodes if node.kind != "sink")
-    return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"))
+    return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"), reads)
 
 
 def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
@@ -117,6 +139,24 @@ def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
                 f"and is checked for {is_checked}"
             )
     return None
+
+
+def refusal_change(now: Lineage, before: Lineage, snapshot: Snapshot) -> str | None:
+    """Return why records that were refused may count now, None if none was or they do not.
+
+    A record that one branch refuses counts in none, so that the state of a branch depends on which
+    others there were.
+    """
+    if not (now.reads or before.reads) or not snapshot.counters.get("dead_lettered"):
+        return None
+    digests = {node.digest for node in now.of_events}
+    gone = next((node for node in before.of_events if node.digest not in digests), None)
+    if gone is None:
+        return None
+    return (
+        f"records were refused before, perhaps by {gone.kind} {gone.name!r}, which is gone or has "
+        "changed: they would count now"
+    )
 
 
 def _checks(notes: Mapping[str, str]) -> dict[str, str]:

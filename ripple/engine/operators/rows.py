@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,15 @@ from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
 from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.pipeline.plan import Derive, Filter, Map, Step, type_of
+from ripple.model.pipeline.plan import (
+    FLAT_ROWS_MAX,
+    Derive,
+    Filter,
+    FlatMap,
+    Map,
+    Step,
+    type_of,
+)
 from ripple.model.schema.columns import Fitted, called, fitted, objects
 from ripple.model.schema.types import Field
 
@@ -46,6 +55,12 @@ class Rows(Held):
     """
 
     __slots__ = ()
+
+    def branch(self) -> Rows:
+        """Return the rows for another branch, where other ones of them are dropped."""
+        rows = Rows(self.columns.copy(), self.count, self.offsets)
+        rows.times_ns, rows.origin, rows.seen = self.times_ns, self.origin, dict(self.seen)
+        return rows
 
     def evaluate(self, bound: Bound) -> Values:
         """Return the expression over all rows; equal expressions are computed once."""
@@ -101,6 +116,8 @@ class Rows(Held):
                 self._filter(step)
             elif isinstance(step, Derive):
                 self._derive(step)
+            elif isinstance(step, FlatMap):
+                self._flat_map(step)
             elif step.batch:
                 self._map_batch(step)
             else:
@@ -166,7 +183,49 @@ class Rows(Held):
         self.reject(failed, step.name)
         self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
 
-    def _take_over(self, step: Map, returned: Mapping[str, Any]) -> None:
+    def _flat_map(self, step: FlatMap) -> None:
+        """Replace each row by those that a function makes of it, each with its place."""
+        make = step.row or SimpleNamespace
+        names = [field.name for field in step.fields_in]
+        wanted = [field.name for field in step.schema.fields]
+        made: list[tuple[Any, ...]] = []
+        counts: list[int] = []
+        failed: dict[int, str] = {}
+        for at, values in enumerate(self._each(step.fields_in)):
+            try:
+                rows = step.function(make(**dict(zip(names, values, strict=True))))
+                found = [_attributes(row, wanted) for row in islice(rows, FLAT_ROWS_MAX + 1)]
+                if len(found) > FLAT_ROWS_MAX:
+                    raise ValueError(f"the function returned more than {FLAT_ROWS_MAX} rows")
+                made += found
+                counts.append(len(found))
+            except Exception as error:  # any error of a user's function
+                failed[at] = f"{type(error).__name__}: {error}"
+        self.reject(failed, step.name)
+        over = self._repeat(np.array(counts, np.int64))
+        self.columns = Columns({})
+        self.reject(over, step.name)
+        made = [row for at, row in enumerate(made) if at not in over]
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
+
+    def _repeat(self, counts: Ints) -> dict[int, str]:
+        """Let each row be there so many times, at places that tell its index in its record.
+
+        Returns the rows of records that have become too many.
+        """
+        at = np.repeat(np.arange(self.count), counts)
+        self.origin = at if self.origin is None else self.origin[at]
+        if self.times_ns is not None:
+            self.times_ns = np.asarray(self.times_ns)[at]
+        assert self.offsets is not None, "rows that multiply have places"
+        records = self.offsets[at] // FLAT_ROWS_MAX
+        index = np.arange(len(at)) - np.searchsorted(records, records)
+        self.offsets = records * FLAT_ROWS_MAX + index
+        self.count = len(at)
+        over = np.flatnonzero(index >= FLAT_ROWS_MAX).tolist()
+        return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
+
+    def _take_over(self, step: Map | FlatMap, returned: Mapping[str, Any]) -> None:
         """Set the columns that a user's function returned; reject the rows that do not fit.
 
         Raises SchemaError for a column that does not fit as a whole.
@@ -198,7 +257,7 @@ class Rows(Held):
         return zip(*lists, strict=True)
 
 
-def _made_by(step: Map) -> list[Field]:
+def _made_by(step: Map | FlatMap) -> list[Field]:
     """Return the fields that the function decides; the others are carried over."""
     return [field for field in step.schema.fields if field.name not in step.kept]
 

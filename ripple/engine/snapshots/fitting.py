@@ -6,6 +6,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.pipeline.plan import Output
 from ripple.model.pipeline.topology import stage_folds
 
 if TYPE_CHECKING:
@@ -46,7 +47,31 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
                 )
             if fold.name not in snapshot.digests:
                 afresh[fold.name] = 0
+    if not plan.is_chain or "reads" in snapshot.notes:
+        _check_branches(plan, snapshot, owner)
     return afresh
+
+
+def _check_stream(plan: Plan, output: Output, snapshot: Snapshot, owner: str) -> None:
+    """Raise SnapshotError unless the snapshot has the digest of a stream that is shown."""
+    key = next(node.of.node_key for node in plan.nodes if node.of.name == output.of)
+    if key not in snapshot.nodes or output.of not in snapshot.digests:
+        raise SnapshotError(
+            f"{owner}has not shown the rows of {output.of!r}, and earlier ones are in the log alone"
+        )
+
+
+def _check_branches(plan: Plan, snapshot: Snapshot, owner: str) -> None:
+    """Raise SnapshotError where records may have been refused that count now, or were not shown."""
+    for output in plan.outputs:
+        if output.is_stream:
+            _check_stream(plan, output, snapshot, owner)
+    keys = {node.of.node_key for node in plan.nodes if not isinstance(node.of, Output)}
+    gone = [key for key in snapshot.nodes if "/" in key and key not in keys]
+    if gone and snapshot.counters.get("dead_lettered"):
+        raise SnapshotError(
+            f"{owner}has refused records, perhaps by {gone[0]}, which this pipeline has not"
+        )
 
 
 def _check_fold(fold: Fold, snapshot: Snapshot, folds: Set[str], owner: str) -> None:

@@ -1,6 +1,7 @@
 """Users' pipelines, and the validated plans made of them.
 
-builder     the calls of users; checks: the rules for their arguments
+builder     the calls of users; draft: what may stand where, and two branches as one;
+            checks: the rules for their arguments
 plan        the plan; stages: where it may be cut; description: as readable text
 node_keys   under which keys state is found
 """

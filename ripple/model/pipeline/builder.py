@@ -1,16 +1,14 @@
-"""The builder that users call: a chain of steps, each checked as it is written."""
+"""The builder that users call: steps, each checked as it is written, and branches of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, shown
 from ripple.core.errors import PlanError
-from ripple.core.frozen import frozen
 from ripple.model.aggregate import Aggregate
 from ripple.model.expression.expr import Expr, Operand, as_column, as_operand
 from ripple.model.expression.typed import Kind
@@ -29,12 +27,21 @@ from ripple.model.pipeline.checks import (
     record_of,
     time_field_in,
 )
+from ripple.model.pipeline.draft import (
+    REFUSALS,
+    TRANSITIONS,
+    Draft,
+    check_topic,
+    unfinished,
+    united,
+)
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.plan import (
     WINDOW_FIELD_NAMES,
     Derive,
     Fields,
     Filter,
+    FlatMap,
     Fold,
     FoldAggregate,
     Map,
@@ -52,7 +59,6 @@ from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
     Session,
-    WindowSpec,
     window_spec,
 )
 
@@ -63,114 +69,6 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = Operand
 Row: TypeAlias = Any
-
-
-class Stage(Enum):
-    """The progress of a pipeline's declaration."""
-
-    EMPTY = "nothing yet"
-    EVENTS = "rows of events"
-    KEYED = "events by key"
-    WINDOWED = "events by key and window"
-    RESULTS = "result rows of a fold"
-    REKEYED = "result rows by another key"
-    SUNK = "a sink"
-
-
-# The steps allowed at each stage, and the stage after each.
-_TRANSITIONS: dict[tuple[Stage, str], Stage] = {
-    (Stage.EMPTY, "source"): Stage.EVENTS,
-    (Stage.EVENTS, "derive"): Stage.EVENTS,
-    (Stage.EVENTS, "filter"): Stage.EVENTS,
-    (Stage.EVENTS, "map"): Stage.EVENTS,
-    (Stage.EVENTS, "partition"): Stage.KEYED,
-    # These two leave the key as it is, so that they may stand on either side of a partition.
-    (Stage.KEYED, "derive"): Stage.KEYED,
-    (Stage.KEYED, "filter"): Stage.KEYED,
-    (Stage.KEYED, "window"): Stage.WINDOWED,
-    (Stage.KEYED, "fold"): Stage.RESULTS,
-    (Stage.WINDOWED, "derive"): Stage.WINDOWED,
-    (Stage.WINDOWED, "filter"): Stage.WINDOWED,
-    (Stage.WINDOWED, "fold"): Stage.RESULTS,
-    (Stage.RESULTS, "derive"): Stage.RESULTS,
-    (Stage.RESULTS, "filter"): Stage.RESULTS,
-    (Stage.RESULTS, "map"): Stage.RESULTS,
-    (Stage.RESULTS, "partition"): Stage.REKEYED,
-    (Stage.RESULTS, "sink"): Stage.SUNK,
-    (Stage.REKEYED, "fold"): Stage.RESULTS,
-    (Stage.SUNK, "sink"): Stage.SUNK,
-}
-
-_NO_WINDOW_OVER_TABLE = (
-    "windows group events by their time, but a fold gives a table with rows that are "
-    "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
-    "by their window with .partition(..., key='window_start_ns')"
-)
-_BEFORE_PARTITION = "put it before .partition(...)"
-
-# Why the rest may not be written, and the alternative.
-_REFUSALS: dict[tuple[Stage, str], str] = {
-    **{
-        (stage, "source"): "there is a source already: a pipeline reads one"
-        for stage in Stage
-        if stage is not Stage.EMPTY
-    },
-    **{
-        (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
-        for verb in ("derive", "filter", "map", "partition", "window", "fold", "sink")
-    },
-    **{
-        (Stage.SUNK, verb): "a sink ends a pipeline: put it before .sink(...)"
-        for verb in ("derive", "filter", "map", "partition", "window", "fold")
-    },
-    (Stage.EVENTS, "window"): "events need a group first: add .partition(..., key=...)",
-    (Stage.EVENTS, "fold"): "events need a group first: add .partition(..., key=...)",
-    (Stage.EVENTS, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
-    (Stage.KEYED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
-    (Stage.KEYED, "partition"): "there is a partition already: name several fields in one key=",
-    (Stage.KEYED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
-    (Stage.WINDOWED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
-    (Stage.WINDOWED, "partition"): "a partition comes before its window",
-    (Stage.WINDOWED, "window"): "there is a window already: a fold has one",
-    (Stage.WINDOWED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
-    (Stage.RESULTS, "window"): _NO_WINDOW_OVER_TABLE,
-    (Stage.RESULTS, "fold"): "to fold results again, group them: add .partition(..., key=...)",
-    (Stage.REKEYED, "derive"): _BEFORE_PARTITION,
-    (Stage.REKEYED, "filter"): _BEFORE_PARTITION,
-    (Stage.REKEYED, "map"): _BEFORE_PARTITION,
-    (Stage.REKEYED, "partition"): "there is a partition already: name several fields in one key=",
-    (Stage.REKEYED, "window"): _NO_WINDOW_OVER_TABLE,
-    (Stage.REKEYED, "sink"): "only the results of a fold can be shown: add .fold(...) before it",
-}
-
-
-# Invariants: ``at`` is the node whose rows the next step takes, ``fields`` are their fields;
-# ``path`` names the source, partitions, windows and folds on the way. ``partition`` is set from its
-# step to the fold, ``window`` likewise. The nodes have their paths for keys: what they mean is not
-# looked into yet.
-@frozen
-class _Draft:
-    name: str
-    stage: Stage = Stage.EMPTY
-    used: tuple[str, ...] = ()
-    source: SourceSpec | None = None
-    steps: tuple[Step, ...] = ()
-    partition: str = ""
-    key: Fields = ()
-    partitions: int | None = None
-    via_log: bool = False
-    window: WindowSpec | None = None
-    folds: tuple[Fold, ...] = ()
-    outputs: tuple[Output, ...] = ()
-    migrations: tuple[Migration, ...] = ()
-    fields: Fields = ()
-    row: type | None = None
-    path: tuple[str, ...] = ()
-    at: str = ""
-
-    def below(self, name: str) -> str:
-        """Return the path of a node that is put here."""
-        return "/".join((*self.path, name))
 
 
 class Pipeline:
@@ -185,7 +83,7 @@ class Pipeline:
     def __init__(self, name: str) -> None:
         with blaming("pipeline", name):
             check_name(name)
-        self._draft = _Draft(name)
+        self._draft = Draft(name)
 
     @property
     def name(self) -> str:
@@ -313,11 +211,33 @@ class Pipeline:
                 raise PlanError(f"it takes a function, not {shown(function)}")
             need_bool("batch", batch)
             cls, schema = record_of(into, "into")
-            kept = draft.folds[-1].identity if draft.stage is Stage.RESULTS else ()
+            kept = draft.fold.identity if draft.fold is not None else ()
             out = kept_first(schema, kept, draft.fields)
             row, key, at = draft.row, draft.below(name), draft.at
             step = Map(name, function, batch, row, cls, schema, kept, draft.fields, out, key, at)
             return _with_step(draft, "map", step, row=cls)
+
+    def flat_map(
+        self,
+        name: str,
+        function: Callable[[Row], Iterable[Row]],
+        /,
+        *,
+        into: type | Schema,
+    ) -> Pipeline:
+        """Replace each event by the rows that ``function`` returns: none, one or many.
+
+        function: called per row as that of ``map``; returns an iterable of rows with the fields of
+        ``into``, at most 10,000 of one record. A record of which it makes a row that does not fit,
+        or too many, is a dead letter as a whole.
+        """
+        with self._step("flat_map", name) as draft:
+            if not callable(function):
+                raise PlanError(f"it takes a function, not {shown(function)}")
+            cls, schema = record_of(into, "into")
+            at, key, fields = draft.at, draft.below(name), schema.fields
+            step = FlatMap(name, function, draft.row, cls, schema, draft.fields, fields, key, at)
+            return _with_step(draft, "flat_map", step, row=cls)
 
     def partition(
         self,
@@ -338,10 +258,9 @@ class Pipeline:
         """
         with self._step("partition", name) as draft:
             chosen = key if isinstance(key, (tuple, list)) else (key,)
-            last = draft.folds[-1] if draft.folds else None
-            fields = tuple(key_field(item, draft.fields, last) for item in chosen)
+            fields = tuple(key_field(item, draft.fields, draft.fold) for item in chosen)
             names = [field.name for field in fields]
-            if not names and draft.stage is not Stage.RESULTS:
+            if not names and draft.fold is None:
                 raise PlanError("events are spread over workers by their key: name a field")
             check_distinct(names, "key")
             check_spread(partitions, via, key=names)
@@ -385,16 +304,16 @@ class Pipeline:
         with self._step("fold", name) as draft:
             if not aggregates:
                 raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
-            over_table = draft.stage is Stage.REKEYED
+            below = draft.fold
             members = [
-                _aggregate(field, aggregate, draft, over_table=over_table)
+                _aggregate(field, aggregate, draft, over_table=below is not None)
                 for field, aggregate in aggregates.items()
             ]
             row = _result_row(draft, members)
             assert draft.source is not None, "a fold comes after a source"
             fold = Fold(
                 name,
-                draft.folds[-1].name if over_table else draft.source.name,
+                draft.source.name if below is None else below.name,
                 draft.partition,
                 draft.key,
                 draft.window,
@@ -411,6 +330,7 @@ class Pipeline:
                 draft,
                 "fold",
                 folds=(*draft.folds, fold),
+                fold=fold,
                 partition="",
                 key=(),
                 partitions=None,
@@ -423,18 +343,38 @@ class Pipeline:
             )
 
     def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
-        """Show the result rows of the fold ``of``, by default the latest one."""
+        """Show the rows here: the events, or the result rows of the latest fold.
+
+        of: another fold whose result rows are shown. Steps may go on behind a sink. A sink of
+        events receives each once, in the order of its input.
+        """
         with self._step("sink", name) as draft:
             check_text(topic, "topic")
             check_text(of, "of")
             folds = {fold.name: fold for fold in draft.folds}
             if of is not None and of not in folds:
                 raise PlanError(f"there is no fold {of!r}: the folds are {', '.join(folds)}")
-            fold = draft.folds[-1] if of is None else folds[of]
-            if topic is not None and topic in (output.topic for output in draft.outputs):
-                raise PlanError(f"another sink writes to the topic {topic!r}: choose another one")
-            output = Output(name, fold.name, topic, fold.row, name)
-            return _grown(draft, "sink", outputs=(*draft.outputs, output))
+            check_topic(topic, draft.outputs)
+            fold = draft.fold if of is None else folds[of]
+            if fold is None:
+                for field in draft.fields:
+                    check_result_field(field.name)
+                output = Output(name, draft.at, topic, draft.fields, name, is_stream=True)
+            else:
+                output = Output(name, fold.name, topic, fold.row, name)
+            return _grown(draft, "sink", outputs=(*draft.outputs, output), is_open=False)
+
+    def also(self, other: Pipeline, /) -> Pipeline:
+        """Return the pipeline with the steps of both branches, each of which ends with a sink.
+
+        other: a branch of the same pipeline. What both have in common is computed once.
+        """
+        with blaming("pipeline", self.name):
+            if not isinstance(other, Pipeline):
+                raise PlanError(f"also takes another branch of the pipeline, not {shown(other)}")
+            pipeline = Pipeline.__new__(Pipeline)
+            pipeline._draft = united(self._draft, other._draft)
+            return pipeline
 
     def migrate(
         self, fold: str, function: Callable[[pa.Table], pa.Table], /, *, from_digest: str
@@ -468,10 +408,8 @@ class Pipeline:
         Functions are looked into now, with all that they read: see ``docs/changing.md``.
         """
         draft = self._draft
-        if draft.stage is not Stage.SUNK or draft.source is None:
-            raise PlanError(
-                f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
-            )
+        if draft.is_open or draft.source is None:
+            raise unfinished(draft)
         nodes = (draft.source, draft.steps, draft.folds, draft.outputs)
         return keyed(Plan(draft.name, *nodes, draft.migrations))
 
@@ -480,36 +418,39 @@ class Pipeline:
         return f"<Pipeline {self.name!r}{': ' if steps else ''}{steps}>"
 
     @contextmanager
-    def _step(self, verb: str, name: str) -> Iterator[_Draft]:
+    def _step(self, verb: str, name: str) -> Iterator[Draft]:
         """Check that the step may stand here; give the draft in the stage *before* the step."""
         with blaming(verb, name):
             draft = self._draft
-            if (draft.stage, verb) not in _TRANSITIONS:
-                raise PlanError(_REFUSALS[draft.stage, verb])
+            if (draft.stage, verb) not in TRANSITIONS:
+                raise PlanError(REFUSALS[draft.stage, verb])
             check_name(name)
             if name in draft.used:
                 raise PlanError("another step has that name: choose another one")
-            yield replace(draft, used=(*draft.used, name))
+            yield replace(draft, used={**draft.used, name: object()}, is_open=True)
 
 
-def _grown(draft: _Draft, verb: str, **changes: Any) -> Pipeline:
+def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
     pipeline = Pipeline.__new__(Pipeline)
-    pipeline._draft = replace(draft, stage=_TRANSITIONS[draft.stage, verb], **changes)
+    pipeline._draft = replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes)
     return pipeline
 
 
-def _with_step(draft: _Draft, verb: str, step: Step, row: type | None) -> Pipeline:
+def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:
     seen: dict[str, Any] = {"fields": step.fields_out, "row": row, "at": step.name}
-    if draft.stage is not Stage.RESULTS:
+    last = draft.fold
+    if last is None:
         return _grown(draft, verb, steps=(*draft.steps, step), **seen)
+    if any(output.of == last.name for output in draft.outputs):
+        raise PlanError(f"the rows of {last.name!r} are shown already: put it before .sink(...)")
     for field in step.fields_out:
         check_result_field(field.name)
-    last = draft.folds[-1]
     fold = replace(last, steps=(*last.steps, step), row=step.fields_out)
-    return _grown(draft, verb, folds=(*draft.folds[:-1], fold), **seen)
+    folds = tuple(fold if one is last else one for one in draft.folds)
+    return _grown(draft, verb, folds=folds, fold=fold, **seen)
 
 
-def _aggregate(field: str, aggregate: Any, draft: _Draft, *, over_table: bool) -> FoldAggregate:
+def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) -> FoldAggregate:
     with blaming_field(field):
         if not isinstance(aggregate, Aggregate):
             raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
@@ -538,7 +479,7 @@ def _need_merge(aggregate: Aggregate) -> None:
         )
 
 
-def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
+def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
     window = WINDOW_FIELD_NAMES if draft.window is not None else ()
     identity = (*draft.key, *(Field(name, Int64()) for name in window))
     taken = [field.name for field in identity]
@@ -566,7 +507,7 @@ def _result_row(draft: _Draft, members: Sequence[FoldAggregate]) -> Fields:
     return (*identity, *results)
 
 
-def _need_time(draft: _Draft, why: str) -> None:
+def _need_time(draft: Draft, why: str) -> None:
     assert draft.source is not None, "checked by the transitions"
     name = draft.source.time_field
     if name is None:

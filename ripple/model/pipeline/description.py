@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ripple.model.pipeline.plan import Derive, Fields, Filter, Fold, Map, Plan, Step, type_of
+from ripple.model.pipeline.plan import (
+    Derive,
+    Fields,
+    Filter,
+    FlatMap,
+    Fold,
+    Map,
+    Plan,
+    Step,
+    type_of,
+)
 from ripple.model.pipeline.topology import Stage, Transport, divided_into, divided_why, stages_of
 from ripple.model.schema.types import FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
@@ -33,15 +43,23 @@ def _lines(plan: Plan) -> Iterator[str]:
     )
     for step in plan.steps:
         yield from _step_lines(plan, step)
+        if not plan.is_chain:
+            yield from _details(("reads", step.reads))
     why = divided_why(plan)
     if why is not None:
         yield "stage repartition: as many partitions as are configured, divides records anew"
         yield f"event edge {source.name} -> {plan.folds[0].name}: {why}"
         yield f"    through repartition topic {plan.name}.records"
+    if not plan.is_chain:
+        yield "one process computes all: a plan with branches has no stages"
     for stage in stages_of(plan):
-        yield from _stage_lines(plan, stage, divided=why is not None)
+        if plan.is_chain:
+            yield from _stage_lines(plan, stage, divided=why is not None)
         for name in stage.folds:
-            yield from _fold_lines(plan, plan.fold(name))
+            fold = plan.fold(name)
+            yield from _fold_lines(plan, fold)
+            if not plan.is_chain:
+                yield from _details(("reads", fold.reads))
     for output in plan.outputs:
         yield f"sink {output.name}: {fields_text(output.fields)}"
         yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
@@ -71,7 +89,8 @@ def _step_lines(plan: Plan, step: Step) -> Iterator[str]:
     elif isinstance(step, Filter):
         yield f"filter {step.name}: {step.condition.expr!r}"
     else:
-        yield f"map {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
+        verb = "map" if isinstance(step, Map) else "flat_map"
+        yield f"{verb} {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
     yield from _code_lines(plan, step.name)
     yield from _details(("node", step.node_key))
 
@@ -126,9 +145,9 @@ def window_text(window: WindowSpec) -> str:
     return f"{window.name}: {text}, lateness {_ns(window.lateness_ns)}, {window.trigger!r}"
 
 
-def _function_text(step: Map) -> str:
+def _function_text(step: Map | FlatMap) -> str:
     name = getattr(step.function, "__qualname__", repr(step.function))
-    return f"{name} per {'batch' if step.batch else 'row'}"
+    return f"{name} per {'batch' if isinstance(step, Map) and step.batch else 'row'}"
 
 
 def fields_text(fields: Fields) -> str:

@@ -18,7 +18,16 @@ from ripple.core.errors import PlanError
 from ripple.model.canonical import canonical, digest_of, node_key
 from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
-from ripple.model.pipeline.plan import Derive, Filter, Fold, Map, Output, SourceSpec, type_of
+from ripple.model.pipeline.plan import (
+    Derive,
+    Filter,
+    FlatMap,
+    Fold,
+    Map,
+    Output,
+    SourceSpec,
+    type_of,
+)
 from ripple.model.schema.notation import type_to_sexp
 
 if TYPE_CHECKING:
@@ -59,9 +68,9 @@ class _Forms:
     def __init__(self) -> None:
         self.forms: dict[str, CodeForm] = {}
 
-    def of_map(self, step: Map) -> Sexp:
+    def of_map(self, step: Map | FlatMap) -> Sexp:
         roots: dict[str, object] = {"": step.function}
-        if step.row is not None and not step.batch:
+        if step.row is not None and not (isinstance(step, Map) and step.batch):
             roots["row"] = step.row  # it may have methods, which the function calls
         return self._note(step.name, roots)
 
@@ -107,6 +116,9 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
         case Map():
             shapes = (_shape(node.fields_in), _shape(node.fields_out))
             return ["map", forms.of_map(node), "batch" if node.batch else "rows", *shapes]
+        case FlatMap():
+            shapes = (_shape(node.fields_in), _shape(node.fields_out))
+            return ["flat-map", forms.of_map(node), *shapes]
         case Fold():
             with blaming("fold", node.name):
                 window = None if node.window is None else replace(node.window, name="")

@@ -1,9 +1,10 @@
 """The validated plan of a pipeline: an acyclic graph of sources, computations and outputs.
 
-Each node reads the rows of those that it names: a step or a fold those of one node, an output those
-of a fold. In a chain there is a source of events, row steps on them, a first fold by key (and
-window), row steps on its result rows, and any number of further folds, each over the result rows of
-the one before. Everything in a plan has been checked; the engine only executes.
+Each node reads the rows of those that it names: a step, a fold or an output those of one node. Rows
+of the source, and of steps on them, are a stream: they stay as they are. Those of a fold are a
+table. In a chain there is a source, steps on its events, a first fold by key (and window), steps on
+its result rows, and any number of further folds, each over the result rows of the one before.
+Everything in a plan has been checked; the engine only executes.
 
 Every node has a key, under which its state is found again; ``node_keys`` makes them.
 """
@@ -124,7 +125,34 @@ class Map:
     reads: str
 
 
-Step: TypeAlias = Derive | Filter | Map
+# Invariant: of one record, all steps together make at most FLAT_ROWS_MAX rows.
+@frozen
+class FlatMap:
+    """Replaces each event by the rows that a Python function returns: none, one or many.
+
+    Called with one row, an instance of ``row``; returns an iterable of instances of ``into``. The
+    rows of one record have its offset, and an index each, from 0 on.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    row: type | None
+    into: type | None
+    schema: Schema
+    fields_in: Fields
+    fields_out: Fields
+    node_key: str
+    reads: str
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The fields that are carried over: none."""
+        return ()
+
+
+FLAT_ROWS_MAX = 10_000
+
+Step: TypeAlias = Derive | Filter | Map | FlatMap
 
 
 @frozen
@@ -201,13 +229,17 @@ WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 
 @frozen
 class Output:
-    """A sink: the result rows of a fold, under a name and perhaps a topic."""
+    """A sink: the rows of a fold or of a stream, under a name and perhaps a topic.
+
+    is_stream: whether ``of`` is a stream: its rows have no key, and stay as they are.
+    """
 
     name: str
     of: str
     topic: str | None
     fields: Fields
     node_key: str
+    is_stream: bool = False
 
 
 NodeOf: TypeAlias = SourceSpec | Step | Fold | Output
@@ -234,9 +266,10 @@ class Migration:
 
 @frozen
 class Plan:
-    """A complete pipeline. ``steps`` are those on events, before the first fold.
+    """A complete pipeline. ``steps`` are those on events, before a first fold.
 
-    Steps, folds and outputs stand after what they read.
+    Steps, folds and outputs stand after what they read. is_chain: whether each is read by one
+    other, from the source through the steps and the folds, and outputs show folds.
 
     migrations: functions applied once to older state; they are no part of the plan's results.
     code: per step or fold with a user's code, its form.
@@ -250,9 +283,11 @@ class Plan:
     migrations: tuple[Migration, ...] = field(default=(), compare=False)
     code: Mapping[str, CodeForm] = field(default_factory=dict, compare=False)
     topology_hash: str = field(init=False)
+    is_chain: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "topology_hash", self._hash(self.node_keys))
+        object.__setattr__(self, "is_chain", self._is_chain())
 
     def fold(self, name: str) -> Fold:
         """Return the fold of that name; raises ``KeyError`` if there is none."""
@@ -265,6 +300,31 @@ class Plan:
                 return output
         names = ", ".join(output.name for output in self.outputs)
         raise OutputError(f"no output {name!r}: the pipeline has {names}")
+
+    def key_of(self, output: Output) -> Fields:
+        """Return the fewest fields that identify a row of an output: none of a stream's."""
+        return () if output.is_stream else self.fold(output.of).row_key
+
+    @property
+    def event_folds(self) -> tuple[Fold, ...]:
+        """The folds over events, rather than over the rows of a fold."""
+        return tuple(fold for fold in self.folds if fold.input == self.source.name)
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether some fold is over windows of events, whose state is freed."""
+        return any(fold.window is not None for fold in self.folds)
+
+    def _is_chain(self) -> bool:
+        line = [self.source.name, *(step.name for step in self.steps)]
+        reads = [*(step.reads for step in self.steps), *(fold.reads for fold in self.folds[:1])]
+        above = [fold.input for fold in self.folds[1:]]
+        return (
+            reads == line
+            and above == [fold.name for fold in self.folds[:-1]]
+            and not any(isinstance(step, FlatMap) for step in self.steps)
+            and not any(output.is_stream for output in self.outputs)
+        )
 
     def frees(self, fold: Fold) -> bool:
         """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""
@@ -287,6 +347,7 @@ class Plan:
     def notes(self) -> dict[str, str]:
         """Notes of a snapshot with the node keys, to name later changes.
 
+        ``reads``: of a plan with branches, per node the key of the one that it reads.
         ``python``: the version, on which the forms of functions depend. ``source``: the schema.
         ``checks``: of its fields, if there are any. ``code``: per digest of a node with a user's
         code, the parts of that code, where they are not too many to keep. ``libraries``: those
@@ -295,7 +356,14 @@ class Plan:
         major, minor = sys.version_info[:2]
         source = _noted(self.source.schema)
         checks = {"checks": dumps(checks_to_sexp(self.source.checks))} if self.source.checks else {}
-        return {"python": f"{major}.{minor}", "source": source, **checks, **self._code_notes()}
+        notes = {"python": f"{major}.{minor}", "source": source, **checks, **self._code_notes()}
+        return notes if self.is_chain else notes | {"reads": json.dumps(self.reads)}
+
+    @property
+    def reads(self) -> dict[str, str]:
+        """Return per node the key of the one that it reads: a list of keys does not say it."""
+        keys = {node.of.name: node.of.node_key for node in self.nodes}
+        return {node.of.node_key: keys[name] for node in self.nodes for name in node.inputs}
 
     def _code_notes(self) -> dict[str, str]:
         if not self.code:
@@ -341,7 +409,7 @@ class Plan:
         """All nodes, each after those that it reads."""
         found = [Node(source, ()) for source in self.sources]
         found += [Node(step, (step.reads,)) for step in self.steps]
-        ends = {}
+        ends = {node.of.name: node.of.name for node in found}
         for fold in self.folds:
             found += [Node(node, (node.reads,)) for node in (fold, *fold.steps)]
             ends[fold.name] = found[-1].of.name

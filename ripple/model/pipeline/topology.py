@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | No
     keyed_by: the fields by which the input that there is was divided, () for nothing, None where
     nothing is known of it. What the pipeline says counts before.
     """
+    if not plan.is_chain:
+        return None
     first, source = plan.folds[0], plan.source
     key = ", ".join(_key_of(first))
     if first.via_log:
@@ -138,7 +141,22 @@ def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | No
     return f"records of {source.name} are divided {by}, and {first.name} needs all of one {key}"
 
 
+def need_chain(plan: Plan, where: str) -> None:
+    """Raise PlanError unless ``plan`` is a chain: ``where`` computes no other.
+
+    A plan with branches is one stage. Stages of their own would need an edge for each branch.
+    """
+    if not plan.is_chain:
+        raise PlanError(
+            f"pipeline {plan.name!r} has branches, a flat_map or a sink of events, and {where} "
+            "computes chains of folds alone: run it in one process, with ripple run or rp.run"
+        )
+
+
 def _stages(plan: Plan) -> Iterator[Stage]:
+    if not plan.is_chain:
+        yield Stage(0, (), tuple(fold.name for fold in plan.folds), None, None)
+        return
     groups: list[list[Fold]] = []
     for fold in plan.folds:
         if groups and set(_key_of(groups[-1][0])) <= set(_key_of(fold)) and _key_of(groups[-1][0]):

@@ -19,9 +19,9 @@ from ripple.core.causes import Causes
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.row_identity import identities_of
 from ripple.model.window import watermark
 from ripple.spark import packets
-from ripple.spark.backfill.identity import identities_of
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.topology import need_chain
 from ripple.testing.check import NO_EVENTS
 from ripple.testing.cluster.input import spread
 from ripple.testing.cluster.truth import Truth
@@ -63,6 +64,7 @@ class ClusterTrial:
         with needed("cluster", "a simulated cluster"):
             import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - needed by a trial alone
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+        need_chain(plan, "a cluster")
         self.plan = plan
         events = list(events)
         if not events:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ripple.testing.reference.steps import Row
 
 LENGTH_BYTES_MAX = 1 << 24
-FORMAT = TextFormat("csv", removes="mark")
+FORMAT, EVENTS = TextFormat("csv", removes="mark"), TextFormat("csv")
 
 
 class Variant(NamedTuple):
@@ -221,9 +221,11 @@ class CrashScenario:
             schema = schema_of_output(self.plan, output)
             topic = topic_for(world.disk, _log_of(output.name), schema)
             return LogSink(topic, 0, world.clock, owner, guards=world.guards)
-        columns = [OP, *(member.name for member in output.fields)]
-        path = _file_of(output.name)
-        return FileSink(world.disk, path, FORMAT, owner, columns, guards=world.guards)
+        columns = [member.name for member in output.fields]
+        path, form = _file_of(output.name), EVENTS
+        if not output.is_stream:
+            columns, form = [OP, *columns], FORMAT
+        return FileSink(world.disk, path, form, owner, columns, guards=world.guards)
 
     # --- judging ---
 

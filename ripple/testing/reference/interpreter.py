@@ -87,7 +87,9 @@ class View:
 
 
 @dataclass
-class _Input:
+class Input:
+    """How far one input was read."""
+
     rank: int
     next_offset: int = 0
     watermark_ns: int | None = None
@@ -105,16 +107,29 @@ class Reference:
     step, reason) of every refused event.
     """
 
+    def __new__(cls, plan: Plan, *_: object, **__: object) -> Reference:
+        """Make the reference of ``plan``: of one with branches, a GraphReference."""
+        if cls is Reference and not plan.is_chain:
+            from ripple.testing.reference.graph import GraphReference  # noqa: PLC0415 - a subclass
+
+            return super().__new__(GraphReference)
+        return super().__new__(cls)
+
     def __init__(self, plan: Plan, inputs: Sequence[str] | None = None) -> None:
+        self._begin(plan, inputs)
+        self._fold = EventFold(plan.folds[0])
+
+    def _begin(self, plan: Plan, inputs: Sequence[str] | None) -> None:
         names = tuple(inputs) if inputs is not None else (plan.source.name,)
         self.plan = plan
         self.counts = dict.fromkeys(
             ("consumed", "applied", "mildly_late", "very_late", "future", "dead_lettered"), 0
         )
         self.dead_letters: list[tuple[str, int, str, str]] = []
-        self._inputs = {name: _Input(rank) for rank, name in enumerate(names)}
-        self._fold = EventFold(plan.folds[0])
-        self._emitted: dict[str, Table] = {output.name: {} for output in plan.outputs}
+        self._inputs = {name: Input(rank) for rank, name in enumerate(names)}
+        self._emitted: dict[str, Table] = {
+            output.name: {} for output in plan.outputs if not output.is_stream
+        }
 
     # --- inputs ---
 
@@ -127,7 +142,7 @@ class Reference:
         self.counts["consumed"] += 1
         accepted: Event | None = None
         try:
-            row = _typed(event, self.plan)
+            row = typed(event, self.plan)
             refuse_nulls(
                 row, [f for f in self.plan.source.fields if not f.optional], self.plan.source.name
             )
@@ -151,7 +166,7 @@ class Reference:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given = self._input(source)
         before_ns = self.watermark_ns
-        given.watermark_ns = _latest(given.watermark_ns, watermark_ns)
+        given.watermark_ns = latest(given.watermark_ns, watermark_ns)
         self._fold.step(None, before_ns, self.watermark_ns)
 
     def close(self) -> None:
@@ -159,7 +174,7 @@ class Reference:
         for name in self._inputs:
             self.advance(name, END_NS)
 
-    def _judged(self, row: Row, given: _Input) -> bool:
+    def _judged(self, row: Row, given: Input) -> bool:
         """Return False for a very late event; move the watermark of its input past any other."""
         source = self.plan.source
         if source.time_field is None:
@@ -171,7 +186,7 @@ class Reference:
         ahead_ns = source.reject_future_ns
         if ahead_ns is not None and watermark_ns is not None and time_ns > watermark_ns + ahead_ns:
             raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
-        given.watermark_ns = _latest(watermark_ns, time_ns - source.out_of_order_ns)
+        given.watermark_ns = latest(watermark_ns, time_ns - source.out_of_order_ns)
         if watermark_ns is None:
             return True
         window = self.plan.folds[0].window
@@ -182,7 +197,7 @@ class Reference:
         self.counts["future"] += time_ns > watermark_ns + future_ns
         return True
 
-    def _folded(self, row: Row, offset: int, given: _Input) -> Event | None:
+    def _folded(self, row: Row, offset: int, given: Input) -> Event | None:
         """Return the event as the first fold takes it, None if a filter dropped it."""
         fold, time_field = self.plan.folds[0], self.plan.source.time_field
         time_ns = 0 if time_field is None else row[time_field]
@@ -192,11 +207,11 @@ class Reference:
         refuse_nulls(stepped, fold.key, fold.partition)
         kinds = kinds_of(fold.fields_in)
         for member in fold.aggregates:
-            _inputs_of(member, stepped, fold, kinds)
+            inputs_of(member, stepped, fold, kinds)
         key = tuple(stepped[field.name] for field in fold.key)
         return Event(key, time_ns, (offset, given.rank), stepped)
 
-    def _input(self, name: str) -> _Input:
+    def _input(self, name: str) -> Input:
         if name not in self._inputs:
             raise InputError(f"no input {name!r} was declared: they are {list(self._inputs)}")
         return self._inputs[name]
@@ -215,9 +230,13 @@ class Reference:
         return None if None in known else min(ns for ns in known if ns is not None)
 
     def tables(self) -> dict[str, Table]:
-        """Return per output every row that is shown, final ones included."""
+        """Return per output of a fold every row that is shown, final ones included."""
         views = self._views()
-        return {output.name: dict(views[output.of].rows) for output in self.plan.outputs}
+        return {name: dict(views[self.plan.output(name).of].rows) for name in self._emitted}
+
+    def streams(self) -> dict[str, dict[str, list[Row]]]:
+        """Return per output of events, and input, the rows that it received, in their order."""
+        return {}
 
     def uncomputable(self) -> dict[str, dict[Key, str]]:
         """Return per fold the rows that cannot be computed, or not be folded by the fold above.
@@ -234,7 +253,7 @@ class Reference:
         first, *others = self.plan.folds
         views = {first.name: self._fold.view}
         for fold in others:
-            views[fold.name] = _folded_view(fold, views[fold.input])
+            views[fold.name] = folded_view(fold, views[fold.input])
         return views
 
     def emissions(self) -> list[Emission]:
@@ -317,7 +336,7 @@ class EventFold:
         self.view.put(identity, _result_row(self.fold, row, rows, places))
 
 
-def _folded_view(fold: Fold, below: View) -> View:
+def folded_view(fold: Fold, below: View) -> View:
     """Return the view of a fold over all rows of another one; note those that it cannot take in."""
     groups: dict[Key, list[Row]] = {}
     kinds = kinds_of(fold.fields_in)
@@ -325,7 +344,7 @@ def _folded_view(fold: Fold, below: View) -> View:
     for key, row in below.rows.items():
         try:
             for member in fold.aggregates:
-                _try_to_add(member, _inputs_of(member, row, fold, kinds), fold)
+                _try_to_add(member, inputs_of(member, row, fold, kinds), fold)
         except RefusedRow as refused:
             below.unfolded[key] = refused
             continue
@@ -368,7 +387,7 @@ def _results_of(
     member: FoldAggregate, rows: Sequence[Row], places: Sequence[tuple[int, ...]], fold: Fold
 ) -> Row:
     kinds = kinds_of(fold.fields_in)
-    inputs = [_inputs_of(member, one, fold, kinds) for one in rows]
+    inputs = [inputs_of(member, one, fold, kinds) for one in rows]
     entries = [
         Entry(values, place)
         for values, place in zip(inputs, places, strict=True)
@@ -383,9 +402,10 @@ def _results_of(
     return dict(zip(names, found, strict=True))
 
 
-def _inputs_of(
+def inputs_of(
     member: FoldAggregate, row: Row, fold: Fold, kinds: Mapping[str, type]
 ) -> tuple[Any, ...]:
+    """Return an aggregate's inputs from a row; raises RefusedRow."""
     values = tuple(evaluate(bound.expr, row, kinds) for bound in member.inputs)
     for value in values:
         if isinstance(value, Failed):
@@ -393,7 +413,7 @@ def _inputs_of(
     return values
 
 
-def _typed(event: Mapping[str, Any], plan: Plan) -> Row:
+def typed(event: Mapping[str, Any], plan: Plan) -> Row:
     """Return the declared fields, whole numbers as floats where a float is declared."""
     row: Row = {}
     for field in plan.source.fields:
@@ -409,7 +429,8 @@ def _typed(event: Mapping[str, Any], plan: Plan) -> Row:
     return row
 
 
-def _latest(before_ns: int | None, after_ns: int) -> int:
+def latest(before_ns: int | None, after_ns: int) -> int:
+    """Return the later of two watermarks, of which the first may be none."""
     return after_ns if before_ns is None else max(before_ns, after_ns)
 
 

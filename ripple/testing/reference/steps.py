@@ -11,7 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ripple.model.pipeline.plan import Derive, Fields, Filter, Map, SourceSpec, Step, type_of
+from ripple.model.pipeline.plan import (
+    FLAT_ROWS_MAX,
+    Derive,
+    Fields,
+    Filter,
+    FlatMap,
+    Map,
+    SourceSpec,
+    Step,
+    type_of,
+)
 from ripple.model.schema.types import Field, Option
 from ripple.testing.reference.expressions import Failed, evaluate, is_int64, python_type
 
@@ -85,9 +95,43 @@ def run_steps(steps: Sequence[Step], row: Row) -> Row | None:
                 name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
             }
             row = {**row, **derived}
+        elif isinstance(step, FlatMap):
+            raise TypeError(f"{step.name} may make several rows: see rows_of")
         else:
             row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
     return row
+
+
+def rows_of(step: Step, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of one record after a step.
+
+    Raises :class:`RefusedRow` if one of them is refused, and :class:`FunctionFailed`.
+    """
+    if not isinstance(step, FlatMap):
+        stepped = [run_steps((step,), row) for row in rows]
+        return [row for row in stepped if row is not None]
+    made = [one for row in rows for one in _flat_mapped(step, row)]
+    if len(made) > FLAT_ROWS_MAX:
+        raise RefusedRow(step.name, f"more than {FLAT_ROWS_MAX} rows")
+    return made
+
+
+def _flat_mapped(step: FlatMap, row: Row) -> list[Row]:
+    given = {field.name: row[field.name] for field in step.fields_in}
+    wanted = step.schema.fields
+    try:
+        made = []
+        for result in step.function((step.row or SimpleNamespace)(**given)):
+            of = result.__getitem__ if isinstance(result, dict) else partial(getattr, result)
+            made.append({field.name: of(field.name) for field in wanted})
+            if len(made) > FLAT_ROWS_MAX:
+                raise ValueError(f"more than {FLAT_ROWS_MAX} rows")
+    except Exception as error:  # any error of a user's function
+        raise RefusedRow(step.name, f"{type(error).__name__}: {error}") from error
+    try:
+        return [{field.name: _checked(one[field.name], field) for field in wanted} for one in made]
+    except TypeError as error:
+        raise RefusedRow(step.name, str(error)) from error
 
 
 def value_of(expr: Any, row: Row, kinds: Mapping[str, type], step: str) -> Any:

@@ -28,7 +28,7 @@ class Event:
 
     key: Key
     time_ns: int
-    order: tuple[int, int]
+    order: tuple[int, ...]
     row: dict[str, Any]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ import ripple.model.aggregate as rpa
 from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
 from ripple.model.expression import col
-from ripple.model.pipeline.builder import _REFUSALS, _TRANSITIONS, Pipeline, Stage
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.draft import REFUSALS, TRANSITIONS, Stage
 from ripple.model.schema.types import Field, Float, Int, Int64, Option, Schema, String
 from ripple.model.window import Session, Sliding, Tumbling
 from tests.records import Trade
@@ -80,10 +83,11 @@ def test_a_prefix_is_shared_without_being_changed() -> None:
 
 
 def test_every_step_in_every_stage_is_either_allowed_or_explained() -> None:
-    verbs = {"source", "derive", "filter", "map", "partition", "window", "fold", "sink"}
+    verbs = {"source", "derive", "filter", "map", "flat_map", "partition"}
+    verbs |= {"window", "fold", "sink"}
     everything = {(stage, verb) for stage in Stage for verb in verbs}
-    assert set(_TRANSITIONS) | set(_REFUSALS) == everything
-    assert not set(_TRANSITIONS) & set(_REFUSALS)
+    assert set(TRANSITIONS) | set(REFUSALS) == everything
+    assert not set(TRANSITIONS) & set(REFUSALS)
 
 
 def test_a_second_fold_takes_the_result_rows_of_the_first() -> None:
@@ -122,10 +126,42 @@ def _without(*, remove: Any = None, merge: Any = None) -> Aggregate:
     return rpa.custom("size", **functions, remove=remove, merge=merge, type=int, name="parity")
 
 
+_numbers = itertools.count()
+
+
+def _of(name: str) -> Pipeline:
+    return Pipeline(name).source("trades", Trade)
+
+
+def _twice(branch: Callable[[Pipeline], Pipeline]) -> Pipeline:
+    """Write the same steps as two branches."""
+    events = _of("p")
+    return branch(events).also(branch(events))
+
+
+def _other_steps() -> Pipeline:
+    fold = _folded()
+    return fold.sink("all").also(fold.filter("some", col("n") > 1).sink("few"))
+
+
 MISTAKES: list[tuple[Any, str]] = [
     (lambda: Pipeline("p").sink("s"), "start with .source"),
     (lambda: _events().source("again", Trade), "there is a source already"),
-    (lambda: _events().sink("s"), "add .fold"),
+    (lambda: _events().plan(), "ends with rows of events: end it with .sink"),
+    (lambda: _events().sink("s").filter("f", col("size") > 0).plan(), "end it with .sink"),
+    (lambda: _events().sink("s").sink("s"), "another step has that name"),
+    (lambda: _folded().flat_map("m", list, into=Trade), "put .flat_map(...) before the fold"),
+    (lambda: _keyed().flat_map("m", list, into=Trade), "could change the key"),
+    (lambda: _events().flat_map("m", 3, into=Trade), "takes a function"),
+    (lambda: _events().also(3), "takes another branch"),
+    (lambda: _events().sink("a").also(_events()), "end it with .sink"),
+    (lambda: _events().also(_events().sink("a")), "end it with .sink"),
+    (lambda: _events().sink("a").also(_events().sink("b")), "a source of its own"),
+    (lambda: _events().sink("a").also(_of("q").sink("b")), "'q' is another pipeline"),
+    (lambda: _twice(lambda events: events.sink("s")), "two steps are called 's'"),
+    (lambda: _twice(lambda e: e.filter("f", col("size") > 0).sink("s")), "two steps are called"),
+    (lambda: _twice(lambda e: e.sink(f"s{next(_numbers)}", topic="t")), "writes to the topic 't'"),
+    (_other_steps, "other steps on the results of 'vwap'"),
     (lambda: _keyed().sink("s"), "add .fold"),
     (lambda: _events().fold("f", n=rpa.count()), "add .partition"),
     (lambda: _events().window("w", Tumbling("1s")), "add .partition"),

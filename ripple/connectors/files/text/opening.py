@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Writing
     from ripple.connectors.contract import Sink
 
-_JSON = TextFormat("json", removes="mark")
+_JSON, _JSON_EVENTS = TextFormat("json", removes="mark"), TextFormat("json")
 
 
 def open_csv(path: str, writing: Writing) -> TextSink:
@@ -27,9 +27,9 @@ def open_csv(path: str, writing: Writing) -> TextSink:
     return _open(path, _csv(writing))
 
 
-def open_json(path: str, _: Writing) -> TextSink:
+def open_json(path: str, writing: Writing) -> TextSink:
     """Return the sink of JSON lines; raises OutputError."""
-    return _open(path, _JSON)
+    return _open(path, _json(writing))
 
 
 def continue_csv(path: str, writing: Writing) -> Sink:
@@ -39,7 +39,7 @@ def continue_csv(path: str, writing: Writing) -> Sink:
 
 def continue_json(path: str, writing: Writing) -> Sink:
     """Return the sink of JSON lines, continued where it is a file; raises as FileSink does."""
-    return _continue(path, _JSON, writing)
+    return _continue(path, _json(writing), writing)
 
 
 def look_csv(path: str, writing: Writing) -> int:
@@ -49,11 +49,15 @@ def look_csv(path: str, writing: Writing) -> int:
 
 def look_json(path: str, writing: Writing) -> int:
     """Raise as ``continue_json`` does, with nothing changed; see ``look_csv``."""
-    return _look(path, _JSON, writing)
+    return _look(path, _json(writing), writing)
 
 
 def _csv(writing: Writing) -> TextFormat:
     return TextFormat("csv", header=writing.header)
+
+
+def _json(writing: Writing) -> TextFormat:
+    return _JSON_EVENTS if writing.output.is_stream else _JSON
 
 
 def _open(path: str, text_format: TextFormat) -> TextSink:

@@ -16,9 +16,9 @@ def lines_read(opens: str, *suffixes: str) -> Use:
 
 def lines_written(opens: str, *suffixes: str) -> Use:
     """Return how lines are written."""
-    return Use(opens, WHOLE, suffixes, on_stream=STAYS)
+    return Use(opens, WHOLE, suffixes, on_stream=STAYS, takes_events=True)
 
 
 def lines_continued(opens: str, looks: str, *suffixes: str) -> Use:
     """Return how lines are written on by a run that is restarted."""
-    return Use(opens, ONCE, suffixes, on_stream=AGAIN, looks=looks)
+    return Use(opens, ONCE, suffixes, on_stream=AGAIN, looks=looks, takes_events=True)

@@ -33,9 +33,21 @@ def identities_of(records: pa.RecordBatch, names: Iterable[str]) -> npt.NDArray[
     return found.view(np.int64)
 
 
+def hashes_of(column: pa.Array) -> Hashes:
+    """Return the hash of each value of a column, the same of all NaNs of a column of floats."""
+    if kinds.is_float64(column.type):
+        values = np.asarray(column.fill_null(0.0))
+        column = pa.array(np.where(np.isnan(values), np.nan, values), mask=~_valid(column))
+    return _of(column)
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_valid(), np.bool_)
+
+
 def _of(column: pa.Array) -> Hashes:
     """Return the hash of each value of a column."""
-    valid = np.asarray(column.is_valid())
+    valid = _valid(column)
     found = np.where(valid, _VALUE, _NULL)
     values = _values_of(column)
     mix_each(found, values if valid.all() else np.where(valid, values, _NULL))

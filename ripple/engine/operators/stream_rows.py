@@ -1,0 +1,90 @@
+"""Rows of a stream on their way to outputs, which receive each of them once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.core.hashing import mix_each, xxh64_of
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.expression.bound import Values
+from ripple.model.row_identity import hashes_of
+from ripple.model.schema.exported import Part
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.engine.operators.rows import Rows
+    from ripple.model.pipeline.plan import Fields
+
+    Ints = npt.NDArray[np.int64]
+
+
+class StreamRows:
+    """A view of a stream: what came since the last ``take``, and the digest of all that ever came.
+
+    Such a row stays as it is, so that no state is kept of it but its part of the digest: the sum,
+    modulo 2^64, of the hashes of identities (input, offset, index) and fields.
+    """
+
+    removed = 0
+
+    def __init__(self, fields: Fields) -> None:
+        """Show rows of a stream with these fields."""
+        self.schema = pa.schema(arrow_fields(fields))
+        self.digest = self.final_digest = 0
+        self.count = 0
+        """Rows since the partition was restored here."""
+        self._waiting: list[pa.RecordBatch] = []
+        self._nothing = Part.of_all(pa.RecordBatch.from_pylist([], self.schema))
+
+    def add(self, name: str, rows: Rows, offsets: Ints, indexes: Ints) -> None:
+        """Add rows of input ``name``, each of the record at an offset, with its index there."""
+        if not rows.count:
+            return
+        columns = [_as_arrow(rows.columns[field.name], field.type) for field in self.schema]
+        hashes = np.full(rows.count, xxh64_of(name.encode()), np.uint64)
+        for identity in (offsets, indexes):
+            mix_each(hashes, np.ascontiguousarray(identity).view(np.uint64))
+        for column in columns:
+            mix_each(hashes, hashes_of(column))
+        self.digest = self.final_digest = (self.digest + int(hashes.sum())) % (1 << 64)
+        self.count += rows.count
+        self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+
+    def take(self) -> Part:
+        """Return the rows since the last call, in the order in which they came."""
+        waiting, self._waiting = self._waiting, []
+        return Part.of_all(pa.concat_batches(waiting)) if waiting else self._nothing
+
+    def take_retracted(self) -> pa.RecordBatch:
+        """Return no rows: none was taken back."""
+        return self._nothing.arrow()
+
+    def live_digest(self) -> int:
+        """Return 0, the digest of rows that may still change: there are none."""
+        return 0
+
+    def table(self) -> pa.Table:
+        """Return no rows: none is kept."""
+        return pa.Table.from_batches([self._nothing.arrow()])
+
+
+def _as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
+    """Return a column of rows, of any form, as Arrow's."""
+    if isinstance(column, Values):
+        array, valid = column.values, column.valid
+        if not isinstance(array, pa.Array):
+            return pa.array(array, kind, mask=None if valid is None else ~valid)
+        if valid is not None:
+            import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
+
+            array = pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
+        column = array
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.Array):
+        column = pa.array(column, kind)
+    return column if column.type == kind else column.cast(kind)

@@ -1,0 +1,191 @@
+"""A pipeline being written: what may stand where, and two branches as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from enum import Enum
+
+from ripple.core.errors import PlanError
+from ripple.core.frozen import frozen
+from ripple.model.pipeline.plan import Fields, Fold, Migration, Output, SourceSpec, Step
+from ripple.model.window.spec import WindowSpec
+
+
+class Stage(Enum):
+    """The progress of a pipeline's declaration."""
+
+    EMPTY = "nothing yet"
+    EVENTS = "rows of events"
+    KEYED = "events by key"
+    WINDOWED = "events by key and window"
+    RESULTS = "result rows of a fold"
+    REKEYED = "result rows by another key"
+
+
+# The steps allowed at each stage, and the stage after each.
+TRANSITIONS: dict[tuple[Stage, str], Stage] = {
+    (Stage.EMPTY, "source"): Stage.EVENTS,
+    (Stage.EVENTS, "derive"): Stage.EVENTS,
+    (Stage.EVENTS, "filter"): Stage.EVENTS,
+    (Stage.EVENTS, "map"): Stage.EVENTS,
+    (Stage.EVENTS, "flat_map"): Stage.EVENTS,
+    (Stage.EVENTS, "sink"): Stage.EVENTS,
+    (Stage.EVENTS, "partition"): Stage.KEYED,
+    # These two leave the key as it is, so that they may stand on either side of a partition.
+    (Stage.KEYED, "derive"): Stage.KEYED,
+    (Stage.KEYED, "filter"): Stage.KEYED,
+    (Stage.KEYED, "window"): Stage.WINDOWED,
+    (Stage.KEYED, "fold"): Stage.RESULTS,
+    (Stage.WINDOWED, "derive"): Stage.WINDOWED,
+    (Stage.WINDOWED, "filter"): Stage.WINDOWED,
+    (Stage.WINDOWED, "fold"): Stage.RESULTS,
+    (Stage.RESULTS, "derive"): Stage.RESULTS,
+    (Stage.RESULTS, "filter"): Stage.RESULTS,
+    (Stage.RESULTS, "map"): Stage.RESULTS,
+    (Stage.RESULTS, "partition"): Stage.REKEYED,
+    (Stage.RESULTS, "sink"): Stage.RESULTS,
+    (Stage.REKEYED, "fold"): Stage.RESULTS,
+}
+
+_NO_WINDOW_OVER_TABLE = (
+    "windows group events by their time, but a fold gives a table with rows that are "
+    "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
+    "by their window with .partition(..., key='window_start_ns')"
+)
+_BEFORE_PARTITION = "put it before .partition(...)"
+_NOT_BETWEEN = (
+    "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
+)
+_ONE_ROW_A_KEY = (
+    "a fold has one row a key, and none may become several: put .flat_map(...) before the fold"
+)
+
+# Why the rest may not be written, and the alternative.
+REFUSALS: dict[tuple[Stage, str], str] = {
+    **{
+        (stage, "source"): "there is a source already: a pipeline reads one"
+        for stage in Stage
+        if stage is not Stage.EMPTY
+    },
+    **{
+        (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
+        for verb in ("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink")
+    },
+    (Stage.EVENTS, "window"): "events need a group first: add .partition(..., key=...)",
+    (Stage.EVENTS, "fold"): "events need a group first: add .partition(..., key=...)",
+    (Stage.KEYED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.KEYED, "flat_map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.KEYED, "partition"): "there is a partition already: name several fields in one key=",
+    (Stage.KEYED, "sink"): _NOT_BETWEEN,
+    (Stage.WINDOWED, "map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.WINDOWED, "flat_map"): f"it could change the key: {_BEFORE_PARTITION}",
+    (Stage.WINDOWED, "partition"): "a partition comes before its window",
+    (Stage.WINDOWED, "window"): "there is a window already: a fold has one",
+    (Stage.WINDOWED, "sink"): _NOT_BETWEEN,
+    (Stage.RESULTS, "flat_map"): _ONE_ROW_A_KEY,
+    (Stage.RESULTS, "window"): _NO_WINDOW_OVER_TABLE,
+    (Stage.RESULTS, "fold"): "to fold results again, group them: add .partition(..., key=...)",
+    (Stage.REKEYED, "derive"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "filter"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "map"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "flat_map"): _ONE_ROW_A_KEY,
+    (Stage.REKEYED, "partition"): "there is a partition already: name several fields in one key=",
+    (Stage.REKEYED, "window"): _NO_WINDOW_OVER_TABLE,
+    (Stage.REKEYED, "sink"): _NOT_BETWEEN,
+}
+
+
+# Invariants: ``at`` is the node whose rows the next step takes, ``fields`` are their fields;
+# ``fold`` is the one whose rows they are, None of events; ``path`` names the source, partitions,
+# windows and folds on the way. ``partition`` is set from its step to the fold, ``window`` likewise.
+# The nodes have their paths for keys: what they mean is not looked into yet. ``used`` has per name
+# what was written under it, so that steps that branches have in common are told from two of one
+# name. ``is_open`` until a sink shows what was written last.
+@frozen
+class Draft:
+    """A pipeline as far as it has been written."""
+
+    name: str
+    stage: Stage = Stage.EMPTY
+    used: Mapping[str, object] = field(default_factory=dict)
+    is_open: bool = True
+    source: SourceSpec | None = None
+    steps: tuple[Step, ...] = ()
+    partition: str = ""
+    key: Fields = ()
+    partitions: int | None = None
+    via_log: bool = False
+    window: WindowSpec | None = None
+    folds: tuple[Fold, ...] = ()
+    fold: Fold | None = None
+    outputs: tuple[Output, ...] = ()
+    migrations: tuple[Migration, ...] = ()
+    fields: Fields = ()
+    row: type | None = None
+    path: tuple[str, ...] = ()
+    at: str = ""
+
+    def below(self, name: str) -> str:
+        """Return the path of a node that is put here."""
+        return "/".join((*self.path, name))
+
+
+def check_topic(topic: str | None, outputs: Iterable[Output]) -> None:
+    """Raise PlanError if one of the outputs has the topic."""
+    if topic is not None and topic in (output.topic for output in outputs):
+        raise PlanError(f"another sink writes to the topic {topic!r}: choose another one")
+
+
+def unfinished(draft: Draft) -> PlanError:
+    """Return the error for rows that nobody takes."""
+    return PlanError(
+        f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
+    )
+
+
+def united(one: Draft, other: Draft) -> Draft:
+    """Return a draft with the nodes of two branches, those in common once; it goes on at ``one``.
+
+    Raises PlanError.
+    """
+    _check_alike(one, other)
+    folds = {fold.name: fold for fold in one.folds}
+    for fold in other.folds:
+        if folds.setdefault(fold.name, fold) is not fold:
+            raise PlanError(
+                f"the branches have other steps on the results of {fold.name!r}: put the steps "
+                "into the part that the branches have in common, or fold twice"
+            )
+    outputs = {output.name: output for output in one.outputs}
+    for output in other.outputs:
+        if output.name not in outputs:
+            check_topic(output.topic, one.outputs)
+            outputs[output.name] = output
+    return replace(
+        one,
+        used={**one.used, **other.used},
+        steps=tuple({step.name: step for step in (*one.steps, *other.steps)}.values()),
+        folds=tuple(folds.values()),
+        outputs=tuple(outputs.values()),
+        migrations=tuple(dict.fromkeys((*one.migrations, *other.migrations))),
+    )
+
+
+def _check_alike(one: Draft, other: Draft) -> None:
+    if one.name != other.name:
+        raise PlanError(
+            f"{other.name!r} is another pipeline: begin both branches with the same Pipeline and "
+            "source"
+        )
+    for draft in (one, other):
+        if draft.is_open:
+            raise unfinished(draft)
+    if one.source is not other.source:
+        raise PlanError(
+            "each branch has a source of its own: begin them with the same value, as in "
+            "events = Pipeline(...).source(...)"
+        )
+    for name, step in one.used.items():
+        if other.used.get(name, step) is not step:
+            raise PlanError(f"two steps are called {name!r}: rename one")

@@ -1,0 +1,160 @@
+"""The reference interpreter of plans with branches: each record through all nodes, one at a time.
+
+A record that any branch refuses has no effect in any. It is very late if it reached at least one
+window and each that it reached was over for it, and no sink; see ``docs/design/0001-graph.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ripple.model.pipeline.plan import Fold
+from ripple.model.window.duration import duration_ns
+from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
+from ripple.testing.reference.interpreter import (
+    TIME_END_NS,
+    EventFold,
+    Input,
+    Reference,
+    View,
+    folded_view,
+    inputs_of,
+    latest,
+    typed,
+)
+from ripple.testing.reference.steps import (
+    RefusedRow,
+    Row,
+    kinds_of,
+    refuse_nulls,
+    refuse_unfit,
+    rows_of,
+)
+from ripple.testing.reference.windows import Event
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Plan
+
+
+class GraphReference(Reference):
+    """One partition of a pipeline with branches; see Reference."""
+
+    def __init__(self, plan: Plan, inputs: Sequence[str] | None = None) -> None:
+        self._begin(plan, inputs)
+        self._event_folds = [EventFold(fold) for fold in plan.event_folds]
+        self._streams: dict[str, dict[str, list[Row]]] = {
+            output.name: {name: [] for name in self._inputs}
+            for output in plan.outputs
+            if output.is_stream
+        }
+
+    def apply(self, event: Mapping[str, Any], source: str | None = None) -> None:
+        """Consume the next event of an input, by default the only one."""
+        name = source if source is not None else next(iter(self._inputs))
+        given = self._input(name)
+        offset, given.next_offset = given.next_offset, given.next_offset + 1
+        before_ns = self.watermark_ns
+        self.counts["consumed"] += 1
+        arrived: dict[str, list[Event]] = {}
+        try:
+            arrived = self._through(typed(event, self.plan), name, offset, given)
+        except RefusedRow as refused:
+            self.counts["dead_lettered"] += 1
+            self.dead_letters.append((name, offset, refused.step, refused.reason))
+        after_ns = self.watermark_ns
+        for fold in self._event_folds:
+            events = arrived.get(fold.fold.name, [])
+            for one in events[:-1]:
+                fold.step(one, before_ns, before_ns)
+            fold.step(events[-1] if events else None, before_ns, after_ns)
+
+    def _through(self, row: Row, name: str, offset: int, given: Input) -> dict[str, list[Event]]:
+        """Return the events that a record is for each fold, and show its rows in outputs.
+
+        Counts it as applied or very late. Raises RefusedRow with nothing else done.
+        """
+        source = self.plan.source
+        refuse_nulls(row, [field for field in source.fields if not field.optional], source.name)
+        refuse_unfit(row, source)
+        behind_ns = self._behind(row, given)
+        branches = {source.name: [row]}
+        for step in self.plan.steps:
+            branches[step.name] = rows_of(step, branches[step.reads])
+        time_ns = 0 if source.time_field is None else row[source.time_field]
+        arrived: dict[str, list[Event]] = {}
+        was_late = False
+        for one in self._event_folds:
+            fold, rows = one.fold, branches[one.fold.reads]
+            if rows and fold.window is not None and behind_ns > fold.window.lateness_ns:
+                was_late = True
+                continue
+            arrived[fold.name] = [
+                self._event(fold, each, time_ns, (offset, given.rank, index))
+                for index, each in enumerate(rows)
+            ]
+        shown = {
+            output.name: branches[output.of] for output in self.plan.outputs if output.is_stream
+        }
+        for output, rows in shown.items():
+            fields = [field.name for field in self.plan.output(output).fields]
+            self._streams[output][name] += [{of: one[of] for of in fields} for one in rows]
+        if was_late and not any(arrived.values()) and not any(shown.values()):
+            self.counts["very_late"] += 1
+            self.counts["mildly_late"] -= 1
+        else:
+            self.counts["applied"] += 1
+        return arrived
+
+    def _behind(self, row: Row, given: Input) -> int:
+        """Return how far a record is behind its input's watermark, and move that past it."""
+        source = self.plan.source
+        if source.time_field is None:
+            return 0
+        time_ns: int = row[source.time_field]
+        watermark_ns = given.watermark_ns
+        if not -TIME_END_NS <= time_ns < TIME_END_NS:
+            reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
+            raise RefusedRow(source.name, reason)
+        ahead_ns = source.reject_future_ns
+        if ahead_ns is not None and watermark_ns is not None and time_ns > watermark_ns + ahead_ns:
+            raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
+        given.watermark_ns = latest(watermark_ns, time_ns - source.out_of_order_ns)
+        if watermark_ns is None:
+            return 0
+        spans_ns = [one.fold.window.future_ns for one in self._event_folds if one.fold.window]
+        future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
+        self.counts["mildly_late"] += time_ns < watermark_ns
+        self.counts["future"] += time_ns > watermark_ns + future_ns
+        return max(0, watermark_ns - time_ns)
+
+    def _event(self, fold: Fold, row: Row, time_ns: int, order: tuple[int, ...]) -> Event:
+        refuse_nulls(row, fold.key, fold.partition)
+        kinds = kinds_of(fold.fields_in)
+        for member in fold.aggregates:
+            inputs_of(member, row, fold, kinds)
+        return Event(tuple(row[field.name] for field in fold.key), time_ns, order, row)
+
+    def advance(self, source: str, watermark_ns: int) -> None:
+        """Consume a marker: no event below ``watermark_ns`` follows in that input."""
+        given = self._input(source)
+        before_ns = self.watermark_ns
+        given.watermark_ns = latest(given.watermark_ns, watermark_ns)
+        for fold in self._event_folds:
+            fold.step(None, before_ns, self.watermark_ns)
+
+    def streams(self) -> dict[str, dict[str, list[Row]]]:
+        """Return per output of events, and input, the rows that it received, in their order."""
+        return self._streams
+
+    def _views(self) -> dict[str, View]:
+        views = {fold.fold.name: fold.view for fold in self._event_folds}
+        unfolded: dict[str, dict[Any, RefusedRow]] = {}
+        for fold in self.plan.folds:
+            if fold.name not in views:
+                below = views[fold.input]
+                views[fold.name] = folded_view(fold, below)
+                unfolded.setdefault(fold.input, {}).update(below.unfolded)
+        for name, rows in unfolded.items():
+            views[name].unfolded = rows
+        return views

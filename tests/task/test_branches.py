@@ -1,0 +1,251 @@
+"""Pipelines with branches in one-shot and durable runs, crashed at every effect, and changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.core.errors import OutputError, PlanError
+from ripple.engine.migration.adaptation import ChangedPlanError
+from ripple.engine.migration.evolution import Verdict, compare
+from ripple.model.pipeline.builder import Pipeline
+from ripple.spark.parcel import Parcel
+from ripple.storage.log import Topic
+from ripple.testing import CrashScenario, cluster_test, crash_test, explore
+from ripple.world.live_disk import LiveDisk
+from tests.engine.machine.ticks import Tick
+from tests.examples import EXAMPLES
+from tests.task.scenarios import events
+
+
+def halves(tick: Any) -> list[dict[str, Any]]:
+    """Make two rows of a tick with a price, none of others, and fail for one kind."""
+    if tick.symbol == "C" and tick.size == 3:
+        raise ValueError("no such tick was expected")
+    one = {"symbol": tick.symbol, "size": tick.size, "venue": None, "price": tick.price}
+    times = 0 if tick.price is None else 2
+    return [{**one, "timestamp_ns": tick.timestamp_ns + half} for half in range(times)]
+
+
+def branched() -> Pipeline:
+    """Return a tap, a branch with a window, one of several rows a record, and a fold of a fold."""
+    ticks = Pipeline("test").source("ticks", Tick, out_of_order=10)
+    named = ticks.derive("named", place=rp.col("venue").fill_null("none")).sink("all")
+    keyed = named.partition("by-symbol", key="symbol")
+    window = keyed.window("w", rp.Tumbling(40), lateness=20)
+    fold = window.fold("bars", n=rp.count(), size=rp.sum("size"))
+    total = fold.partition("total", key=()).fold("sum", n=rp.sum("n")).sink("sum-out")
+    made = ticks.flat_map("halves", halves, into=Tick).filter("some", rp.col("size") > 1)
+    last = made.partition("by-size", key="size").fold("last", at=rp.last("timestamp_ns"))
+    branches = (fold.sink("bars-out"), total, made.sink("halves-out"), last.sink("last-out"))
+    whole = named
+    for branch in branches:
+        whole = whole.also(branch)
+    return whole
+
+
+def test_outputs_of_branches_do_not_tell_of_a_crash_at_any_effect() -> None:
+    report = crash_test(branched(), events(9), seeds=range(12 * EXAMPLES), pairs=1, every=2)
+    assert report.lives > report.runs > 20
+
+
+def test_branches_of_two_inputs_survive_random_faults() -> None:
+    both = [(("a", "b")[at % 2], one) for at, one in enumerate(events(12, 3)) if type(one) is dict]
+    scenario = CrashScenario(branched(), both, inputs=["a", "b"])
+    explore(scenario, seeds=range(8 * EXAMPLES))
+
+
+def rows(count: int, first: int = 0) -> list[dict[str, Any]]:
+    return [
+        {
+            "symbol": "AB"[at % 2],
+            "price": float(at),
+            "size": at % 3 + 1,
+            "venue": None,
+            "timestamp_ns": at * 10,
+        }
+        for at in range(first, first + count)
+    ]
+
+
+def tick(row: dict[str, Any]) -> str:
+    return f"{row['symbol']},{row['price']},{row['size']},,{row['timestamp_ns']}\n"
+
+
+def test_a_one_shot_run_writes_events_and_folds(tmp_path: Path) -> None:
+    start = Pipeline("p").source("ticks", Tick)
+    large = start.filter("large", rp.col("size") > 1).sink("events")
+    pipeline = large.also(start.partition("by", key="symbol").fold("f", n=rp.count()).sink("n"))
+    sink = {name: str(tmp_path / f"{name}.csv") for name in ("events", "n")}
+    report = rp.run(pipeline, source=rows(9), sink=sink)
+
+    kept = [row for row in rows(9) if row["size"] > 1]
+    assert (tmp_path / "events.csv").read_text() == "".join(map(tick, kept))
+    assert (tmp_path / "n.csv").read_text() == "A,5\nB,4\n"
+    assert report.rows_out == len(kept) + 2
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Topic:
+    schema = Pipeline("p").source("ticks", Tick).sink("x").plan().source.schema
+    return Topic.create(LiveDisk(str(tmp_path)), "log/ticks", schema)
+
+
+def append(log: Topic, given: list[dict[str, Any]]) -> None:
+    from ripple.model.schema.columns import records_of
+    from ripple.storage.log import PartitionWriter
+    from ripple.world.live import LiveClock
+
+    writer = PartitionWriter(log, 0, LiveClock())
+    writer.append(records_of(given, log.schema.fields))
+    writer.sync()
+    writer.close()
+
+
+class Place:
+    """A folder with a log, checkpoints and outputs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def run(self, pipeline: Pipeline, *names: str, **more: Any) -> Any:
+        return rp.run(
+            pipeline,
+            source=f"log:{self.path}/log/ticks",
+            sink={name: str(self.path / f"{name}.csv") for name in names},
+            checkpoint_dir=str(self.path / "store"),
+            batch_rows=4,
+            **more,
+        )
+
+    def read(self, name: str) -> str:
+        return (self.path / f"{name}.csv").read_text()
+
+
+def source() -> Pipeline:
+    return Pipeline("p").source("ticks", Tick)
+
+
+def counted(start: Pipeline) -> Pipeline:
+    return start.partition("by", key="symbol").fold("f", n=rp.count()).sink("n")
+
+
+def test_a_durable_run_goes_on_with_each_event_once(log: Topic, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    start = source()
+    pipeline = start.sink("events").also(counted(start))
+    append(log, rows(9))
+    place.run(pipeline, "events", "n")
+    append(log, rows(6, 9))
+    place.run(pipeline, "events", "n")
+
+    assert place.read("events") == "".join(map(tick, rows(15)))
+    assert place.read("n").endswith("A,8\nB,7\n")
+
+
+def test_a_new_branch_beside_old_ones_keeps_them(log: Topic, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    append(log, rows(9))
+    place.run(counted(source()), "n")
+    before = place.read("n")
+    start = source()
+    more = counted(start).also(start.filter("large", rp.col("size") > 1).sink("events"))
+
+    with pytest.raises(ChangedPlanError, match=r"sink 'events' of events is new.*--rebuild events"):
+        place.run(more, "n")
+    append(log, rows(2, 9))
+    place.run(more, "n", "events")
+    kept = [row for row in rows(11) if row["size"] > 1]
+    assert place.read("events") == "".join(map(tick, kept))
+    assert place.read("n") == before + "B,5\nA,6\n"
+
+
+def snapshot_of(pipeline: Pipeline, given: list[dict[str, Any]]) -> Any:
+    from ripple.model.schema.columns import records_of
+
+    engine = rp.Engine(pipeline.plan())
+    engine.apply("ticks", records_of(given, engine.plan.source.fields), len(given))
+    engine.stabilize()
+    return engine.snapshot()
+
+
+def verdicts(pipeline: Pipeline, snapshot: Any, *rebuild: str) -> dict[str, Verdict]:
+    found = compare(pipeline.plan(), snapshot, rebuild).nodes
+    return {one.key.rpartition("#")[0].rpartition("/")[2]: one.verdict for one in found}
+
+
+def test_the_verdict_on_each_branch() -> None:
+    start = source()
+    old = counted(start).also(start.sink("events"))
+    snapshot = snapshot_of(old, rows(5))
+    dear = start.filter("dear", rp.col("price") > 2.0)
+    more = old.also(dear.sink("dear-out")).also(
+        start.partition("by-size", key="size").fold("g", n=rp.count()).sink("g-out")
+    )
+    keep = {"ticks": Verdict.KEEP, "f": Verdict.KEEP, "n": Verdict.KEEP, "events": Verdict.KEEP}
+    new = {"dear": Verdict.NEW, "dear-out": Verdict.REBUILD, "g": Verdict.REBUILD}
+
+    assert verdicts(old, snapshot) == keep
+    assert verdicts(more, snapshot) == {**keep, **new, "g-out": Verdict.NEW}
+    problems = compare(more.plan(), snapshot).problems
+    assert [name in why for name, why in zip(("'g'", "'dear-out'"), problems, strict=True)]
+    assert not compare(more.plan(), snapshot, ["dear-out", "g"]).problems
+
+
+def test_a_changed_sink_of_events_is_refused() -> None:
+    snapshot = snapshot_of(source().filter("f", rp.col("size") > 1).sink("events"), rows(5))
+    changed = source().filter("f", rp.col("size") > 2).sink("events").plan()
+
+    (problem,) = compare(changed, snapshot).problems
+    assert "sink 'events' holds events that other code has shown" in problem
+    assert "give it another name" in problem
+
+
+def test_a_branch_that_refused_records_is_not_removed_unseen() -> None:
+    start = source()
+    strict = start.derive("strict", part=10 // (rp.col("size") - 3)).sink("parts")
+    both = counted(start).also(strict)
+    clean, refused = snapshot_of(both, rows(2)), snapshot_of(both, rows(5))
+
+    assert not compare(counted(source()).plan(), clean).problems
+    (problem,) = compare(counted(source()).plan(), refused).problems
+    assert "records were refused before, perhaps by step 'strict'" in problem
+
+
+def test_state_of_a_kept_branch_is_restored() -> None:
+    start = source()
+    old = counted(start).also(start.sink("events"))
+    fewer = counted(source())
+    snapshot = snapshot_of(old, rows(5))
+
+    engine = rp.Engine.restore(fewer.plan(), snapshot)
+    assert engine.digests["n"] == rp.Engine.restore(old.plan(), snapshot).digests["n"]
+    with pytest.raises(Exception, match="has not shown the rows of 'ticks'"):
+        rp.Engine.restore(old.plan(), snapshot_of(fewer, rows(5)))
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["kafka:localhost:9092/t", "postgres:postgresql://localhost/x?table=t", "nats:localhost/a/b"],
+)
+def test_a_target_that_needs_keys_takes_no_events(place: str, log: Topic, tmp_path: Path) -> None:
+    append(log, rows(2))
+    with pytest.raises(OutputError, match=r"'events' to '.*': it shows events, which have no key"):
+        rp.run(
+            source().sink("events"),
+            source=f"log:{tmp_path}/log/ticks",
+            sink=place,
+            checkpoint_dir=str(tmp_path / "store"),
+        )
+
+
+def test_runtimes_with_stages_refuse_branches() -> None:
+    pipeline = source().sink("events")
+
+    with pytest.raises(PlanError, match=r"'p' has branches.*a cluster computes chains"):
+        cluster_test(pipeline, rows(4))
+    with pytest.raises(PlanError, match=r"'p' has branches.*Spark computes chains"):
+        Parcel.of(pipeline, lambda plan: b"")
