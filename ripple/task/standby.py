@@ -77,7 +77,7 @@ class Standby:
         """Touch nothing yet.
 
         reached: asks the cut that each output has committed, again and again, without blocking the
-        event loop. staged: as in ActiveTask. executor: restores. turn: held while input is applied.
+        event loop. staged: as in TaskSpec. executor: restores. turn: held while input is applied.
         """
         self.behind: int | None = None
         self.state: StandbyState | None = None
