@@ -1,4 +1,4 @@
-"""The durable state of a partition: claimed, opened, restored and durable, phase by phase.
+"""The durable state of a partition: claimed, opened, restored and maintained, phase by phase.
 
 After a crash at any moment the next task resumes so that every sink holds what it would have held:
 

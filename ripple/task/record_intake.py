@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class DeadLetterQueue(Protocol):
-    """Takes the records that were refused. counts: how many it has durable, by cause."""
+    """Takes the records that were refused. counts: how many it has taken, by cause."""
 
     @property
     def counts(self) -> Counter[str]:
-        """How many it has durable, by cause."""
+        """How many it has taken, by cause."""
         ...
 
     def write(
