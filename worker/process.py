@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,8 +66,11 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
     if settings.trace_endpoint:
         # Fail here, before the worker joins, if something is missing.
         from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
-    async with open_store(settings.store, settings.s3, is_probed=True) as store:
-        await _work(settings, plan, store, log, stopping)
+    async with (
+        open_store(settings.store, settings.s3, is_probed=True) as store,
+        AsyncExitStack() as ending,
+    ):
+        await _work(settings, plan, store, log, stopping, ending=ending)
 
 
 async def _work(
@@ -75,6 +79,8 @@ async def _work(
     store: ObjectStore,
     log: Log,
     stopping: asyncio.Event,
+    *,
+    ending: AsyncExitStack,
 ) -> None:
     sinks = sinks_by_output(plan, list(settings.sinks))
     world = live_world(settings.root or ".", store=store, control=LiveControl())
@@ -95,6 +101,7 @@ async def _work(
 
     watch = Watch(world.clock, settings.alerts)
     spawn = Spawner(partial(_begin, settings, code, addresses), spares=settings.spares)
+    ending.push_async_callback(spawn.close)
     worker = Supervisor(
         settings.worker_id,
         processes,
@@ -112,7 +119,9 @@ async def _work(
         "health_port": probes_of(worker, about(plan)),
         "metrics_port": metrics_of(worker, own, plan),
     }
-    probes, metrics = [await _shown(settings, world, name, pages) for name, pages in shown.items()]
+    probes, metrics = [
+        await _shown(settings, world, name, pages, ending) for name, pages in shown.items()
+    ]
     addresses |= {"health": probes.address, "metrics": metrics.address}
 
     def candidate(nonce: str) -> Candidate:
@@ -156,24 +165,12 @@ async def _work(
         f"{probes.address}, /metrics at {metrics.address}"
     )
     watching = asyncio.ensure_future(watch.run(lambda: samples_of(worker, own()), log))
-    try:
-        await begin_above(
-            chain,
-            plan,
-            sinks,
-            store=store,
-            world=world,
-            home=home,
-            stopping=stopping,
-            say=log.say,
-        )
-        await worker.run(membership, stopping)
-        await _end(worker, settings, "" if stopping.is_set() else worker.why_vain, log)
-    finally:
-        watching.cancel()
-        probes.close()
-        metrics.close()
-        await spawn.close()
+    ending.callback(watching.cancel)
+    await begin_above(
+        chain, plan, sinks, store=store, world=world, home=home, stopping=stopping, say=log.say
+    )
+    await worker.run(membership, stopping)
+    await _end(worker, settings, "" if stopping.is_set() else worker.why_vain, log)
 
 
 def _begin(settings: Settings, code: Code, addresses: Mapping[str, str], slot: int) -> bytes:
@@ -249,10 +246,16 @@ async def _become_free(settings: Settings, world: World, addresses: Mapping[str,
 
 
 async def _shown(
-    settings: Settings, world: World, name: str, pages: Mapping[str, Shows]
+    settings: Settings,
+    world: World,
+    name: str,
+    pages: Mapping[str, Shows],
+    ending: AsyncExitStack,
 ) -> Listener:
-    """Serve pages at the port of a setting."""
+    """Serve pages at the port of a setting, until ``ending``."""
     assert world.network is not None
     with listening(name, settings.origins):
         at = joined(settings.host, getattr(settings, name))
-        return await serve_pages(world.network, at, pages)
+        listener = await serve_pages(world.network, at, pages)
+    ending.callback(listener.close)
+    return listener
