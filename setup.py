@@ -22,16 +22,21 @@ SHARED_SOURCE = "ripple/_cyutility.c"
 # Nobody pickles what is compiled, or reads it: that code is a tenth of all, comments are a seventh.
 DIRECTIVES = {"auto_pickle": False, "emit_code_comments": False}
 # No debug symbols: nobody debugs the generated C. No copies of functions for arguments that are
-# known, and no more inlining with -O3 than with -O2: both take the compiler's time, and no workload
-# that was tried is faster for them.
-FLAGS = [
-    "-g0",
-    "-fno-ipa-cp-clone",
+# known: they take the compiler's time, and no workload that was tried is faster for them.
+FLAGS = ["-g0", "-fno-ipa-cp-clone"]
+# With -O3 no more inlining than with -O2, which takes the compiler's time, too, except where a
+# workload is slower without.
+MODEST_INLINING = [
     "--param=max-inline-insns-single=70",
     "--param=max-inline-insns-auto=15",
     "--param=inline-min-speedup=30",
     "--param=early-inlining-insns=6",
 ]
+INLINED = {
+    "ripple.connectors.files.csv.parser",
+    "ripple.model.aggregate.ordered",
+    "ripple.model.aggregate.running",
+}
 JOBS = os.cpu_count() or 1
 
 
@@ -69,6 +74,8 @@ class BuildExtensions(build_ext):
         self.extensions.sort(key=_source_bytes, reverse=True)
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS
+            if extension.name not in INLINED:
+                extension.extra_compile_args += MODEST_INLINING
         super().build_extensions()
 
 
