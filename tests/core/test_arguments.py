@@ -205,6 +205,10 @@ TABLE: dict[str, P] = {
     "Pipeline.map(function)": P(lambda v: SOURCE.map("m", v, into=In), FUNCTIONS),
     "Pipeline.map(into)": P(lambda v: SOURCE.map("m", nothing, into=v), "record schema"),
     "Pipeline.map(batch)": P(lambda v: SOURCE.map("m", nothing, into=In, batch=v), "true false"),
+    "Pipeline.flat_map(name)": P(lambda v: SOURCE.flat_map(v, nothing, into=In), "digit word"),
+    "Pipeline.flat_map(function)": P(lambda v: SOURCE.flat_map("m", v, into=In), FUNCTIONS),
+    "Pipeline.flat_map(into)": P(lambda v: SOURCE.flat_map("m", nothing, into=v), "record schema"),
+    "Pipeline.also(other)": P(SOURCE.sink("o").also, "", "also takes another branch"),
     "Pipeline.partition(name)": P(lambda v: SOURCE.partition(v, key="k"), "digit word"),
     "Pipeline.partition(key)": P(lambda v: SOURCE.partition("g", key=v), "", f"key|{INPUT}"),
     "Pipeline.partition(partitions)": P(
@@ -453,7 +457,8 @@ def _parameters() -> list[str]:
         is_error = isinstance(made, type) and issubclass(made, Exception)
         if name in NOT_MADE or is_error or made is rp.Graph:  # which is compiled
             continue
-        found += [f"{name}({each})" for each in inspect.signature(made).parameters]
+        taking = made.__init__ if made is rp.Engine else made  # its __new__ passes all on
+        found += [f"{name}({each})" for each in inspect.signature(taking).parameters]
     for cls in (rp.Pipeline, rp.Graph):
         for name, method in vars(cls).items():
             if not name.startswith("_") and inspect.isfunction(method):

@@ -1,4 +1,4 @@
-"""Pipelines with branches in one-shot and durable runs, crashed at every effect, and changed."""
+"""Pipelines with branches in one-shot and durable runs, crashed and changed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def branched() -> Pipeline:
     return whole
 
 
-def test_outputs_of_branches_do_not_tell_of_a_crash_at_any_effect() -> None:
-    report = crash_test(branched(), events(9), seeds=range(12 * EXAMPLES), pairs=1, every=2)
+def test_outputs_of_branches_do_not_tell_of_a_crash_at_every_fifth_effect() -> None:
+    report = crash_test(branched(), events(9), seeds=range(4 * EXAMPLES), pairs=1, every=5)
     assert report.lives > report.runs > 20
 
 
