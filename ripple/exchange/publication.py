@@ -168,8 +168,11 @@ class Publication:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there are no subscribers, and no changes retained for lost ones."""
-        return all(
+        """Whether there are no subscribers, no changes retained for lost ones, and no offer due.
+
+        One that is wanted stays so until it is made, even if its subscriber has left since.
+        """
+        return not self.is_wanted and all(
             not subscribers and absent > self._limits.absent_offers
             for subscribers, absent in zip(self._subscribers, self._absent, strict=True)
         )

@@ -280,6 +280,18 @@ def test_withheld_changes_are_offered_when_there_is_room_again() -> None:
     assert told(peer) == process.rows()
 
 
+def test_peer_that_left_before_the_next_offer_is_not_waited_for() -> None:
+    process = Process()
+    for end in (5, 10, 15):
+        process.read(end)
+    peer = PlainPeer(Wire(process))
+    peer.greet("plain", READER, None)
+    assert process.sends.is_wanted
+    peer.socket.session.receive_eof(0)
+    process.offer()
+    assert not process.sends.is_wanted, "each batch would be committed from now on"
+
+
 def test_plain_peers_and_their_keys_are_limited() -> None:
     process = Process(single_peers_max=2, single_keys_max=5)
     process.read(2)
