@@ -52,8 +52,10 @@ class SubscribedState(OwnedState):
         except GeneratorExit:  # nothing runs any more that could be waited for
             raise
         except BaseException:
-            await restoration.live.abandon()
-            await storing.abandon()
+            try:
+                await restoration.live.abandon()
+            finally:  # it may be cancelled again meanwhile
+                await storing.abandon()
             raise
 
     def _check(

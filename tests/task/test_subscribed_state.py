@@ -40,6 +40,7 @@ class Outputs:
     committed: Commit | None = None
     error: Exception | None = None
     rows: list[Any] = field(default_factory=list)
+    is_slow_to_end: bool = False
     commits_beside = True
 
     async def open(self, epoch: int | None, emit: Any) -> dict[str, OutputStatus]:
@@ -51,7 +52,11 @@ class Outputs:
     def commit(self, reached: Mapping[str, Commit]) -> Coroutine[Any, Any, None]:
         async def act() -> None:
             self.committing = reached["shown"].cut
-            await self.through.wait()
+            try:
+                await self.through.wait()
+            finally:
+                if self.is_slow_to_end:
+                    await asyncio.sleep(1)
             if self.error is not None:
                 raise self.error
             self.committing, self.committed = None, reached["shown"]
@@ -70,6 +75,25 @@ class Outputs:
 
     async def close(self) -> None:
         """Hold nothing."""
+
+
+class SlowStore:
+    """A store that never answers a put."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.is_asked = self.is_given_up = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        self.is_asked = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.is_given_up = True
+        return True
 
 
 class Published:
@@ -254,6 +278,27 @@ async def test_killed_during_a_commit_it_corrects_the_outputs_once(world: SimWor
     await stage.until(lambda: stage.published.cut == third)
     await stage.end()
     assert [row["size"] for row in stage.outputs.rows] == [1, 7]
+
+
+@in_sim_world
+async def test_task_that_is_cancelled_twice_stores_nothing_any_more(world: SimWorld) -> None:
+    stage, _, second = await slowly_committing(world)
+    storing = SlowStore(world.store)
+    stage.checkpoints.store = stage.checkpoints.manifest.store = storing
+    stage.outputs.through.set()
+    stage.state.ask_for_checkpoint()
+    stage.sender.wake.set()
+    await stage.until(lambda: stage.published.cut == second and storing.is_asked)
+    stage.outputs.through.clear()
+    stage.outputs.is_slow_to_end = True
+    third = stage.sender.send(4)
+    await stage.until(lambda: stage.outputs.committing == third)
+    stage.running.cancel()
+    await world.clock.sleep(0.1)  # it waits for its commit to end
+    stage.running.cancel()
+    with suppress(asyncio.CancelledError):
+        await stage.running
+    assert storing.is_given_up
 
 
 @in_sim_world
