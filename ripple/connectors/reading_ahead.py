@@ -33,6 +33,11 @@ class ReadingAhead:
         """Read from here on. error_of: what ended it, as it is raised."""
         assert self._task is None, "it reads already"
         self._failure = None
+        was_woken = self._more.is_set()
+        # An event stays with the loop that has waited for it; each one-shot run has a loop.
+        self._more, self._room = asyncio.Event(), asyncio.Event()
+        if was_woken:
+            self._more.set()
         self._task = asyncio.create_task(self._run(read, error_of))
 
     async def _run(

@@ -99,7 +99,7 @@ class RestartableInput(BufferedInput[_Mark]):
             await self.room()
             await asyncio.sleep(LOOK_S)
 
-    async def told(self, error: Exception) -> Exception:
+    async def error_of(self, error: Exception) -> Exception:
         """Return an error of ``records`` in one line, which names the source."""
         if isinstance(error, OSError):
             return InputAwayError(f"cannot read {self.place}: {error.strerror or error}")
@@ -122,7 +122,7 @@ class RestartableInput(BufferedInput[_Mark]):
         try:
             found = await self._executor.run(self._first, at)
         except OSError as error:
-            raise await self.told(error) from error
+            raise await self.error_of(error) from error
         if offset:
             self._compare(found, offset, mark)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ripple as rp
-from ripple.connectors import restartable_input
+from ripple.connectors import buffered_input, restartable_input
 from ripple.connectors.connector import Reading
 from ripple.connectors.inputs import Signal
 from ripple.connectors.memory import MemorySink
@@ -151,15 +151,43 @@ async def test_errors_of_the_system_name_the_source_and_are_waited_for() -> None
     await lines.close()
 
 
-def test_one_shot_run_takes_inputs_as_they_are() -> None:
-    pipeline: Any = (
+async def test_error_of_the_system_that_lasts_is_an_outage_for_the_task() -> None:
+    class Impatient(Lines):
+        moments = 0
+
+    lines = Impatient(numbered(0, 5), follow=True)
+    cut = {"lines": 0}
+    await lines.open(cut, 10)
+    await read(lines, cut, 5)
+    lines.found[4] = PermissionError(13, "Permission denied")
+    with pytest.raises(InputAwayError, match=r"^cannot read lines:here: Permission denied$"):
+        await read(lines, cut, 6)
+    lines.found |= numbered(4, 8)
+    await lines.open(cut, 10)
+    assert await read(lines, cut, 8) == [5, 6, 7]
+    await lines.close()
+
+
+def counts() -> Any:
+    return (
         rp.Pipeline("sums")
         .source("lines", Line, topic="lines")
         .partition("by-n", key="n")
         .fold("sums", count=rp.count())
         .sink("output", topic="sums")
     )
+
+
+def test_one_shot_run_takes_inputs_as_they_are() -> None:
     sink, lines = MemorySink(), Lines(numbered(0, 25))
-    report = rp.run(pipeline, source=lines, sink=sink)
+    report = rp.run(counts(), source=lines, sink=sink)
     assert (report.consumed, len(sink.rows())) == (25, 25)
     assert lines.open_iterators == 0
+
+
+def test_inputs_can_be_read_by_one_run_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffered_input, "AHEAD_BYTES_MAX", 100)  # so that it waits for room
+    monkeypatch.setattr(restartable_input, "ROWS_AT_ONCE", 1)
+    lines = Lines(numbered(0, 2500))
+    reports = [rp.run(counts(), source=lines, sink=MemorySink()) for _ in range(3)]
+    assert [one.consumed for one in reports] == [2500] * 3
