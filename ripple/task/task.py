@@ -41,7 +41,7 @@ from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
 from ripple.task.spec import TaskContext, TaskSpec
-from ripple.world import live_world
+from ripple.world import LiveExecutor, live_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -239,7 +239,7 @@ class Task:
         rows, follow = self._settings.batch_rows, self._follow
         inputs = self._source
         if isinstance(inputs, str):
-            inputs = open_inputs(inputs, self.plan, rows, follow=follow)
+            inputs = open_inputs(inputs, self.plan, rows, follow=follow, executor=LiveExecutor())
         if not self._waits:
             return inputs
         return RetryingInputs(inputs, patience_s=None if follow else PATIENCE_S)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Coroutine
+import threading
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import ripple as rp
+from ripple.connectors import installed
+from ripple.connectors.connector import Connector, Reading, Use
 from ripple.connectors.memory import MemorySink
+from ripple.connectors.restartable_input import RestartableInput
 from ripple.core.events import Event, Restored
 from ripple.world.errors import DiskLockedError
 from tests.cli.processes import ROOT, ripple
@@ -49,9 +54,41 @@ def given(tmp_path: Path) -> dict[str, Any]:
     }
 
 
+class Here(RestartableInput):
+    """ROWS; ``threads`` are those that have asked for them."""
+
+    threads: ClassVar[set[int]] = set()
+
+    def __init__(self, path: str, reading: Reading) -> None:
+        super().__init__(f"here:{path}", reading)
+
+    def records(self, offset: int) -> Iterator[tuple[int, bytes]]:
+        self.threads.add(threading.get_ident())
+        for at, row in list(enumerate(ROWS))[offset:]:
+            yield at, json.dumps(row).encode()
+
+
+HERE = Connector(
+    scheme="here",
+    form="here:",
+    continued_source=Use(f"{__name__}:{Here.__name__}", "resumes at the cut"),
+)
+
+
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine within the patience of tests."""
     asyncio.run(asyncio.wait_for(work, PATIENCE_S))
+
+
+def test_loop_goes_on_while_a_source_reads(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "connector", {"here": HERE}.get)
+    monkeypatch.setattr(Here, "threads", set())
+    report = rp.run(PIPELINE, **given | {"source": "here:x"})
+    assert report.consumed == len(ROWS)
+    assert Here.threads
+    assert threading.get_ident() not in Here.threads
 
 
 async def at_work(task: rp.Task) -> asyncio.Task[rp.Report]:
