@@ -56,6 +56,9 @@ def test_a_heading_that_is_read_as_a_record_gets_a_hint(pipeline: Path, tmp_path
     hinted = [line for line in ended.err.splitlines() if "--header" in line]
     assert [line.partition(", line ")[2][0] for line in hinted] == ["1"]
     assert ripple("run", pipeline, "--source", source, "--sink", "-", "--header").code == 0
+    source.write_text(2 * "name,level,at_ns\na,1.5,1\n")
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-", "--header")
+    assert (ended.code, "line 3: " in ended.err, "--header" in ended.err) == (0, True, False)
 
 
 def test_events_ahead_of_their_watermark_are_explained(pipeline: Path, tmp_path: Path) -> None:

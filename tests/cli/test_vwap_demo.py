@@ -129,6 +129,14 @@ def test_malformed_lines_are_told_counted_kept_and_left_out(tmp_path):
     ]
 
 
+def test_heading_of_trades_gets_no_hint_at_header_which_is_about_the_output(tmp_path):
+    trades = tmp_path / "trades.csv"
+    trades.write_text("symbol,price,size,timestamp_ns,venue\nA,1.5,2,3,X\n")
+    ended = demo("--file", trades)
+    assert f"{trades}, line 1: price is not a number" in ended.err
+    assert "--header" not in ended.err
+
+
 def test_strict_ends_at_the_first_malformed_line_with_whole_rows_before_it(tmp_path):
     letters = tmp_path / "bad.jsonl"
     lines = "A,1,1,1,X\nA,2,1,2,X\nB,0,oops,3,X\nB,worse\nA,3,1,4,X\n"

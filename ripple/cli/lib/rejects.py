@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ripple.cli.lib.progress import Progress
     from ripple.connectors.target import Target
     from ripple.model.batch import Rejected
-    from ripple.model.schema.types import Schema
 
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60
@@ -36,7 +35,7 @@ class ReportedLetters(DeadLetters):
         names: Collection[str],
         before_report: Callable[[], None],
     ) -> None:
-        """Count from 0. file: that is read, if it is one. names: of the fields."""
+        """Count from 0. file: that is read, if it is one. names: as in ``open_letters``."""
         super().__init__(target)
         self._file, self._names = None if file == "-" else file, frozenset(names)
         self._program = program
@@ -73,10 +72,11 @@ def open_letters(
     progress: Progress,
     *,
     file: str | None,
-    schema: Schema,
+    names: Collection[str] = (),
 ) -> DeadLetters:
-    """Open the dead-letter target of ``--dead-letter``, if given. file, schema: of the records.
+    """Open the dead-letter target of ``--dead-letter``, if given. file: of the records, if any.
 
+    names: of the fields where ``--header`` would read a heading, which is hinted at then.
     With ``--strict`` the first rejected record ends the run with its error.
     """
     target = open_target(options.dead_letter) if options.dead_letter is not None else None
@@ -86,7 +86,7 @@ def open_letters(
         program,
         target,
         file=file,
-        names=[field.name for field in schema.fields],
+        names=names,
         before_report=progress.clear,
     )
 

@@ -144,6 +144,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--dashboard needs --checkpoint-dir: a one-shot run ends too soon")
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
+    names = () if options.header else [field.name for field in plan.source.schema.fields]
     files = {name: path_of(place, "sink") for name, place in places.items()}
     file = path_of(options.source, "source")
     check_apart(file, [*files.values(), options.dead_letter])
@@ -162,7 +163,7 @@ def run(options: argparse.Namespace) -> int:
         plan,
         source,
         {name: partial(open_sink, place, plan, name) for name, place in places.items()},
-        lambda: open_letters(PROGRAM, options, progress, file=file, schema=plan.source.schema),
+        lambda: open_letters(PROGRAM, options, progress, file=file, names=names),
         strict=options.strict,
         file=file,
         batch_rows=options.batch,

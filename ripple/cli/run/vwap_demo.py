@@ -98,9 +98,7 @@ def _run(options: argparse.Namespace) -> int:
         plan,
         source,
         {"output": lambda: sink},
-        lambda: open_letters(
-            PROGRAM, options, progress, file=options.file, schema=plan.source.schema
-        ),
+        lambda: open_letters(PROGRAM, options, progress, file=options.file),
         strict=options.strict,
         file=options.file,
         on_batch=lambda _, report: progress.update(report.consumed),
