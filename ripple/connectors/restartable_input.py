@@ -51,9 +51,10 @@ class RestartableInput(BufferedInput[_Mark]):
         """Yield the records from ``offset`` on, each with its offset, up to the present end.
 
         Offsets begin at 0 and grow: each record has the same one whenever it is read. A missing one
-        is a hole. The iterator may be continued in another thread, and be closed at any record. An
-        OSError or an InputAwayError means that the source may be back soon, and is waited for;
-        another InputError ends the run.
+        is a hole; with large ones, as of bytes or times, batches are small or empty. The iterator
+        may be continued in another thread, and be closed at any record. An OSError or an
+        InputAwayError means that the source may be back soon, and is waited for; another InputError
+        ends the run.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what its records are")
 
