@@ -19,7 +19,7 @@ class AtMost:
     """A number from 0 to ``limit``, or a text or a list that is no longer.
 
     Reading checks that. Writing sees to it: a text is cut at ``cut``, and a number clamped if
-    ``clamps``.
+    ``clamps``; an integer is by reading, too: far is far, however far.
     """
 
     limit: float

@@ -156,6 +156,8 @@ def _bounded(codec: _Codec, bound: AtMost) -> _Codec:
         return value if bound.cut is None else value[: bound.cut]
 
     def read(value: Any, name: str) -> Any:
+        if bound.clamps and isinstance(value, int):
+            return min(value, limit)
         if isinstance(value, (int, float)):
             return _number(limit, value, name)
         if len(value) > limit:

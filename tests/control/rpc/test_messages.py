@@ -111,6 +111,13 @@ def asking(**candidate: Any) -> pb.FromWorker:
     return pb.FromWorker(register=pb.Candidate(**candidate))
 
 
+def test_far_behind_is_far_however_far() -> None:
+    said = beat(followers=[pb.Follower(process="w/0", behind=2**64 - 1)]).SerializeToString()
+    heard = worker_message_from_bytes(said)
+    assert isinstance(heard, msg.Heartbeat)
+    assert heard.report.followers == (Follower(0, "w/0", 2**53),)
+
+
 BAD = [
     (pb.FromWorker(), "says nothing"),
     (beat(load=1.5), "load is 1.5"),
