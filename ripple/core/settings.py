@@ -103,7 +103,8 @@ def mistyped(
     known = {name for one in settings for name in (one.variable, *(a.name for a in one.variables))}
     known |= {CONFIG_VARIABLE, *others}
     for name in sorted(environment):
-        if name.startswith("RIPPLE_") and name not in known:
+        is_of_kubernetes = environment[name].startswith("tcp://")
+        if name.startswith("RIPPLE_") and name not in known and not is_of_kubernetes:
             close = get_close_matches(name, sorted(known), n=1, cutoff=_ALMOST)
             if close:
                 yield f"{name} is set, but is no setting: did you mean {close[0]}?"

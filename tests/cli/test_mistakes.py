@@ -97,7 +97,8 @@ def test_a_wrong_schema_file_is_named(tmp_path: Path, name: str, text: str, prob
 
 def test_a_mistyped_variable_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     right = {"RIPPLE_COORDINATOR": "a", "RIPPLE_KEEP": "3", "RIPPLE_S3_REGION": "r", "HOME": "/"}
-    warn_of_mistyped("ripple", right)
+    services = dict.fromkeys(("RIPPLE_COORDINATORS_PORT", "RIPPLE_COORDINATOR_0_PORT"), "tcp://h:1")
+    warn_of_mistyped("ripple", right | services)
     assert capfd.readouterr().err == ""
     warn_of_mistyped("ripple", {**right, "RIPPLE_TOKENFILE": "t", "RIPPLE_CONTXT": "c"})
     assert capfd.readouterr().err.splitlines() == [
