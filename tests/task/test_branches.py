@@ -9,7 +9,7 @@ import pytest
 
 import ripple as rp
 from ripple.core.errors import OutputError, PlanError
-from ripple.engine.migration.adaptation import ChangedPlanError
+from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.migration.evolution import Verdict, compare
 from ripple.model.pipeline.builder import Pipeline
 from ripple.spark.parcel import Parcel
@@ -202,6 +202,29 @@ def test_a_changed_sink_of_events_is_refused() -> None:
     (problem,) = compare(changed, snapshot).problems
     assert "sink 'events' holds events that other code has shown" in problem
     assert "give it another name" in problem
+
+
+def test_branches_that_compute_the_same_each_find_their_own_state() -> None:
+    keyed = source().partition("by", key="symbol").window("w", rp.Tumbling(20))
+    some = keyed.fold("f", n=rp.count()).filter("some", rp.col("n") > 0).sink("some-out")
+    more = keyed.fold("g", n=rp.count()).filter("more", rp.col("n") > 1).sink("more-out")
+    snapshot = snapshot_of(some.also(more), rows(5))
+
+    compared = compare(some.sink("again").also(more).plan(), snapshot)
+    assert not compared.problems
+    assert not [one for one in compared.nodes if one.verdict is Verdict.DROP]
+
+
+def test_a_sink_of_events_may_move_to_a_step_that_does_the_same() -> None:
+    def tapped(name: str, other: str) -> Pipeline:
+        steps = {one: source_.filter(one, rp.col("size") > 1) for one in (name, other)}
+        return steps[name].sink("events").also(counted(steps[other]))
+
+    source_ = source()
+    snapshot = snapshot_of(tapped("a", "b"), rows(5))
+    restored = decide(tapped("b", "a").plan(), snapshot).snapshot
+    assert restored is not None
+    assert restored.digests["b"] == snapshot.digests["a"]
 
 
 def test_a_branch_that_refused_records_is_not_removed_unseen() -> None:

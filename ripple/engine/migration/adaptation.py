@@ -145,7 +145,7 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
             # Rows that are over stay as they were shown.
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
-    digests |= _of_streams(snapshot, plan, comparison)
+    digests |= _of_streams(snapshot, plan)
     given = replace(
         snapshot,
         pipeline=plan.name,
@@ -158,15 +158,15 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
     return _adopted(plan, given, freed, comparison)
 
 
-def _of_streams(
-    snapshot: Snapshot, plan: Plan, comparison: Comparison
-) -> dict[str, tuple[int, int]]:
+def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
     """Return the digests of streams that are shown: each is as it was, under any name."""
-    shown = dict.fromkeys(output.of for output in plan.outputs if output.is_stream)
-    nodes = {Node(one.kind, one.key).name: one for one in comparison.nodes if one.old_key}
+    streams = {node.of.name: Node("step", node.of.node_key) for node in plan.nodes}
+    nodes = (Node("step", key) for key in snapshot.nodes)
+    before = {
+        node.digest: snapshot.digests[node.name] for node in nodes if node.name in snapshot.digests
+    }
     return {
-        name: snapshot.digests[Node(nodes[name].kind, nodes[name].old_key or "").name]
-        for name in shown
+        output.of: before[streams[output.of].digest] for output in plan.outputs if output.is_stream
     }
 
 

@@ -7,7 +7,7 @@ the log's first record; the last only on request, since it may take long.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -152,15 +152,24 @@ class _Judge:
         self.old = self._matched()
 
     def _matched(self) -> dict[Node, Node]:
-        """Return the old node of each: of equal meaning, else of its name, else in its place."""
+        """Return the old node of each: of equal meaning, else of its name, else in its place.
+
+        Of several that compute the same, each finds the one of its name.
+        """
+        left, old = [*self.before.chain], dict[Node, Node]()
+
+        def take(fits: Callable[[Node, Node], bool]) -> None:
+            for node in self.now.chain:
+                found = next((one for one in left if fits(node, one)), None)
+                if node not in old and found is not None:
+                    old[node] = found
+                    left.remove(found)
+
+        take(lambda node, one: (one.digest, one.name) == (node.digest, node.name))
+        take(lambda node, one: one.digest == node.digest)
         by_digest = {node.digest: node for node in self.before.chain}
-        old = {n: by_digest[n.digest] for n in self.now.chain if n.digest in by_digest}
-        left = [node for node in self.before.chain if node not in set(old.values())]
-        for node in self.now.chain:
-            named = [one for one in left if (one.kind, one.name) == (node.kind, node.name)]
-            if node not in old and named:
-                old[node] = named[0]
-                left.remove(named[0])
+        old = {n: by_digest[n.digest] for n in self.now.chain if n.digest in by_digest} | old
+        take(lambda node, one: (one.kind, one.name) == (node.kind, node.name))
         names = {node.name for node in self.now.chain}
         for node, one in zip(self.now.folds, self.before.folds, strict=False):
             if node not in old and one in left and one.name not in names:
