@@ -194,15 +194,19 @@ class ReplayedOutputs(Outputs):
                 continue
             if commit.digest in ("", found) or not self._guards("digest_check"):
                 continue
-            if output not in self._changed:
+            shown = self._plan.output(output)
+            # Events are in no table that could take the place of those that were shown.
+            if shown.is_stream or output not in self._changed:
                 self._emit(Diverged(output, commit.cut, found, commit.digest))
+                way_out = f"say --rebuild {shown.of} (to ripple run; workers have no such flag: "
+                way_out += "name another store and other outputs)"
+                if shown.is_stream:
+                    way_out = "give the sink another name, since events are not taken back"
                 raise SnapshotError(
                     f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
                     f"has digest {found}, but {self.standings[output].name} recorded "
                     f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
-                    "wrote it. Nothing was written; if the code was changed, say --rebuild "
-                    f"{self._plan.output(output).of} (to ripple run; workers have no such flag: "
-                    "name another store and other outputs)"
+                    f"wrote it. Nothing was written; if the code was changed, {way_out}"
                 )
             self._write_table(output, engine)
 

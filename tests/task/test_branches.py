@@ -11,6 +11,7 @@ import ripple as rp
 from ripple.core.errors import OutputError, PlanError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.migration.evolution import Verdict, compare
+from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.spark.parcel import Parcel
 from ripple.storage.log import Topic
@@ -225,6 +226,22 @@ def test_a_sink_of_events_may_move_to_a_step_that_does_the_same() -> None:
     restored = decide(tapped("b", "a").plan(), snapshot).snapshot
     assert restored is not None
     assert restored.digests["b"] == snapshot.digests["a"]
+
+
+def test_events_that_were_shown_do_not_become_part_of_others(log: Topic, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    append(log, rows(9))
+    start = source()
+    old = counted(start).also(start.sink("events"))
+    place.run(old, "n", "events")
+    before = place.read("events")
+    strict = start.derive("strict", part=10 // (rp.col("size") - 3)).sink("parts")
+
+    with pytest.raises(SnapshotError, match=r"output 'n' .*say --rebuild f"):
+        place.run(old.also(strict), "n", "events", "parts")
+    with pytest.raises(SnapshotError, match=r"output 'events' .*give the sink another name"):
+        place.run(old.also(strict), "n", "events", "parts", rebuild=["f"])
+    assert place.read("events") == before
 
 
 def test_a_branch_that_refused_records_is_not_removed_unseen() -> None:
