@@ -166,10 +166,11 @@ class Reconciliation:
         Where the state was lost, it is unknown which rows of past windows were final.
         """
         is_lost = self._base.checkpoint is None
-        has_windows = self._spec.plan.folds[0].window is not None
+        plan = self._spec.plan
+        has_windows = plan.folds[0].window is not None
         if not (is_lost and has_windows and "window_start_ns" in left.column_names):
             return left
-        ends = left.column("window_start_ns").to_numpy() + self._spec.plan.closes_after_ns
+        ends = left.column("window_start_ns").to_numpy() + plan.closes_after_ns(plan.folds[0])
         return left.filter(pa.array(ends > self._engine.watermark_ns))
 
     def _compare(self, output: str, standing: OutputStatus, found: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import ripple as rp
@@ -242,6 +244,37 @@ def test_events_that_were_shown_do_not_become_part_of_others(log: Topic, tmp_pat
     with pytest.raises(SnapshotError, match=r"output 'events' .*give the sink another name"):
         place.run(old.also(strict), "n", "events", "parts", rebuild=["f"])
     assert place.read("events") == before
+
+
+def test_state_of_windows_is_migrated_in_a_branch(log: Topic, tmp_path: Path) -> None:
+    def pipeline(size: rp.Expr, *from_digest: str) -> Pipeline:
+        start = source()
+        keyed = start.partition("by-window", key="symbol")
+        bars = keyed.window("w", rp.Tumbling(20), lateness=20).fold("bars", n=rp.sum(size))
+        both = counted(start).also(bars.sink("bars-out"))
+        for digest in from_digest:
+            both = both.migrate("bars", doubled, from_digest=digest)
+        return both
+
+    def doubled(state: pa.Table) -> pa.Table:
+        at = state.schema.get_field_index("n.sum")
+        twice = [2 * value for value in state.column(at).to_pylist()]
+        return state.set_column(at, state.schema.field(at), pa.array(twice, state.schema.types[at]))
+
+    append(log, rows(9))
+    old = pipeline(rp.col("size") * 1)
+    sink = {name: str(tmp_path / f"{name}.jsonl") for name in ("n", "bars-out")}
+    given = {"source": f"log:{tmp_path}/log/ticks", "checkpoint_dir": str(tmp_path / "store")}
+    rp.run(old, sink=sink, **given)
+    before = (tmp_path / "bars-out.jsonl").read_text()
+    digest = old.plan().fold("bars").node_key.rpartition("#")[2]
+    rp.run(pipeline(rp.col("size") * 2, digest), sink=sink, **given)
+
+    lines = (tmp_path / "bars-out.jsonl").read_text().removeprefix(before).splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [
+        2,
+        4,
+    ]  # those of the one window that is open
 
 
 def test_a_branch_that_refused_records_is_not_removed_unseen() -> None:

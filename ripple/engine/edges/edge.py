@@ -62,7 +62,7 @@ class Edge(ABC):
     @property
     def closes_after_ns(self) -> int | None:
         """How long after their windows groups of the stage end; None if they do not."""
-        return self.plan.closes_after_ns if self.plan.frees(self.fold) else None
+        return self.plan.closes_after_ns(self.fold) if self.plan.frees(self.fold) else None
 
     @property
     @abstractmethod

@@ -332,13 +332,15 @@ class Plan:
             return fold.window is not None
         return fold.ends_with_window and self.frees(self.fold(fold.input))
 
-    @property
-    def closes_after_ns(self) -> int:
-        """How long after their start windows are over: when the watermark is so far.
+    def closes_after_ns(self, fold: Fold) -> int:
+        """Return how long after their start windows of ``fold`` are over, by the watermark.
 
-        Of aligned windows, which alone may be among a further fold's key.
+        fold: over events or rows of aligned windows, which alone may be among a further fold's key.
         """
-        window = self.folds[0].window
+        first = fold
+        while first.input != self.source.name:
+            first = self.fold(first.input)
+        window = first.window
         assert window is not None
         assert isinstance(window.assigner, (Tumbling, Sliding))
         return window.assigner.size_ns + window.lateness_ns
