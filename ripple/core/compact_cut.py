@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from ripple.core.cut import Cut, source_of
@@ -24,6 +25,7 @@ Stored: TypeAlias = Mapping[str, int] | str
 ENTRIES_AS_THEY_ARE = 16
 PATHS_MAX = 1 << 20
 BYTES_MAX = 64 << 20  # inflated
+NAMES_CHARS_MAX = 256 << 20  # of all paths
 
 _FORM = "2:"
 _FIRST = re.compile(r"(0|[1-9]\d*)/(.+)", re.DOTALL)
@@ -34,6 +36,8 @@ def stored(cut: Cut) -> Stored:
     if not ENTRIES_AS_THEY_ARE < len(cut) <= PATHS_MAX:
         return dict(cut)
     head, sources = _names(tuple(cut))
+    if not head:
+        return dict(cut)
     newest = dict.fromkeys(sources, 0)
     for source, offset in zip(sources, cut.values(), strict=True):
         newest[source] = max(newest[source], offset)
@@ -63,12 +67,14 @@ def loaded(held: object) -> dict[str, int]:
 
 @lru_cache(maxsize=16)  # they are those of each commit of a partition
 def _names(names: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
-    """Return the names as they are written, and the source of each."""
+    """Return the names as they are written, b"" if they are too long, and the source of each."""
     counts, tails = _factored([*names])
     run = bytearray()
+    if _chars(counts, tails) > NAMES_CHARS_MAX:
+        return b"", ()
     _put(run, (len(counts), *counts, len(tails)))
     for tail in tails:
-        text = tail.encode()
+        text = tail.encode(errors="surrogatepass")
         _put(run, (len(text),))
         run += text
     return bytes(run), tuple(map(source_of, names))
@@ -93,6 +99,12 @@ def _factored(names: list[str]) -> tuple[list[int], list[str]]:
         names = rests[:size]
 
 
+def _chars(counts: list[int], tails: list[str]) -> int:
+    """Return how many characters the names have, or a few more."""
+    stages = len(tails) * sum(len(str(count)) + 1 for count in counts)
+    return prod(counts) * (sum(map(len, tails)) + stages)
+
+
 def _read(data: bytes) -> dict[str, int]:
     run = _Run(data)
     counts = [run.number() for _ in range(_limited(run.number()))]
@@ -100,6 +112,10 @@ def _read(data: bytes) -> dict[str, int]:
     paths = len(tails)
     for count in counts:
         paths = _limited(paths * count)
+    if not paths:
+        raise ValueError("it contradicts itself")
+    if _chars(counts, tails) > NAMES_CHARS_MAX:
+        raise ValueError(f"its names are of more than {NAMES_CHARS_MAX} characters")
     ways = product(*(map(str, range(count)) for count in counts))
     names = ["/".join((*way, tail)) for way in ways for tail in tails]
     newest = {source: run.number() for source in dict.fromkeys(map(source_of, names))}
@@ -130,7 +146,7 @@ class _Run:
         length = self.number()
         text = self.data[self.at : self.at + length]
         self.at += length
-        return text.decode()
+        return text.decode(errors="surrogatepass")
 
 
 def _inflated(data: bytes) -> bytes:

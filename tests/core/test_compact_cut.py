@@ -130,11 +130,19 @@ def short(run: bytes) -> str:
         (short(b"\x00\x01\x01a\x03\x04"), "contradicts itself"),
         (short(b"\x02\xff\xff\x3f\xff\xff\x3f\x01\x01a"), "paths, more than"),
         (short(b"\xff\xff\xff\x7f"), "paths, more than"),
+        (short(b"\x03" + b"\x80\x80\x40" * 3 + b"\x00"), "contradicts itself"),
+        (short(b"\x80\x80\x20" + b"\x01" * (1 << 19) + b"\x80\x08" + b"\x00" * 1024), "characters"),
     ],
 )
 def test_bytes_that_are_no_cut_are_rejected(held: object, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         loaded(held)
+
+
+@pytest.mark.parametrize("name", ["\udcff", "0/" * 70 + "x", "\u0663", "", "a\n"])
+def test_inputs_of_any_name_are_stored(name: str) -> None:
+    cut = {f"{name}/{number}": number for number in range(ENTRIES_AS_THEY_ARE + 1)}
+    assert loaded(stored(cut)) == cut
 
 
 def test_a_text_that_was_cut_short_is_rejected() -> None:
