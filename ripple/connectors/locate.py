@@ -192,7 +192,8 @@ def check_takes(use: Use, place: str, output: Output) -> None:
     if output.is_stream and not use.takes_events:
         raise OutputError(
             f"cannot write output {output.name!r} to {place!r}: it shows events, which have no "
-            "key, and rows are found by their key there: write to a file or a log, or fold them"
+            "key, and rows are found by their key there: write to a .csv or .jsonl file or a log, "
+            "or fold them"
         )
 
 

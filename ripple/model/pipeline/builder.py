@@ -19,6 +19,7 @@ from ripple.model.pipeline.checks import (
     check_name,
     check_new_field,
     check_result_field,
+    check_shown_field,
     check_spread,
     check_text,
     digest_in,
@@ -358,7 +359,7 @@ class Pipeline:
             fold = draft.fold if of is None else folds[of]
             if fold is None:
                 for field in draft.fields:
-                    check_result_field(field.name)
+                    check_shown_field(field.name)
                 output = Output(name, draft.at, topic, draft.fields, name, is_stream=True)
             else:
                 output = Output(name, fold.name, topic, fold.row, name)

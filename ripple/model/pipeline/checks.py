@@ -158,6 +158,16 @@ def check_new_field(name: str, taken: Iterable[str]) -> None:
         )
 
 
+def check_shown_field(name: str) -> None:
+    """Raise PlanError unless a field of an event that a sink shows may be called so."""
+    if name == OP:
+        raise PlanError(
+            f"a sink shows no field {OP!r} of events: under that name changes say what became of "
+            "a row; give it another one before, with .map(..., into=...)"
+        )
+    check_result_field(name)
+
+
 def check_result_field(name: str) -> None:
     """Raise PlanError unless a key or another field of a result row may be called so."""
     if name == OP:
