@@ -27,7 +27,7 @@ from ripple.storage.store.opening import store_to_read
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
@@ -141,17 +141,19 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
         if options.sink:
             value |= {"passed_over": (), "remarks": (), "problems": ()}
-            _with_outputs(plan, options.sink, value)
+            _with_outputs(plan, options.sink, value, {})
         write(options.format, value, lambda: _print(value) if options.sink else print(would))
         return _code(value)
     value |= {
         "checkpoint": found.checkpoint.name,
         "passed_over": [str(damage) for damage in found.damaged],
     }
-    staged = found.snapshot.stage is not None
-    value |= _of_stage(plan, found) if staged else _of_run(plan, found, options.rebuild)
-    if not staged:
-        _with_outputs(plan, options.sink, value)
+    if found.snapshot.stage is not None:
+        value |= _of_stage(plan, found)
+    else:
+        comparison = compare(plan, found.snapshot, options.rebuild)
+        value |= _of_run(plan, found, comparison)
+        _with_outputs(plan, options.sink, value, comparison.lasting_problems)
     write(options.format, value, lambda: _print(value))
     return _code(value)
 
@@ -162,9 +164,8 @@ def _code(value: dict[str, Any]) -> int:
     return EXIT_UNREACHABLE if value.get("silent") else EXIT_FAILURE
 
 
-def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any]:
+def _of_run(plan: Plan, found: Found, comparison: Comparison) -> dict[str, Any]:
     """Return the verdict on each node of a pipeline in one process."""
-    comparison = compare(plan, found.snapshot, rebuild)
     if not comparison.problems:
         adapt(found.snapshot, plan, comparison)  # a migration that fails is reported here
     return {
@@ -176,8 +177,13 @@ def _of_run(plan: Plan, found: Found, rebuild: Collection[str]) -> dict[str, Any
     }
 
 
-def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]) -> None:
-    """Add the verdict on the outputs with known URIs."""
+def _with_outputs(
+    plan: Plan, given: Sequence[str] | None, value: dict[str, Any], lasting: Mapping[str, str]
+) -> None:
+    """Add the verdict on the outputs with known URIs.
+
+    lasting: the problems that stay where checkpoints are skipped, by output.
+    """
     if not given:
         kept = (Verdict.KEEP.value, Verdict.DROP.value)
         if any(one["kind"] == "sink" and one["verdict"] not in kept for one in value["nodes"]):
@@ -187,7 +193,7 @@ def _with_outputs(plan: Plan, given: Sequence[str] | None, value: dict[str, Any]
     value["remarks"] = (*value["remarks"], *seen.remarks)
     if seen.new and value["checkpoint"] is not None and not plan.migrations:
         # Checkpoints later than an output are skipped, whatever they hold.
-        value["problems"] = ()
+        value["problems"] = tuple(why for name, why in lasting.items() if name not in seen.new)
         value["would"] = (
             f"ripple run would read the log from its first record: {', '.join(seen.new)} "
             "would be written from there."

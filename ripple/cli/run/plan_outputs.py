@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.cli.lib.silence import is_silence
 from ripple.connectors.commit_group import looked_at
+from ripple.connectors.files.text import cut_record
 from ripple.connectors.locate import path_of, reached_at
 from ripple.core.errors import RippleError
 from ripple.task.grouping import group_at
 from ripple.world.errors import DiskLockedError
+from ripple.world.live_disk import LiveDisk
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -65,4 +67,11 @@ def _is_new(plan: Plan, output: str, place: str) -> bool:
     if asks is not None:
         return asks() is None
     path = path_of(place, "continued_sink")
-    return path is not None and not Path(path).exists()
+    if path is None:
+        return False
+    file = Path(path)
+    if not file.exists():
+        return True
+    # A run that failed leaves a file with nothing that counts.
+    record = cut_record.read(LiveDisk(file.parent, make=False), f"{file.name}.cut")
+    return record is not None and record.reached is None

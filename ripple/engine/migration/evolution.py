@@ -83,6 +83,12 @@ class Comparison:
         return (*self.other_problems, *(node.refused for node in self.nodes if node.refused))
 
     @property
+    def lasting_problems(self) -> dict[str, str]:
+        """Those that stay where the log is read from its first record: by sink, of shown events."""
+        changed = (one for one in self.nodes if one.kind == "sink" and one.old_key)
+        return {Node("sink", one.key).name: one.refused for one in changed if one.refused}
+
+    @property
     def rebuilds(self) -> bool:
         """Whether the log must be read from its first record."""
         return any(node.verdict is Verdict.REBUILD for node in self.nodes)

@@ -112,6 +112,39 @@ def test_changed_fold_is_rebuilt_where_it_is_asked_for(folder: Path, capfd) -> N
     assert plan(file) == 0
 
 
+def test_a_changed_sink_of_events_is_refused_beside_a_new_one_too(folder: Path, capfd) -> None:
+    def branches(name: str, events: str, more: str = "") -> list[str]:
+        code = CODE.format(events="", fold="f", results="").replace("pipeline =", "rows =")
+        taps = (
+            f'start = rp.Pipeline("test").source("trades", Trade)\npipeline = start{events}{more}\n'
+        )
+        Path(f"{name}.py").write_text(code.partition("rows =")[0] + taps)
+        return ["--sink", "all=all.csv", *(["--sink", "more=more-rows.csv"] if more else [])]
+
+    def both(name: str, options: list[str]) -> tuple[int, int]:
+        start = ["--source", "log:data/trades", "--checkpoint-dir", "events"]
+        return (
+            main(["plan", f"{name}.py", "--checkpoint-dir", "events", *options]),
+            main(["run", f"{name}.py", *start, *options]),
+        )
+
+    assert both("e1", branches("e1", '.sink("all")'))[1] == 0
+    assert both(
+        "e2", branches("e2", '.sink("all")', '.filter("f", rp.col("size") > 9).sink("more")')
+    ) == (0, 0)
+    Path("more-rows.csv").unlink()
+    Path("more-rows.csv.cut").unlink()
+    before = Path("all.csv").read_text()
+    capfd.readouterr()
+    changed = branches("e3", '.filter("g", rp.col("size") > 60).sink("all")', '.sink("more")')
+    assert both("e3", changed) == (1, 1)
+    assert capfd.readouterr().err.count("give it another name, and say --rebuild") == 1
+    assert Path("all.csv").read_text() == before
+    Path("all.csv").unlink()
+    Path("all.csv.cut").unlink()
+    assert both("e3", changed) == (0, 0)
+
+
 def test_migrated_fold_goes_on_with_the_state_that_was_made(folder: Path, capfd) -> None:
     assert plan(version("v5", FILTERED)) == 1
     digest = capfd.readouterr().err.partition("from_digest='")[2][:32]
