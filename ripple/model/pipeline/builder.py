@@ -354,7 +354,9 @@ class Pipeline:
             check_text(of, "of")
             folds = {fold.name: fold for fold in draft.folds}
             if of is not None and of not in folds:
-                raise PlanError(f"there is no fold {of!r}: the folds are {', '.join(folds)}")
+                raise PlanError(
+                    f"there is no fold {of!r}: the folds are {', '.join(folds) or 'none'}"
+                )
             check_topic(topic, draft.outputs)
             fold = draft.fold if of is None else folds[of]
             if fold is None:

@@ -205,6 +205,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: _folded().map("m", lambda row: row, into=Trade), "window_start_ns"),
     (lambda: _named("k").partition("p", key="op"), "cannot have a field 'op'"),
     (lambda: _keyed().fold("f", op=rpa.count()), "cannot have a field 'op'"),
+    (lambda: _events().sink("s", of="f"), "there is no fold 'f': the folds are none"),
     (lambda: _named("k").sink("events"), "no field 'op' of events"),
     (lambda: _folded().derive("d", op=col("n") + 1), "cannot have a field 'op'"),
     (
