@@ -246,11 +246,14 @@ def test_events_that_were_shown_do_not_become_part_of_others(log: Topic, tmp_pat
     assert place.read("events") == before
 
 
-def test_state_of_windows_is_migrated_in_a_branch(log: Topic, tmp_path: Path) -> None:
+@pytest.mark.parametrize("assigner", [rp.Tumbling(20), rp.Session(5)])
+def test_state_of_windows_is_migrated_in_a_branch(
+    assigner: rp.Tumbling | rp.Session, log: Topic, tmp_path: Path
+) -> None:
     def pipeline(size: rp.Expr, *from_digest: str) -> Pipeline:
         start = source()
         keyed = start.partition("by-window", key="symbol")
-        bars = keyed.window("w", rp.Tumbling(20), lateness=20).fold("bars", n=rp.sum(size))
+        bars = keyed.window("w", assigner, lateness=20).fold("bars", n=rp.sum(size))
         both = counted(start).also(bars.sink("bars-out"))
         for digest in from_digest:
             both = both.migrate("bars", doubled, from_digest=digest)
@@ -274,7 +277,7 @@ def test_state_of_windows_is_migrated_in_a_branch(log: Topic, tmp_path: Path) ->
     assert [json.loads(line)["n"] for line in lines] == [
         2,
         4,
-    ]  # those of the one window that is open
+    ]  # those of windows that are open
 
 
 def test_a_branch_that_refused_records_is_not_removed_unseen() -> None:

@@ -28,7 +28,7 @@ from ripple.model.schema import notation
 from ripple.model.schema.checks import Checks, checks_to_sexp
 from ripple.model.schema.fingerprint import canonical, fingerprint
 from ripple.model.schema.types import Field, FieldType, Option, Schema
-from ripple.model.window.spec import Sliding, Tumbling
+from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -335,15 +335,16 @@ class Plan:
     def closes_after_ns(self, fold: Fold) -> int:
         """Return how long after their start windows of ``fold`` are over, by the watermark.
 
-        fold: over events or rows of aligned windows, which alone may be among a further fold's key.
+        Sessions are over then at the earliest; only aligned windows may be a further fold's key.
         """
         first = fold
         while first.input != self.source.name:
             first = self.fold(first.input)
         window = first.window
         assert window is not None
-        assert isinstance(window.assigner, (Tumbling, Sliding))
-        return window.assigner.size_ns + window.lateness_ns
+        assigner = window.assigner
+        size_ns = assigner.gap_ns if isinstance(assigner, Session) else assigner.size_ns
+        return size_ns + window.lateness_ns
 
     @property
     def notes(self) -> dict[str, str]:
