@@ -218,6 +218,19 @@ def test_branches_that_compute_the_same_each_find_their_own_state() -> None:
     assert not [one for one in compared.nodes if one.verdict is Verdict.DROP]
 
 
+def test_a_sink_that_moves_to_a_fold_with_other_steps_has_changed() -> None:
+    def shown(first: str, second: str) -> Pipeline:
+        keyed = start.partition("by", key="symbol")
+        few = keyed.fold("f", n=rp.count()).filter("few", rp.col("n") < 3).sink(first)
+        return few.also(keyed.fold("g", n=rp.count()).sink(second))
+
+    start = source()
+    found = verdicts(shown("b", "a"), snapshot_of(shown("a", "b"), rows(5)))
+    assert [found[name] for name in ("f", "g", "a", "b")] == [Verdict.KEEP] * 2 + [
+        Verdict.CHANGED
+    ] * 2
+
+
 def test_a_sink_of_events_may_move_to_a_step_that_does_the_same() -> None:
     def tapped(name: str, other: str) -> Pipeline:
         steps = {one: source_.filter(one, rp.col("size") > 1) for one in (name, other)}

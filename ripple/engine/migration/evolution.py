@@ -340,13 +340,21 @@ class _Judge:
         if old is None:
             verdict = Verdict.NEW if self.is_listed else Verdict.CHANGED
             return Judged(verdict, node.kind, node.key)
-        if old.digest != node.digest:
+        if old.digest != node.digest or self._showed_other(old, folds[of]):
             cause = "its topic, or the fold that it shows, has changed"
         elif not folds[of].same_rows:
             cause = f"the rows of fold {of!r} have changed"
         else:
             return Judged(Verdict.KEEP, node.kind, node.key, old.key)
         return Judged(Verdict.CHANGED, node.kind, node.key, old.key, cause)
+
+    def _showed_other(self, old: Node, fold: Judged) -> bool:
+        """Tell whether a sink showed another fold that computes the same, but for its steps."""
+        shown = self.before.reads.get(old.key)
+        if shown is None:
+            return False
+        way = self.before.up_to(next(node for node in self.before.chain if node.key == shown))
+        return [node.key for node in way if node.kind == "fold"][-1] != fold.old_key
 
     def _stream_sink(self, node: Node) -> Judged:
         """Judge a sink of events: what it has shown cannot be taken back, nor be found later."""
