@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.division import Division
+    from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]
@@ -49,6 +50,9 @@ class Engine(Partition):
     exception: with several inputs, what OnInterval and OnCount show of a window *before its end*
     also depends on the order in which the inputs were read; from its end on it does not.
     """
+
+    _rows_a_record: ClassVar[int] = 1
+    """How many rows one record may become before a fold."""
 
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Engine:
         """Make the engine that computes ``plan``: of one with branches, a GraphEngine."""
@@ -80,36 +84,43 @@ class Engine(Partition):
         """
         self._prepare(plan, inputs, start)
         need_bool("Engine: staged", staged, InputError)
-        need_chain(plan, "a stage, or Spark,")
-        first, *above = self._folds_here(plan, staged=staged)
-        window = first.window
-        # Without windows nothing is too late: the result does not depend on when an event came.
-        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
-        self._judge_by(first)
         graph = Graph()
-        self._fold = self._first_fold(graph, first)
-        self._is_stepwise = self._fold.stepwise
-        # Steps may make nulls; required fields of the source are there.
-        self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
+        leaves, above, streams = self._begin(plan, graph, staged=staged)
         super().__init__(
             plan,
             partition,
             graph,
-            (self._fold,),
+            leaves,
             above,
             stage=0 if staged else None,
             retractions=retractions,
             finals=finals,
             # With one input, rows are touched by events, in their order.
             in_order=self._only is not None,
+            streams=streams,
         )
+
+    def _begin(
+        self, plan: Plan, graph: Graph, *, staged: bool
+    ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
+        """Make the folds of events; return them, the folds above them, and outputs of events."""
+        need_chain(plan, "a stage, or Spark,")
+        first, *above = self._folds_here(plan, staged=staged)
+        window = first.window
+        # Without windows nothing is too late: the result does not depend on when an event came.
+        self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
+        self._judge_by(first)
+        self._fold = self._first_fold(graph, first)
+        self._is_stepwise = self._fold.stepwise
+        # Steps may make nulls; required fields of the source are there.
+        self._admits_all = not plan.steps and self._fold.admits_all(self._admission.required)
+        return (self._fold,), above, {}
 
     def _prepare(
         self,
         plan: Plan,
         inputs: Sequence[str] | None,
         start: Mapping[str, int],
-        rows_a_record: int = 1,
     ) -> None:
         """Check the arguments and make the inputs, and what validates their records."""
         _check_arguments(plan, inputs, start)
@@ -122,7 +133,7 @@ class Engine(Partition):
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
         ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
         # Room to tell in 64 bits which input an offset is of, and which row of a record.
-        offset_max = watermark.END // (len(names) * rows_a_record)
+        offset_max = watermark.END // (len(names) * self._rows_a_record)
         self._inputs = {
             name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
             for name in names

@@ -6,14 +6,10 @@ nowhere. Everything else, from the counters to the views, is that of the engine 
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ripple.core.arguments import need_bool
-from ripple.core.errors import InputError
-from ripple.engine.graph.node import Graph
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine.engine import Engine
 from ripple.engine.operators.rows import Rows
@@ -31,11 +27,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from ripple.engine.graph.node import Graph
     from ripple.engine.machine.inputs import Input
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Fold, Plan
     from ripple.model.schema.exported import Part
 
     Ints = npt.NDArray[np.int64]
@@ -48,23 +45,13 @@ class GraphEngine(Engine):
     A row's place is (offset, input, index in its record), as one number: ``offsets`` of rows.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        partition: int = 0,
-        inputs: Sequence[str] | None = None,
-        *,
-        start: Mapping[str, int] = MappingProxyType({}),
-        staged: bool = False,
-        retractions: bool = False,
-        finals: bool = False,
-    ) -> None:
-        """Make an empty partition; as an Engine. staged: no such plan has stages."""
-        self._prepare(plan, inputs, start, FLAT_ROWS_MAX)
-        need_bool("Engine: staged", staged, InputError)
+    _rows_a_record = FLAT_ROWS_MAX
+
+    def _begin(
+        self, plan: Plan, graph: Graph, *, staged: bool
+    ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
         if staged:
             need_chain(plan, "a stage")
-        graph = Graph()
         self._event_folds: list[EventFold] = [
             self._first_fold(graph, fold) for fold in plan.event_folds
         ]
@@ -78,18 +65,8 @@ class GraphEngine(Engine):
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         self._streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         self._readers = _readers(plan)
-        super(Engine, self).__init__(
-            plan,
-            partition,
-            graph,
-            self._event_folds,
-            [fold for fold in plan.folds if fold not in plan.event_folds],
-            stage=None,
-            retractions=retractions,
-            finals=finals,
-            in_order=self._only is not None,
-            streams=self._streams,
-        )
+        above = [fold for fold in plan.folds if fold not in plan.event_folds]
+        return self._event_folds, above, self._streams
 
     def expect(self, division: Division) -> None:
         """Take no notice: all keys are in this one partition."""

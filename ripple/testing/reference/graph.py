@@ -13,7 +13,6 @@ from ripple.model.pipeline.plan import Fold
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.interpreter import (
-    TIME_END_NS,
     EventFold,
     Input,
     Reference,
@@ -112,14 +111,7 @@ class GraphReference(Reference):
         if source.time_field is None:
             return 0
         time_ns: int = row[source.time_field]
-        watermark_ns = given.watermark_ns
-        if not -TIME_END_NS <= time_ns < TIME_END_NS:
-            reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
-            raise RefusedRow(source.name, reason)
-        ahead_ns = source.reject_future_ns
-        if ahead_ns is not None and watermark_ns is not None and time_ns > watermark_ns + ahead_ns:
-            raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
-        given.watermark_ns = latest(watermark_ns, time_ns - source.out_of_order_ns)
+        watermark_ns = given.move_past(row, source)
         if watermark_ns is None:
             return 0
         spans_ns = [one.fold.window.future_ns for one in self._event_folds if one.fold.window]

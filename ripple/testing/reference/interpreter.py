@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ripple.core.errors import InputError
 from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
-from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan
+from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan, SourceSpec
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT, Assigner, OnWatermark, Session
 from ripple.testing.reference import aggregates
@@ -93,6 +93,18 @@ class Input:
     rank: int
     next_offset: int = 0
     watermark_ns: int | None = None
+
+    def move_past(self, row: Row, source: SourceSpec) -> int | None:
+        """Move the watermark past a record; return it as it was. Raises RefusedRow."""
+        time_ns, before_ns = row[source.time_field or ""], self.watermark_ns
+        if not -TIME_END_NS <= time_ns < TIME_END_NS:
+            reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
+            raise RefusedRow(source.name, reason)
+        ahead_ns = source.reject_future_ns
+        if ahead_ns is not None and before_ns is not None and time_ns > before_ns + ahead_ns:
+            raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
+        self.watermark_ns = latest(before_ns, time_ns - source.out_of_order_ns)
+        return before_ns
 
 
 class Reference:
@@ -179,14 +191,7 @@ class Reference:
         source = self.plan.source
         if source.time_field is None:
             return True
-        time_ns, watermark_ns = row[source.time_field], given.watermark_ns
-        if not -TIME_END_NS <= time_ns < TIME_END_NS:
-            reason = f"the event time {source.time_field!r} is outside [-2^62, 2^62) ns"
-            raise RefusedRow(source.name, reason)
-        ahead_ns = source.reject_future_ns
-        if ahead_ns is not None and watermark_ns is not None and time_ns > watermark_ns + ahead_ns:
-            raise RefusedRow(source.name, f"the event time {source.time_field!r} is too far ahead")
-        given.watermark_ns = latest(watermark_ns, time_ns - source.out_of_order_ns)
+        time_ns, watermark_ns = row[source.time_field], given.move_past(row, source)
         if watermark_ns is None:
             return True
         window = self.plan.folds[0].window
