@@ -1,24 +1,22 @@
-"""Events that a coordinator handles. Each may come twice, late, or not at all."""
+"""Events that a coordinator handles: messages of workers among them, twice, late, or never."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
-
-from ripple.control.assignment import Report
 
 if TYPE_CHECKING:
     from coordinator.decisions.commands import Command
     from coordinator.decisions.views import View
-    from ripple.control.assignment import Assignment, Candidate
+    from ripple.control.assignment import Assignment
     from ripple.control.assignment.bounds import Who
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A worker asks to join, and repeats this every heartbeat until it has joined."""
-
-    candidate: Candidate
+    from ripple.control.rpc.membership_messages import (
+        Checkpointed,
+        Exited,
+        Heartbeat,
+        Left,
+        Register,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +27,8 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """A member's heartbeat, with its report."""
-
-    who: Who
-    report: Report = field(default_factory=Report)
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessExited:
-    """A member's process, in its ``start``-th start from 0, has ended; it is being restarted."""
-
-    who: Who
-    slot: int
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
 class StreamEnded:
     """A member's stream has ended."""
-
-    who: Who
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A member has stopped gracefully, and owns nothing any more."""
-
-    who: Who
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpointed:
-    """A member has stored its checkpoints."""
 
     who: Who
 
@@ -115,6 +82,6 @@ class Commanded:
 
 
 Event: TypeAlias = (
-    "Registered | Withdrawn | Heartbeat | ProcessExited | StreamEnded | Left | Checkpointed "
+    "Register | Withdrawn | Heartbeat | Exited | StreamEnded | Left | Checkpointed "
     "| Ticked | ViewHeard | ViewsRead | ViewWritten | ChainRead | ProposalEnded | Commanded"
 )

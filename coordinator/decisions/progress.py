@@ -11,9 +11,9 @@ from ripple.control.assignment import Assignment, Phase, worker_of
 from ripple.world.ports import Guards, all_guards
 
 if TYPE_CHECKING:
-    from coordinator.decisions.events import Heartbeat, ProcessExited
     from ripple.control.assignment import MoveFailed, Report
     from ripple.control.assignment.bounds import Who
+    from ripple.control.rpc.membership_messages import Exited, Heartbeat
 
 CAUGHT_UP_BEHIND = 1
 CAUGHT_UP_TIMES = 2
@@ -47,7 +47,7 @@ class Progress:
         for failure in report.failed:
             self._fail(failure, beat.who, now, now_ns)
 
-    def exited(self, event: ProcessExited, now: Assignment) -> None:
+    def exited(self, event: Exited, now: Assignment) -> None:
         """Note that a process of a member is being restarted."""
         known = now.by_id[event.who[0]].starts
         if 0 <= event.slot < len(known):

@@ -40,14 +40,15 @@ from coordinator.decisions.ring import point_of
 from coordinator.decisions.views import HealthState, WorkerHealth
 from ripple.control.assignment import Assignment, Candidate, Stage, empty
 from ripple.control.assignment.bounds import Who
+from ripple.control.rpc import membership_messages as msg
 from ripple.world.ports import Guards, all_guards
 
 _DECISIVE = (
     ev.Ticked,
     ev.ChainRead,
-    ev.ProcessExited,
+    msg.Exited,
     ev.StreamEnded,
-    ev.Left,
+    msg.Left,
 )
 
 
@@ -107,7 +108,7 @@ class Coordinator:
                 return self._on_chain(assignment, newest_number, now_ns)
             case ev.Ticked():
                 return self._on_tick(now_ns)
-            case ev.Registered(candidate):
+            case msg.Register(candidate):
                 return self._on_registered(candidate, now_ns)
             case ev.Withdrawn(nonce):
                 self.waiting.gone(nonce)
@@ -144,7 +145,7 @@ class Coordinator:
 
     def _on_member(
         self,
-        event: ev.Heartbeat | ev.ProcessExited | ev.StreamEnded | ev.Left | ev.Checkpointed,
+        event: msg.Heartbeat | msg.Exited | ev.StreamEnded | msg.Left | msg.Checkpointed,
         now_ns: int,
     ) -> list[Instruction]:
         """Handle a member's message; a removed one is told so and changes nothing."""
@@ -154,21 +155,21 @@ class Coordinator:
         if not now.has(*who):
             if who[1] > self.newest_number:
                 return [ReadChain()]
-            if isinstance(event, ev.Heartbeat):
+            if isinstance(event, msg.Heartbeat):
                 return [Evict(who, f"version {self.newest_number} is without it")]
             return []
         match event:
-            case ev.Heartbeat():
+            case msg.Heartbeat():
                 self.detector.heard(who, now_ns)
                 self.progress.reported(event, now, now_ns)
-            case ev.ProcessExited():
+            case msg.Exited():
                 self.detector.heard(who, now_ns)
                 self.progress.exited(event, now)
             case ev.StreamEnded():
                 self.detector.ended(who, now_ns)
-            case ev.Left():
+            case msg.Left():
                 self._left.add(who)
-            case ev.Checkpointed():
+            case msg.Checkpointed():
                 self.triggers.stored(who, now_ns)
         return []
 

@@ -127,19 +127,14 @@ class Handlers:
         match said:
             case msg.Register(candidate):
                 sessions.asks(session, candidate.nonce)
-                handle(ev.Registered(candidate))
-            case msg.Heartbeat(who, report):
+                handle(said)
+            case msg.Heartbeat(who) | msg.Left(who):
                 sessions.speaks(session, who)
-                handle(ev.Heartbeat(who, report))
-            case msg.Exited(who, slot, start):
-                handle(ev.ProcessExited(who, slot, start))
+                handle(said)
+            case msg.Exited() | msg.Checkpointed():
+                handle(said)
             case msg.Draining(who, reason):
                 self._drain(who, reason)
-            case msg.Left(who):
-                sessions.speaks(session, who)
-                handle(ev.Left(who))
-            case msg.Checkpointed(who):
-                handle(ev.Checkpointed(who))
             case msg.Present():
                 pass
 

@@ -31,6 +31,7 @@ from ripple.control.assignment import (
 )
 from ripple.control.assignment.bounds import Who
 from ripple.control.assignment.rules import check_follows
+from ripple.control.rpc import membership_messages as msg
 from ripple.world.ports import Guards, all_guards
 from tests.control.assignment.examples import CODE, member
 
@@ -103,7 +104,7 @@ class Worker:
                 following[moving] = self.following.get(moving, step)
         self.owning, self.following = owning, following
 
-    def beat(self, step: int) -> ev.Heartbeat:
+    def beat(self, step: int) -> msg.Heartbeat:
         followers = () if self.fails_moves else tuple(self.following.items())
         failed = tuple(self.following) if self.fails_moves else ()
         report = Report(
@@ -113,7 +114,7 @@ class Worker:
             tuple(Follower(p, process, max(0, 8 - (step - at))) for (p, process), at in followers),
             tuple(MoveFailed(p, process, "its digest differs") for p, process in failed),
         )
-        return ev.Heartbeat(self.who, report)
+        return msg.Heartbeat(self.who, report)
 
 
 @dataclass
@@ -202,7 +203,7 @@ class Cluster:
             for replica in self.replicas:
                 if self._connected(worker.id, replica.name):
                     replica.left.add(worker.id)
-                    replica.queue.append(ev.Left(worker.who))
+                    replica.queue.append(msg.Left(worker.who))
             self.kill(number)
 
     def exit_child(self, number: int) -> None:
@@ -211,7 +212,7 @@ class Cluster:
             slot = self.step_number % worker.processes
             for replica in self.replicas:
                 if self._connected(worker.id, replica.name):
-                    replica.queue.append(ev.ProcessExited(worker.who, slot, worker.starts[slot]))
+                    replica.queue.append(msg.Exited(worker.who, slot, worker.starts[slot]))
             worker.starts[slot] += 1
 
     def restart_replica(self, number: int) -> None:
@@ -266,7 +267,7 @@ class Cluster:
                         code=CODE,
                         inputs=(("trades", self.limits.partitions),),
                     )
-                    replica.queue.append(ev.Registered(asked))
+                    replica.queue.append(msg.Register(asked))
                 else:
                     replica.queue.append(worker.beat(self.step_number))
 
@@ -297,10 +298,10 @@ class Cluster:
             self._emit(replica, event)
 
     def _note(self, replica: Replica, event: ev.Event) -> None:
-        if isinstance(event, ev.Heartbeat | ev.ProcessExited):
+        if isinstance(event, msg.Heartbeat | msg.Exited):
             replica.heard_ns[event.who] = self.now_ns
             replica.ended_ns.pop(event.who, None)
-        elif isinstance(event, ev.Registered):
+        elif isinstance(event, msg.Register):
             replica.asked[event.candidate.nonce] = event.candidate.id, self.now_ns
         elif isinstance(event, ev.Withdrawn):
             replica.asked.pop(event.nonce, None)
@@ -361,7 +362,7 @@ class Cluster:
             case ins.TriggerCheckpoint(who):
                 self.triggers[who[0]] += 1
                 for one in self.replicas:
-                    one.queue.append(ev.Checkpointed(who))
+                    one.queue.append(msg.Checkpointed(who))
             case ins.Refuse(nonce, reason):
                 for worker in self.workers:
                     if worker.nonce == nonce:

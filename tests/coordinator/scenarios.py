@@ -19,6 +19,7 @@ from ripple.control.assignment import (
     worker_of,
 )
 from ripple.control.assignment.rules import check_follows
+from ripple.control.rpc import membership_messages as msg
 from ripple.world import StoreError
 from tests.control.assignment.examples import candidate
 
@@ -118,7 +119,7 @@ class Workers:
         newest = history[max(history)] if history else None
         mine = newest.by_id.get(worker) if newest is not None else None
         if newest is None or mine is None or mine.nonce != self._nonces[worker]:
-            return ev.Registered(replace(candidate(worker, self._nonces[worker]), inputs=()))
+            return msg.Register(replace(candidate(worker, self._nonces[worker]), inputs=()))
         live = {
             (partition, share.since)
             for partition, share in enumerate(newest.shares)
@@ -130,7 +131,7 @@ class Workers:
             if share.next is not None and worker_of(share.next) == worker
         )
         report = Report(0.5, (0,), frozenset(live), followers)
-        return ev.Heartbeat((worker, mine.incarnation), report)
+        return msg.Heartbeat((worker, mine.incarnation), report)
 
     def _next_behind(self, partition: int, process: str) -> int:
         behind = max(0, self._behind.get((partition, process), 5) - 1)

@@ -14,6 +14,7 @@ from coordinator.decisions.limits import Limits
 from coordinator.decisions.progress import Progress
 from coordinator.decisions.state import Coordinator
 from ripple.control.assignment import Follower, Phase, Report, Share
+from ripple.control.rpc import membership_messages as msg
 from ripple.testing import explore
 from ripple.testing.sim.chance import Chance
 from ripple.testing.sim.faults import Drawn, Faults
@@ -110,7 +111,7 @@ def store_that_answers_no_reads(guards: Guards) -> None:
     one = Coordinator("c1", 0, Limits(partitions=2), guards=guards)
     one.step(ev.ChainRead(two(Share(A, 4)), 7), 0)
     for second in range(1, 40):
-        one.step(ev.Heartbeat(("a", 4), Report(0.5, (0,))), second * 10**9)
+        one.step(msg.Heartbeat(("a", 4), Report(0.5, (0,))), second * 10**9)
         for told in one.step(ev.Ticked(), second * 10**9):
             if isinstance(told, ins.Propose):
                 assert told.assignment.has("b", 5), "b is evicted"
@@ -122,11 +123,11 @@ def follower_that_was_near_once(guards: Guards) -> None:
     now = two(Share(A, 4, next=B))
     progress = Progress(Limits(), guards=guards)
     for behind in (9, 1, 5, 0, 3, 1):
-        beat = ev.Heartbeat(("b", 5), Report(followers=(Follower(0, B, behind),)))
+        beat = msg.Heartbeat(("b", 5), Report(followers=(Follower(0, B, behind),)))
         progress.reported(beat, now, 0)
         assert now.shares[0].phase is Phase.WARMING
         assert progress.warm == frozenset(), "it is not near twice in a row"
-    progress.reported(ev.Heartbeat(("b", 5), Report(followers=(Follower(0, B, 1),))), now, 0)
+    progress.reported(msg.Heartbeat(("b", 5), Report(followers=(Follower(0, B, 1),))), now, 0)
     assert progress.warm == {(0, B)}
 
 

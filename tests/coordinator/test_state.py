@@ -24,6 +24,7 @@ from ripple.control.assignment import (
     Phase,
     Report,
 )
+from ripple.control.rpc import membership_messages as msg
 from tests.control.assignment.examples import CODE, candidate
 from tests.coordinator.cluster import Cluster, Worker, without
 
@@ -87,7 +88,7 @@ def test_dead_worker_heartbeat_cannot_resurrect() -> None:
     frozen.paused_until = one.step_number + 4 * 20
     assert evicted_after(one, 1) is not None
     one.run(6)
-    late = ev.Heartbeat(before, Report(0.1, (0,)))
+    late = msg.Heartbeat(before, Report(0.1, (0,)))
     for replica in one.replicas:
         told = replica.state.step(late, one.now_ns)
         assert [type(each) for each in told] == [ins.Evict]
@@ -428,7 +429,7 @@ def joined(one: Coordinator, *workers: str | Candidate, until_s: int = 5) -> Ass
     for second in range(until_s):
         for worker in workers:
             asks = candidate(worker) if isinstance(worker, str) else worker
-            one.step(ev.Registered(replace(asks, inputs=())), second * 10**9)
+            one.step(msg.Register(replace(asks, inputs=())), second * 10**9)
         for told in one.step(ev.Ticked(), second * 10**9 + 1):
             if isinstance(told, ins.Propose):
                 one.step(ev.ChainRead(told.assignment, 1), second * 10**9 + 2)
@@ -445,7 +446,7 @@ OTHER_CODE = (
 
 def register(one: Coordinator, **changes: object) -> list[ins.Instruction]:
     asked = replace(candidate("w2"), **{"inputs": ()} | changes)  # type: ignore[arg-type]
-    return one.step(ev.Registered(asked), 6 * 10**9)
+    return one.step(msg.Register(asked), 6 * 10**9)
 
 
 @pytest.mark.parametrize(
@@ -482,8 +483,8 @@ def asks_from(one: Coordinator, incarnation: int, seconds: range, *, beats: bool
     for second in seconds:
         now_ns = second * 10**9
         if beats:
-            one.step(ev.Heartbeat(("w1", incarnation), Report(0.1, (0,))), now_ns)
-        told += one.step(ev.Registered(replace(candidate("w1", "second"), inputs=())), now_ns)
+            one.step(msg.Heartbeat(("w1", incarnation), Report(0.1, (0,))), now_ns)
+        told += one.step(msg.Register(replace(candidate("w1", "second"), inputs=())), now_ns)
         one.step(ev.Ticked(), now_ns)
     return [each.reason for each in told if isinstance(each, ins.Refuse)]
 
@@ -499,7 +500,7 @@ def test_a_worker_whose_id_another_has_that_is_well_is_told_so() -> None:
 def test_a_worker_that_has_come_back_waits_in_silence_for_its_former_self_to_go() -> None:
     one = alone()
     incarnation = joined(one, "w1").by_id["w1"].incarnation
-    one.step(ev.Heartbeat(("w1", incarnation), Report(0.1, (0,))), 10 * 10**9)
+    one.step(msg.Heartbeat(("w1", incarnation), Report(0.1, (0,))), 10 * 10**9)
     assert asks_from(one, incarnation, range(10, 30), beats=False) == []
 
 
@@ -528,28 +529,28 @@ def test_an_input_that_grows_to_a_multiple_is_noted_and_any_other_is_a_problem()
     beat = one.workers[0].beat(one.step_number)
     for replica in one.replicas:
         replica.state.step(
-            ev.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 8),))), one.now_ns
+            msg.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 8),))), one.now_ns
         )
     one.step_number += 4
     one._serve(one.replicas[0])
     for _ in range(4):
         for replica in one.replicas:
             replica.state.step(
-                ev.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 8),))), one.now_ns
+                msg.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 8),))), one.now_ns
             )
             one._serve(replica)
         one.step_number += 1
     assert one.newest.inputs == (("trades", 8),)
     one.replicas[0].state.step(
-        ev.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 6),))), one.now_ns
+        msg.Heartbeat(beat.who, replace(beat.report, inputs=(("trades", 6),))), one.now_ns
     )
     assert any("trades has 6" in problem for problem in status(one).problems)
 
 
 def test_a_second_worker_of_the_same_name_is_refused() -> None:
     one = alone()
-    one.step(ev.Registered(candidate("w1", nonce="one")), 0)
-    (told,) = one.step(ev.Registered(candidate("w1", nonce="other")), 1)
+    one.step(msg.Register(candidate("w1", nonce="one")), 0)
+    (told,) = one.step(msg.Register(candidate("w1", nonce="other")), 1)
     assert isinstance(told, ins.Refuse)
     assert "another worker called w1 waits to join" in told.reason
 
@@ -557,14 +558,14 @@ def test_a_second_worker_of_the_same_name_is_refused() -> None:
 def test_candidates_that_go_away_do_not_join() -> None:
     one = alone()
     for nonce in ("a", "b"):
-        one.step(ev.Registered(replace(candidate(nonce, nonce=nonce), inputs=())), 0)
+        one.step(msg.Register(replace(candidate(nonce, nonce=nonce), inputs=())), 0)
     one.step(ev.Withdrawn("a"), 1)
     assert joined(one, "c").by_id.keys() == {"c"}  # b does not ask any more
 
 
 def test_too_many_candidates_are_refused_by_the_limits_name() -> None:
     one = alone(Limits(partitions=4, candidates_max=1))
-    one.step(ev.Registered(replace(candidate("w1"), inputs=())), 0)
+    one.step(msg.Register(replace(candidate("w1"), inputs=())), 0)
     (told,) = register(one)
     assert isinstance(told, ins.Refuse)
     assert "candidates_max" in told.reason
@@ -587,7 +588,7 @@ def test_triggers_are_per_worker_and_do_not_wait_for_answers() -> None:
     told = []
     for second in range(5, 45):
         for worker in ("w1", "w2"):
-            one.step(ev.Heartbeat((worker, 1), Report(0.5, (0,))), second * 10**9)
+            one.step(msg.Heartbeat((worker, 1), Report(0.5, (0,))), second * 10**9)
         ticked = one.step(ev.Ticked(), second * 10**9)
         told += [
             (each.who[0], second) for each in ticked if isinstance(each, ins.TriggerCheckpoint)
@@ -640,8 +641,8 @@ def test_a_coordinator_that_knows_nothing_does_nothing() -> None:
     one = Coordinator("c1", 0)
     for event in (
         ev.Ticked(),
-        ev.Registered(candidate("w1")),
-        ev.Heartbeat(("w1", 3)),
+        msg.Register(candidate("w1")),
+        msg.Heartbeat(("w1", 3), Report()),
         ev.StreamEnded(("w1", 3)),
     ):
         told = one.step(event, 20 * 10**9)
@@ -654,7 +655,7 @@ def test_a_coordinator_that_knows_nothing_does_nothing() -> None:
 
 def test_a_member_from_a_later_version_makes_it_read_the_chain() -> None:
     one = alone()
-    assert one.step(ev.Heartbeat(("w1", 9)), 0) == [ins.ReadChain()]
+    assert one.step(msg.Heartbeat(("w1", 9), Report()), 0) == [ins.ReadChain()]
 
 
 def test_different_stages_are_refused_with_both_named() -> None:
@@ -698,7 +699,7 @@ def test_alerts_are_what_workers_say_and_who_is_silent() -> None:
     one = alone()
     joined(one, "w1", "w2")
     stale = Alert("CheckpointStale", "critical", "partition 3", 4.0)
-    beat = ev.Heartbeat(("w2", 1), Report(0.5, (0,), alerts=(stale,)))
+    beat = msg.Heartbeat(("w2", 1), Report(0.5, (0,), alerts=(stale,)))
     one.step(beat, 40 * 10**9)
     found = status_of(one, 40 * 10**9)
     assert found is not None
@@ -706,8 +707,8 @@ def test_alerts_are_what_workers_say_and_who_is_silent() -> None:
     assert (silent.worker, silent.alert.name) == ("w1", "WorkerSilent")
     assert silent.alert.cause == "it was not heard for 35 s"
     assert other == AlertStatus("w2", stale)
-    one.step(ev.Heartbeat(("w1", 1), Report(0.5, (0,))), 41 * 10**9)
-    one.step(ev.Heartbeat(("w2", 1), Report(0.5, (0,))), 41 * 10**9)
+    one.step(msg.Heartbeat(("w1", 1), Report(0.5, (0,))), 41 * 10**9)
+    one.step(msg.Heartbeat(("w2", 1), Report(0.5, (0,))), 41 * 10**9)
     after = status_of(one, 41 * 10**9)
     assert after is not None
     assert after.alerts == ()
@@ -717,7 +718,7 @@ def test_failing_partitions_are_problems_of_many_the_first() -> None:
     one = alone(Limits(partitions=12))
     joined(one, "w1")
     failed = tuple(MoveFailed(number, "w1/0", "the disk is full") for number in range(12))
-    one.step(ev.Heartbeat(("w1", 1), Report(0.1, (0,), failed=failed)), 6 * 10**9)
+    one.step(msg.Heartbeat(("w1", 1), Report(0.1, (0,), failed=failed)), 6 * 10**9)
     found = status_of(one, 6 * 10**9)
     assert found is not None
     failing = [problem for problem in found.problems if "tried again" in problem]
@@ -737,15 +738,15 @@ def test_a_worker_that_reads_or_writes_elsewhere_is_refused_by_name() -> None:
         ((ends[0],), "its source is absent, the cluster's is log:/a/trades"),
     ):
         stranger = replace(ours, id="w9", nonce="n9", code=replace(CODE, ends=other))
-        (refused,) = one.step(ev.Registered(stranger), 10 * 10**9)
+        (refused,) = one.step(msg.Register(stranger), 10 * 10**9)
         assert isinstance(refused, ins.Refuse)
         assert said in refused.reason
     elsewhere = replace(ours, id="w9", nonce="n9", store="other 2e")
-    (refused,) = one.step(ev.Registered(elsewhere), 11 * 10**9)
+    (refused,) = one.step(msg.Register(elsewhere), 11 * 10**9)
     assert isinstance(refused, ins.Refuse)
     assert "its store is that of other 2e, the coordinators' is that of" in refused.reason
     of_before = replace(ours, id="w8", nonce="n8", code=CODE, store="")
-    assert not one.step(ev.Registered(of_before), 12 * 10**9), "a version before did not say it"
+    assert not one.step(msg.Register(of_before), 12 * 10**9), "a version before did not say it"
 
 
 def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None:
@@ -753,7 +754,7 @@ def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None
     joined(one, "w1")
     stranger = replace(candidate("w9"), code=replace(CODE, plan_hash="other"))
     for second in (10, 15):
-        one.step(ev.Registered(stranger), second * 10**9)
+        one.step(msg.Register(stranger), second * 10**9)
     found = status_of(one, 16 * 10**9)
     assert found is not None
     (alert,) = found.alerts
@@ -764,8 +765,8 @@ def test_a_worker_that_does_not_fit_is_an_alert_for_as_long_as_it_asks() -> None
     after = status_of(one, 24 * 10**9)
     assert after is not None
     assert "SchemaMismatch" not in {each.alert.name for each in after.alerts}
-    one.step(ev.Registered(stranger), 25 * 10**9)
-    one.step(ev.Registered(candidate("w9")), 26 * 10**9)
+    one.step(msg.Register(stranger), 25 * 10**9)
+    one.step(msg.Register(candidate("w9")), 26 * 10**9)
     again = status_of(one, 26 * 10**9)
     assert again is not None
     assert again.waiting == (("w9", "joins soon"),)
@@ -800,7 +801,7 @@ def test_a_command_leaves_a_store_alone_that_takes_nothing() -> None:
     one = alone()
     now = joined(one, "w1")
     at_ns, proposed = 6 * 10**9, 0
-    one.step(ev.Heartbeat(("w1", 1), Report(0.1, (0,))), at_ns)
+    one.step(msg.Heartbeat(("w1", 1), Report(0.1, (0,))), at_ns)
     events: list[ev.Event] = [ev.Commanded("r", Freeze("x"))]
     for _ in range(400):  # ten seconds
         at_ns += 25 * MS
@@ -816,7 +817,7 @@ def test_while_the_store_fails_it_is_left_alone_between_proposals() -> None:
     proposed = 0
     for tick in range(4 * 20):
         now_ns = tick * 250 * MS
-        one.step(ev.Registered(replace(candidate("w1"), inputs=())), now_ns)
+        one.step(msg.Register(replace(candidate("w1"), inputs=())), now_ns)
         for told in one.step(ev.Ticked(), now_ns):
             if isinstance(told, ins.Propose):
                 proposed += 1

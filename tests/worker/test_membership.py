@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.decisions import events as ev
 from coordinator.decisions.commands import Command, Freeze, Move, PinTo, Unfreeze
 from coordinator.decisions.limits import Limits
 from coordinator.service.messages import command_to_bytes, done_from_bytes, status_from_bytes
 from ripple.client.outputs.first_answer import first_answer
 from ripple.control.assignment import worker_of
+from ripple.control.rpc import membership_messages as msg
 from ripple.control.rpc import methods
 from ripple.core import events
 from ripple.storage.store.memory import MemoryStore
@@ -131,7 +131,7 @@ def evicted_in_its_sleep(removed: frozenset[str] = frozenset()) -> None:
         await asyncio.sleep(5)
         cluster.network.heal()
         await rest(cluster, seen)
-        beats = [event for _, event in seen.events if isinstance(event, ev.Heartbeat)]
+        beats = [event for _, event in seen.events if isinstance(event, msg.Heartbeat)]
         assert all(beat.who != was for beat in beats), "it speaks as who it was"
         assert [type(one) for one in member.events].count(events.Evicted) == 1
         versions = [incarnation for _, incarnation in member.versions]
