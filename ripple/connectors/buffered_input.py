@@ -30,7 +30,7 @@ CALM_S = 60.0  # without an error: the next one is the first again
 
 
 class _Held(NamedTuple, Generic[M]):
-    """A record that was read and not handed out; ``mark`` identifies it for the input."""
+    """A record read ahead; ``mark`` identifies it for the input."""
 
     offset: int
     value: bytes | Rejected

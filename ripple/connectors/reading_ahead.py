@@ -118,4 +118,4 @@ class ReadAhead:
         self.reading.wake()
 
     async def sync(self) -> None:
-        """Do nothing: what was read is durable where it is."""
+        """Do nothing: the source itself is durable."""

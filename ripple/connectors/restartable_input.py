@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 1 << 20
-LOOK_S = 0.2  # between two looks for more at the end of a source that is followed
+LOOK_S = 0.2  # between two looks for more at the present end of a source
 ANEW = "Name another --checkpoint-dir and other outputs to start over with the present data"
 
 
 class _Mark(NamedTuple):
-    """A record that was read: its offset, and a hash of its document."""
+    """The offset of a record, and a hash of its document."""
 
     offset: int
     hash: int

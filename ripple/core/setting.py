@@ -77,7 +77,7 @@ class Setting:
         return "RIPPLE_" + self.name.upper()
 
     def checked(self, given: InForce) -> Value:
-        """Return a value that is within bounds. Raises SettingsError."""
+        """Return the value, if it is within bounds. Raises SettingsError."""
         value: Any = given.value
         wrong = ""
         if self.least is not None and value < self.least:
@@ -137,7 +137,7 @@ def setting(
     make: Callable[[Found], Any] | None = None,
     **about: Any,
 ) -> Any:
-    """Return a field that is a setting.
+    """Return the field of a setting.
 
     default: None where there has to be a value. make: the field's value from the settings in force,
     by default the setting's own; it checks them. about: more of Setting; its name is the field's.
@@ -151,7 +151,7 @@ def group(kind: type) -> Any:
 
 
 def taking(settings: tuple[Setting, ...], make: Callable[[Found], Any] | None) -> Any:
-    """Return a field that is made of several settings, or of all in force."""
+    """Return a field computed from several settings, or from all in force."""
     about = {"settings": settings, "make": make}
     if make is not None or settings[0].default is None:
         return field(metadata=about)

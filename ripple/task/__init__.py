@@ -7,7 +7,7 @@ spec, stage_spec   what a task computes, over inputs or a subscription; where it
 live, durable_run   a partition at work: it writes and commits; when commits and checkpoints are due
 record_intake, drive   entries of inputs in; pure: feeds the engine
 upstream_intake   changes of the upstream stage in
-one_shot        state that is not durable: of a one-shot run
+one_shot        the state of a one-shot run, in memory
 durable_task    how a durable run is put together: of a command, a worker, Spark, the crash kit
 owned_state, durable_state, subscribed_state   state that is: claimed, opened, restored
 restoration, replay, reconciliation   how outputs are recovered, by either strategy

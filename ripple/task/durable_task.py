@@ -35,7 +35,7 @@ class Ownership(TypedDict, total=False):
 
 
 class DurableTask(PartitionTask[TaskSpec]):
-    """A task over inputs, whose state is in a store and outlives it."""
+    """A task over inputs with its state in a store."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Intake(Protocol):
-    """The intake of a partition: inputs that can be read again, or a subscription that cannot."""
+    """The intake of a partition: replayable inputs, or a subscription."""
 
     async def take(self) -> Signal | None:
         """Take in a batch, and write its changes; or return why there is none."""
@@ -39,7 +39,7 @@ class Intake(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Make durable what was taken in, before a cut that includes it is committed."""
+        """Make the intake durable, before a cut with it is committed."""
         ...
 
 
@@ -77,7 +77,7 @@ class LivePartition:
         self._committing: asyncio.Task[None] | None = None
 
     def write(self, changes: Changes, began_ns: int) -> None:
-        """Write what a stabilization has changed. began_ns: when that was begun."""
+        """Write the changes of a stabilization. began_ns: the time of its start."""
         if self._emit is not no_listener:  # of every batch
             self._emit(Stabilized(self.engine, self._now_ns() - began_ns))
         self.is_stabilized = True
@@ -154,7 +154,7 @@ class LivePartition:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the outputs have committed all that was taken in."""
+        """Whether the outputs have committed the whole intake."""
         return self.is_stabilized and self._committed == self.engine.cut
 
     @property

@@ -1,4 +1,4 @@
-"""A one-shot run: a task whose state is not durable."""
+"""A one-shot run: a task with its state in memory."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class OneShotLetters:
 def entries(
     inputs: Inputs, batch_rows: int, cut: Cut | None = None, stop: Cut | None = None
 ) -> Iterator[Batch | Marker]:
-    """Yield what inputs that never wait have, from a cut on, by default their beginning."""
+    """Yield the entries of inputs without waits, from a cut on, by default their beginning."""
     at = dict(at_once(inputs.bounds())[0] if cut is None else cut)
     at_once(inputs.open(at, batch_rows, stop))
     while not isinstance(found := inputs.next(at), Signal):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outputs:
-    """The outputs of a group that was opened, which hold what the partition has written."""
+    """The outputs of an opened group, with the rows of the partition."""
 
     def __init__(self, group: CommitGroup, standings: Mapping[str, OutputStatus]) -> None:
         """Take over what the group has returned."""
@@ -48,7 +48,7 @@ class Outputs:
         return rows.num_rows > 0
 
     def correct(self, output: str, rows: pa.RecordBatch, partition: Partition) -> None:
-        """Write what corrects an output at the partition's cut."""
+        """Write corrections of an output at the partition's cut."""
         if rows.num_rows:
             self.rows_out += rows.num_rows
             self._group.write(output, rows, Commit(partition.cut, partition.digests[output]))

@@ -37,7 +37,7 @@ class OwnedState:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a checkpoint was asked for that was not begun yet."""
+        """Whether a requested checkpoint is still to begin."""
         return self._is_asked
 
     def take_asked(self) -> bool:

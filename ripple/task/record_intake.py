@@ -1,4 +1,4 @@
-"""The intake of records: entries of inputs, whose rejected records become dead letters."""
+"""The intake of records: entries of inputs; rejected ones become dead letters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DeadLetterQueue(Protocol):
-    """Takes the records that were refused. counts: how many it has taken, by cause."""
+    """Takes rejected records. counts: their number by cause."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -146,7 +146,7 @@ class RecordIntake:
         self._inputs.wake()
 
     async def sync(self) -> None:
-        """Make dead letters durable, then the input that was read."""
+        """Make dead letters durable, then the position in the input."""
         if self._guards("letter_sync"):
             self._letters.sync()
             await self._flush()

@@ -46,7 +46,7 @@ SAMPLE_S = 10.0
 
 
 class ReaderConsumer(Consumer, Protocol):
-    """A consumer that says what its brokers have said.
+    """A consumer with the answers of its brokers.
 
     stable_ends: up to where records are there, by each fetch. losses: how often no answer came: who
     answers next may not have what was read.

@@ -43,7 +43,7 @@ ANEW = "Name another --checkpoint-dir and other outputs to start over with the p
 
 
 class _Mark(NamedTuple):
-    """A message that was read: its offset, and when the server got it, in us of 1970."""
+    """A message: its offset, and when the server got it, in us of 1970."""
 
     offset: int
     got_us: int

@@ -73,7 +73,7 @@ def parsed(kind: type[M], data: bytes) -> M:
 
 
 class Choice:
-    """A message that is one of several dataclasses: its oneof, by the names of the fields."""
+    """One of several dataclasses: its oneof, by the names of the fields."""
 
     def __init__(self, message: type[Message], kinds: Mapping[str, type]) -> None:
         """``kinds``: every field of the message's only oneof."""

@@ -1,4 +1,4 @@
-"""An edge into a stage: what its two ends keep of the rows, and how these get there."""
+"""An edge into a stage: the tables of its two ends, and their transport."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Edge(ABC):
 
     @property
     def above(self) -> Fold:
-        """The fold whose rows are sent."""
+        """The fold of the rows on the edge."""
         assert self.stage.edge is not None
         return self.plan.fold(self.stage.edge.of)
 
@@ -75,7 +75,7 @@ class Edge(ABC):
 
     @abstractmethod
     def receiver(self, graph: Graph, senders: Sequence[str]) -> RemoteGroups | RemoteRows:
-        """Return what a partition of the stage keeps of what its senders sent."""
+        """Return the receiver's end for a partition of the stage."""
 
 
 class Table(Protocol):

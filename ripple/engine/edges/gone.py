@@ -1,4 +1,4 @@
-"""Rows that left the table of an edge, for a receiver that has not got that yet."""
+"""Removals from the table of an edge, until their receiver has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of a plan with branches: what happens to a record until folds and outputs have it.
+"""The engine of a plan with branches: the way of a record to folds and outputs.
 
 The row steps of all branches run before any state changes, so that a record counts everywhere or
 nowhere. Everything else, from the counters to the views, is that of the engine of a chain.
@@ -134,7 +134,7 @@ class GraphEngine(Engine):
         return dead
 
     def _branches(self, rows: Rows, fate: _Fate) -> dict[str, Rows]:
-        """Return the rows of the source and after each step, and note what steps refuse."""
+        """Return the rows of the source and after each step, and note refusals."""
         branches = {self.plan.source.name: rows}
         for step in self.plan.steps:
             branch = self._branch_of(step.reads, branches, step.name)

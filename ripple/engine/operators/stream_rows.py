@@ -64,7 +64,7 @@ class StreamRows:
         return self._nothing.arrow()
 
     def live_digest(self) -> int:
-        """Return 0, the digest of rows that may still change: there are none."""
+        """Return 0, the digest of live rows: there are none."""
         return 0
 
     def table(self) -> pa.Table:

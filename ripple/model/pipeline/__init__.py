@@ -1,6 +1,6 @@
 """Users' pipelines, and the validated plans made of them.
 
-builder     the calls of users; draft: what may stand where, and two branches as one;
+builder     the calls of users; draft: order of steps, and union of branches;
             checks: the rules for their arguments
 plan        the plan; stages: where it may be cut; description: as readable text
 node_keys   under which keys state is found

@@ -1,4 +1,4 @@
-"""A pipeline being written: what may stand where, and two branches as one."""
+"""A pipeline being written: the order of its steps, and the union of its branches."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def check_topic(topic: str | None, outputs: Iterable[Output]) -> None:
 
 
 def unfinished(draft: Draft) -> PlanError:
-    """Return the error for rows that nobody takes."""
+    """Return the error for rows without a reader."""
     return PlanError(
         f"pipeline {draft.name!r} ends with {draft.stage.value}: end it with .sink(name)"
     )
