@@ -6,6 +6,7 @@ import itertools
 import re
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,27 @@ NUMBERS = itertools.count()
 PARTITIONS = 4
 
 
-class Up:
+class Started:
+    """A process that writes what it says to a file, ``_said``."""
+
+    process: subprocess.Popen[bytes]
+    _said: Path
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
+
+    def says(self, pattern: str) -> re.Match[str]:
+        """Wait until it has said this."""
+        until_s = time.monotonic() + PATIENCE_S
+        while (match := re.search(pattern, self.said)) is None:
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < until_s, self.said
+            time.sleep(0.05)
+        return match
+
+
+class Up(Started):
     """A cluster of two workers that people have started."""
 
     def __init__(self, job: Job, *more: object) -> None:
@@ -34,19 +55,6 @@ class Up:
                 cwd=ROOT,
                 stderr=said,
             )
-
-    @property
-    def said(self) -> str:
-        return self._said.read_text()
-
-    def says(self, pattern: str) -> re.Match[str]:
-        """Wait until it has said this."""
-        until_s = time.monotonic() + PATIENCE_S
-        while (match := re.search(pattern, self.said)) is None:
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < until_s, self.said
-            time.sleep(0.05)
-        return match
 
     def ended(self) -> int:
         """Wait for its end; return its exit code."""

@@ -22,6 +22,7 @@ from ripple.storage.log.router import TopicWriter
 from ripple.world import LiveClock, LiveDisk
 from tests.cli.processes import RIPPLE, ROOT
 from tests.cluster.cluster import ripple
+from tests.cluster.up import Started
 from tests.patience import PATIENCE_S
 
 PIPELINE = Path(__file__).parent / "market.py"
@@ -74,7 +75,7 @@ class Feed:
         return symbol, price, size, time.time_ns() - late_ns, chance.choice(VENUES)
 
 
-class Running:
+class Running(Started):
     """The cluster."""
 
     def __init__(
@@ -119,19 +120,6 @@ class Running:
         """Let trades come."""
         self.feed = Feed(self._trades, self._rate, self._symbols)
         self.feed.start()
-
-    @property
-    def said(self) -> str:
-        return self._said.read_text()
-
-    def says(self, pattern: str) -> re.Match[str]:
-        """Wait until it has said this."""
-        until_s = time.monotonic() + PATIENCE_S
-        while (match := re.search(pattern, self.said)) is None:
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < until_s, self.said
-            time.sleep(0.05)
-        return match
 
     def kill(self, name: str) -> None:
         """Kill a process; it is started again."""
