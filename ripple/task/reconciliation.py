@@ -182,8 +182,8 @@ class Reconciliation:
         raise SnapshotError(
             f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored has digest "
             f"{found}, but {standing.name} recorded {commit.digest}: the senders' inputs, the "
-            "checkpoint or the code are not those that wrote it. Nothing was written; if the code "
-            "was changed, name another store and other outputs"
+            "checkpoint or the code are not those that wrote it. Nothing was committed; if the "
+            "code was changed, name another store and other outputs"
         )
 
 

@@ -206,7 +206,7 @@ class ReplayedOutputs(Outputs):
                     f"output {output!r} at {cuts.text(commit.cut)}: the state that was restored "
                     f"has digest {found}, but {self.standings[output].name} recorded "
                     f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
-                    f"wrote it. Nothing was written; if the code was changed, {way_out}"
+                    f"wrote it. Nothing was committed; if the code was changed, {way_out}"
                 )
             self._write_table(output, engine)
 

@@ -51,6 +51,7 @@ def owned(
         guards=guards,
     )
     yield Owned(log, lambda: run(place.flush()), place)
+    log.sync()  # as before the last commit
     run(place.close())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.spark.parcel import Parcel
 from ripple.storage.log import Topic
+from ripple.storage.store import DiskStore
+from ripple.task.dead_letters.log import letters_in
 from ripple.testing import CrashScenario, cluster_test, crash_test, explore
 from ripple.world.live_disk import LiveDisk
 from tests.engine.machine.ticks import Tick
@@ -164,6 +167,40 @@ def test_a_new_branch_beside_old_ones_keeps_them(log: Topic, tmp_path: Path) -> 
     kept = [row for row in rows(11) if row["size"] > 1]
     assert place.read("events") == "".join(map(tick, kept))
     assert place.read("n") == before + "B,5\nA,6\n"
+
+
+def strict(one: Any) -> dict[str, Any]:
+    """Fail for records that other branches count."""
+    if one.size == 3:
+        raise ValueError("too large")
+    return {**rows(1)[0], "size": one.size}
+
+
+async def test_a_run_that_its_outputs_refuse_has_rejected_nothing(
+    log: Topic, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    start = source()
+    old = counted(start).also(start.sink("events"))
+    more = old.also(start.map("strict", strict, into=Tick).sink("new"))
+    append(log, rows(9))
+    await asyncio.to_thread(place.run, old, "n", "events")
+    shown = place.read("events")
+
+    store = DiskStore(LiveDisk(str(tmp_path / "store")))
+    with pytest.raises(SnapshotError, match=r"recorded .* Nothing was committed"):
+        await asyncio.to_thread(place.run, more, "n", "events", "new")
+    assert (await letters_in(store, "p", superseded=True)).letters == []
+    append(log, rows(1, 9))
+    await asyncio.to_thread(place.run, old, "n", "events")
+    assert place.read("events") == shown + tick(rows(1, 9)[0])
+
+    # A version that commits keeps what it has rejected.
+    await asyncio.to_thread(
+        place.run, start.map("strict", strict, into=Tick).sink("fresh"), "fresh"
+    )
+    found = (await letters_in(store, "p")).letters
+    assert [letter.offset for letter in found] == [2, 5, 8]
 
 
 def snapshot_of(pipeline: Pipeline, given: list[dict[str, Any]]) -> Any:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ripple.task.dead_letters.queue import StoredLetters
     from ripple.world.ports import Clock, ObjectStore
 
+HELD_BYTES_MAX = 16 << 20  # of dead letters of a replay by another version
 _FEW_COLUMNS = ("kind", "input", "offset", "step", "version")
 
 
@@ -79,6 +80,10 @@ class DeadLetterLog:
     records is committed anywhere. ``counts``: the dead letters written by this task, by cause.
 
     Dead letters lost from the box are written again where their records come again.
+
+    Another version of the pipeline than the one that wrote last may be refused by its outputs in
+    the middle of its replay, and then has rejected nothing: its dead letters are held until the
+    first ``sync``, or ``HELD_BYTES_MAX``.
     """
 
     def __init__(
@@ -103,6 +108,8 @@ class DeadLetterLog:
         self._inputs: dict[str, _Held] = {}
         self._written: dict[str, int] = {}
         self._last_version: str | None = None
+        self._held: list[pa.RecordBatch] | None = None
+        self._held_bytes = 0
         self._box = box
         self._read()
         self.quarantined: Mapping[str, Mapping[int, str]] = MappingProxyType(
@@ -116,7 +123,10 @@ class DeadLetterLog:
         Dead letters of other versions of the pipeline from there on are not valid any more: this
         version judges those records anew.
         """
-        if self._last_version in (None, self._version):
+        if self._last_version == self._version:
+            return
+        self._held = []
+        if self._last_version is None:
             return
         starts = [
             to_row(self._letter(name, Rejected(offset, None, "", b""), None), START)
@@ -169,6 +179,7 @@ class DeadLetterLog:
 
     def sync(self) -> None:
         """Let the next ``HintStore.flush`` return only once all dead letters are durable."""
+        self._pass_held()
         self._box.sync()
 
     def _input(self, name: str) -> _Held:
@@ -199,8 +210,20 @@ class DeadLetterLog:
         )
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
-        self._box.append(pa.RecordBatch.from_pylist(rows, schema=ARROW))
+        batch = pa.RecordBatch.from_pylist(rows, schema=ARROW)
         self._last_version = self._version
+        if self._held is None:
+            self._box.append(batch)
+            return
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes > HELD_BYTES_MAX:
+            self._pass_held()
+
+    def _pass_held(self) -> None:
+        held, self._held = self._held, None
+        for batch in held or ():
+            self._box.append(batch)
 
     def _read(self) -> None:
         """Read the dead letters of earlier tasks, maybe of other versions."""
