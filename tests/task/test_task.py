@@ -91,6 +91,22 @@ def test_loop_goes_on_while_a_source_reads(
     assert threading.get_ident() not in Here.threads
 
 
+def test_damaged_starting_point_is_named_with_a_way_out(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    rp.run(PIPELINE, **given)
+    (origin,) = (tmp_path / "state").rglob("origin.json")
+    # As a run leaves it that was killed before its first checkpoint.
+    alone = tmp_path / "killed" / origin.relative_to(tmp_path / "state")
+    alone.parent.mkdir(parents=True)
+    alone.write_bytes(origin.read_bytes() + b"x")
+    again = given | {"checkpoint_dir": tmp_path / "killed", "sink": tmp_path / "other.csv"}
+    with pytest.raises(rp.RippleError, match=r"is damaged.*remove it, and the next run writes it"):
+        rp.run(PIPELINE, **again)
+    alone.unlink()
+    assert rp.run(PIPELINE, **again).consumed == len(ROWS)
+
+
 async def at_work(task: rp.Task) -> asyncio.Task[rp.Report]:
     """Begin to run a task; return once it has taken in what there is."""
     running = asyncio.create_task(task.run())

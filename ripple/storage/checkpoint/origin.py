@@ -15,7 +15,7 @@ from urllib.parse import quote
 from ripple.core.errors import LimitError
 from ripple.storage.checkpoint.errors import CheckpointError
 from ripple.storage.checkpoint.format import Checkpoint, checkpoint_of, fields_of
-from ripple.storage.fenced import Entry, decode_entry, object_in
+from ripple.storage.fenced import DamagedError, Entry, decode_entry, object_in
 
 if TYPE_CHECKING:
     from ripple.world.ports import ObjectStore
@@ -84,7 +84,15 @@ async def origin_in(store: ObjectStore, pipeline: str) -> Origin | None:
     """Return the starting point of a pipeline, None if it has not begun. Raises DamagedError."""
     name = f"{folder_of(pipeline)}{NAME}"
     data = await object_in(store, name, length_max=BYTES_MAX)
-    return None if data is None else decode_entry(data, name, _CONTENT).content
+    if data is None:
+        return None
+    try:
+        return decode_entry(data, name, _CONTENT).content
+    except DamagedError as error:
+        raise DamagedError(
+            f"{error}: restore it; or, if the pipeline was never backfilled by ripple spark "
+            "backfill, remove it, and the next run writes it again"
+        ) from error
 
 
 async def begin(store: ObjectStore, pipeline: str, origin: Origin) -> Origin:
