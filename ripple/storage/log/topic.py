@@ -140,7 +140,9 @@ class Topic:
         try:
             data = disk.read_bytes(f"{path}/topic", length_max=DESCRIPTION_BYTES_MAX)
         except FileNotFoundError:
-            raise TopicError(f"{path}: there is no topic: create it first") from None
+            raise TopicError(
+                f"{path}: there is no topic: create it first (ripple log create)"
+            ) from None
         except IsADirectoryError:
             raise TopicError(f"{path}/topic is a folder: move it away, then {_RESTORE}") from None
         except LimitError as error:
