@@ -20,6 +20,7 @@ S3PROXY = Jars(
     "26bc35a3d5896465dbfef1dc2f85e06fd46997040bc83706c36e0b396f642c06",
 )
 MOTO = "moto[server,s3]==5.2.5"
+MOTO_SERVER = Path(__file__).with_name("moto_server.py")
 USER, PASSWORD = "test", "testtest"
 LOGBACK = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender">
 <encoder><pattern>%d %p %c{1} %m%n</pattern></encoder></appender>
@@ -123,7 +124,7 @@ class Moto(ObjectServer):
 
     def command(self) -> list[str]:
         """Return what to run."""
-        server = ["-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        server = ["-P", str(MOTO_SERVER), "-H", "127.0.0.1", "-p", str(self.port)]
         return [sys.executable, *server]
 
     @property
