@@ -51,13 +51,17 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    readme, (portfolio, branches, engine) = _python("README.md"), _python("docs/pipelines.md")
-    (folder / "guide.py").write_text("".join([*readme, portfolio, branches, EVENT, engine]))
+    readme, guide = _python("README.md"), _python("docs/pipelines.md")
+    legs, portfolio, branches, engine = guide
+    end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
+    code = "".join([*readme, legs, end, portfolio, branches, EVENT, engine])
+    (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
     assert (folder / "vwaps.csv").read_text() == "AAPL,150.16666666666666,45050.0\n"
     assert (folder / "large.csv").read_text() == TRADES.splitlines(keepends=True)[1]
     assert (folder / "volumes.csv").read_text() == "AAPL,300\n"
+    assert (folder / "positions.csv").read_text() == "house,-300\nXNAS,300\n"
     assert names["engine"].cut == {"trades": 1}
 
 

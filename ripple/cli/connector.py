@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions, each with its own arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="all connectors, with their delivery guarantees")
-    spec = actions.add_parser("spec", help="a connector's settings, as JSON Schema")
-    spec.add_argument("scheme", metavar="SCHEME")
+    listing = actions.add_parser("list", help="list all connectors, with their delivery guarantees")
+    spec = actions.add_parser("spec", help="print a connector's settings, as JSON Schema")
+    spec.add_argument("scheme", metavar="SCHEME", help="its name in URIs, such as kafka")
     check = actions.add_parser("check", help="check that a URI can be reached, and report problems")
-    discover = actions.add_parser("discover", help="the streams at a URI, with their columns")
+    discover = actions.add_parser("discover", help="list the streams at a URI, with their columns")
     for one in (check, discover):
-        one.add_argument("place", type=a_place, metavar="URI")
+        one.add_argument(
+            "place", type=a_place, metavar="URI", help="as in ripple run --source or --sink"
+        )
     for one in (listing, check, discover):
         add_format(one)
     new = actions.add_parser("new", help="write a package with a connector and its tests")

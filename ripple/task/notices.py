@@ -31,7 +31,8 @@ class ExceptionNotices:
     def look(self, engine: Partition) -> None:
         """Report changes since the last call. engine: with stabilized views."""
         counters = engine.counters
-        for kind, total in ((FromFuture, counters.future), (VeryLate, counters.very_late)):
+        future = counters.future if engine.plan.has_windows else 0
+        for kind, total in ((FromFuture, future), (VeryLate, counters.very_late)):
             count = total - self._before[kind]
             if self._is_news(kind, count):
                 self._emit(kind(count))

@@ -61,6 +61,19 @@ def test_a_heading_that_is_read_as_a_record_gets_a_hint(pipeline: Path, tmp_path
     assert (ended.code, "line 3: " in ended.err, "--header" in ended.err) == (0, True, False)
 
 
+def test_a_time_that_is_text_gets_a_hint_at_its_transform(pipeline: Path, tmp_path: Path) -> None:
+    source, transforms = tmp_path / "levels.csv", tmp_path / "times.toml"
+    source.write_text("a,1,2024-02-27T02:13:20Z\na,1,soon\n")
+    ended = ripple("run", pipeline, "--source", source, "--sink", "-")
+    (hinted,) = (line for line in ended.err.splitlines() if "through:" in line)
+    assert "line 1: at_ns is not an integer" in hinted
+    assert 'timestamp = "at_ns" and from = "iso"' in hinted
+    transforms.write_text('[[transform]]\ntimestamp = "at_ns"\nfrom = "iso"\n')
+    source.write_text("a,1,2024-02-27T02:13:20Z\n")
+    ended = ripple("run", pipeline, "--source", f"through:{transforms},{source}", "--sink", "-")
+    assert (ended.code, ended.out.startswith("a,1708999980000000000,")) == (0, True)
+
+
 def test_events_ahead_of_their_watermark_are_explained(pipeline: Path, tmp_path: Path) -> None:
     source = tmp_path / "levels.csv"
     source.write_text("a,1,0\na,1,600000000000\n")

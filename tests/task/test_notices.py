@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import ripple as rp
+from ripple.cli.lib.statistics import exceptions
 from ripple.control.telemetry.levels import Level, level_of
 from ripple.core.event_text import line_of
 from ripple.engine.machine import Engine
@@ -75,7 +76,9 @@ def test_rows_that_cannot_be_computed_are_told_and_measured_while_it_goes_on() -
 
 
 def test_events_of_the_future_and_late_ones_are_told_of_this_life_alone() -> None:
-    reader, engine = Reader(), Engine(PLAN)
+    keyed = rp.Pipeline("p").source("trades", _TRADE, time="size").partition("p", key="symbol")
+    plan = keyed.window("w", rp.Tumbling("1s")).fold("f", n=rp.count()).sink("out").plan()
+    reader, engine = Reader(), Engine(plan)
     noticed = ExceptionNotices(reader.emit, Counters(future=10, very_late=20))
     for future, very_late in ((10, 20), (11, 20), (11, 22), (12, 23), (13, 24), (13, 25)):
         engine.counters.future, engine.counters.very_late = future, very_late
@@ -86,6 +89,14 @@ def test_events_of_the_future_and_late_ones_are_told_of_this_life_alone() -> Non
         "events far ahead of their watermark: 2",
         "very late events, which are not counted in results: 4",
     ]
+
+
+def test_events_of_the_future_are_no_news_where_no_window_depends_on_them() -> None:
+    reader, engine = Reader(), Engine(PLAN)
+    engine.counters.future = 5
+    ExceptionNotices(reader.emit, Counters()).look(engine)
+    assert reader.lines == []
+    assert not [label for label, _ in exceptions(engine) if label == "Future"]
 
 
 def test_refused_records_are_told_with_a_cause() -> None:

@@ -49,6 +49,10 @@ class Parser(argparse.ArgumentParser):
 
     _given: Sequence[str] = ()
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.register("action", "parsers", _DescribedParsers)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, and keep the arguments for suggestions."""
         self._given = tuple(sys.argv[1:] if args is None else args)
@@ -89,6 +93,16 @@ class Parser(argparse.ArgumentParser):
 
 
 _SubParsers = argparse._SubParsersAction
+
+
+class _DescribedParsers(_SubParsers):  # type: ignore[type-arg]
+    """The actions of a command; the help of each begins with its line in the list of actions."""
+
+    def add_parser(self, name: str, **options: Any) -> Any:
+        purpose = options.get("help")
+        if purpose:
+            options.setdefault("description", f"{purpose[0].upper()}{purpose[1:]}.")
+        return super().add_parser(name, **options)
 
 
 def _flags(parser: argparse.ArgumentParser) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN_MAX = 5
 RAW_CHARACTERS_SHOWN_MAX = 60
+_ISO_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
 class ReportedLetters(DeadLetters):
@@ -56,7 +58,13 @@ class ReportedLetters(DeadLetters):
         super().write(source, rejected)
 
     def _hint(self, record: Rejected) -> str:
-        """Return a hint for a heading that was read as a record, "" for other records."""
+        """Return a hint for a heading or an ISO time that was read as a value, "" for others."""
+        field = record.cause.removesuffix(" is not an integer")
+        if field != record.cause and _ISO_TIME.search(record.raw):
+            return (
+                f' (is it a time? through:FILE.toml,URI reads it, with timestamp = "{field}" and '
+                'from = "iso" in the file)'
+            )
         words = {word.strip(" \"'") for word in record.raw.decode(errors="replace").split(",")}
         is_heading = len(self._names & words) > len(self._names) // 2
         return " (is it a heading? --header reads it as one)" if is_heading else ""

@@ -47,13 +47,13 @@ APPEND_ROWS = 16_384
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="make a topic")
+    create = actions.add_parser("create", help="create a topic")
     append = actions.add_parser("append", help="append records from a file or standard input")
     tail = actions.add_parser("tail", help="write a partition's records as JSON lines")
     table = actions.add_parser("table", help="write the table that an output's changes add up to")
-    info = actions.add_parser("info", help="settings, offsets and sizes of a topic")
+    info = actions.add_parser("info", help="show the settings, offsets and sizes of a topic")
     check = actions.add_parser("verify", help="read everything; exit code 1 on any damage")
-    mend = actions.add_parser("repair", help="give up lost records, as verify reports them")
+    mend = actions.add_parser("repair", help="give up records that verify reports as lost")
     for action in (create, append, tail, table, info, check, mend):
         action.add_argument("topic", type=a_place, metavar="DIR/TOPIC", help="the topic's folder")
     _configure_create(create)
@@ -61,7 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     append.add_argument("--format", choices=("csv", "jsonl"), help="format of the source")
     append.add_argument("--header", action="store_true", help="the CSV's first line names columns")
     append.add_argument(
-        "--batch", type=positive, default=APPEND_ROWS, metavar="N", help=f"rows ({APPEND_ROWS})"
+        "--batch",
+        type=positive,
+        default=APPEND_ROWS,
+        metavar="N",
+        help=f"records read at a time ({APPEND_ROWS})",
     )
     append.add_argument(
         "--dead-letter", type=a_place, metavar="FILE", help="write rejected records there"
@@ -76,12 +80,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     tail.add_argument("-f", "--follow", action="store_true", help="wait for more records")
     tail.add_argument("--from", dest="start", metavar="OFFSET|TIME", help="start (default: first)")
-    tail.add_argument("--partition", type=count, metavar="N", help="(0)")
+    tail.add_argument("--partition", type=count, metavar="N", help="partition (0)")
     tail.add_argument("-n", type=count, metavar="N", help="number of records at most")
     for action in (info, check):
         add_format(action)
     check.add_argument("--partition", type=count, metavar="N", help="only this one")
-    mend.add_argument("--partition", type=count, metavar="N", help="(0)")
+    mend.add_argument("--partition", type=count, metavar="N", help="partition (0)")
     mend.add_argument(
         "--give-up", required=True, type=offsets, metavar="FIRST-LAST", help="lost offsets"
     )
@@ -95,15 +99,23 @@ def _configure_create(create: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--partitions", type=positive, default=1, metavar="N", help="partitions (1)"
     )
-    create.add_argument("--key", default="", metavar="FIELD,...", help="partition key")
-    create.add_argument("--time-field", metavar="FIELD", help="event time, integer nanoseconds")
-    create.add_argument("--compression", default="none", metavar="NAME", help="none, lz4, zstd")
+    create.add_argument(
+        "--key", default="", metavar="FIELD,...", help="fields that choose a record's partition"
+    )
+    create.add_argument(
+        "--time-field",
+        metavar="FIELD",
+        help="event time, integer nanoseconds (that of the pipeline)",
+    )
+    create.add_argument(
+        "--compression", default="none", metavar="NAME", help="none, lz4 or zstd (%(default)s)"
+    )
     create.add_argument(
         "--sync",
         type=count,
         default=settings.sync_appends,
         metavar="N",
-        help="sync to disk after every N appends (1; 0: never)",
+        help="sync to disk after N appends (1; 0: leave it to the system)",
     )
     create.add_argument(
         "--segment-bytes",

@@ -134,7 +134,7 @@ def _say_results(task: Task, report: Report, elapsed_s: float) -> None:
         *throughput(report.events, elapsed_s),
         ("Watermark", watermark_text(engine.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
-        *exceptions(counters),
+        *exceptions(engine),
         *uncomputable(engine),
         ("Commits", f"{report.commits}"),
         ("Checkpoint", report.checkpoint or "none"),

@@ -27,7 +27,7 @@ from ripple.storage.store.opening import store_to_read
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
@@ -70,7 +70,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the plan, or the comparison; return the exit code.
 
-    1 if ``ripple run`` would be refused; 2 if that is unknown, since an output does not answer.
+    1 if ``ripple run`` would be refused; 2 if that is unknown, since an output does not answer or
+    a new one is not named.
     """
     plan = load_plan(options.file)
     if options.checkpoint_dir is None:
@@ -141,7 +142,7 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
         if options.sink:
             value |= {"passed_over": (), "remarks": (), "problems": ()}
-            _with_outputs(plan, options.sink, value, {})
+            _with_outputs(plan, options.sink, value, None)
         write(options.format, value, lambda: _print(value) if options.sink else print(would))
         return _code(value)
     value |= {
@@ -153,7 +154,7 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     else:
         comparison = compare(plan, found.snapshot, options.rebuild)
         value |= _of_run(plan, found, comparison)
-        _with_outputs(plan, options.sink, value, comparison.lasting_problems)
+        _with_outputs(plan, options.sink, value, comparison)
     write(options.format, value, lambda: _print(value))
     return _code(value)
 
@@ -161,7 +162,8 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
 def _code(value: dict[str, Any]) -> int:
     if value["starts"]:
         return 0
-    return EXIT_UNREACHABLE if value.get("silent") else EXIT_FAILURE
+    is_unknown = value.get("silent") or value.get("unnamed")
+    return EXIT_UNREACHABLE if is_unknown else EXIT_FAILURE
 
 
 def _of_run(plan: Plan, found: Found, comparison: Comparison) -> dict[str, Any]:
@@ -178,16 +180,24 @@ def _of_run(plan: Plan, found: Found, comparison: Comparison) -> dict[str, Any]:
 
 
 def _with_outputs(
-    plan: Plan, given: Sequence[str] | None, value: dict[str, Any], lasting: Mapping[str, str]
+    plan: Plan, given: Sequence[str] | None, value: dict[str, Any], comparison: Comparison | None
 ) -> None:
-    """Add the verdict on the outputs with known URIs.
-
-    lasting: the problems that stay where checkpoints are skipped, by output.
-    """
+    """Add the verdict on the outputs with known URIs, or on those without."""
+    lasting = comparison.lasting_problems if comparison else {}
     if not given:
         kept = (Verdict.KEEP.value, Verdict.DROP.value)
-        if any(one["kind"] == "sink" and one["verdict"] not in kept for one in value["nodes"]):
+        changed = [n for n in value["nodes"] if n["kind"] == "sink" and n["verdict"] not in kept]
+        if changed:
             value["remarks"] = (*value["remarks"], _UNKNOWN)
+        unnamed = [Node("sink", node["key"]).name for node in changed if node["old_key"] is None]
+        hold = lasting or plan.migrations or (comparison and comparison.other_problems)
+        if unnamed and value["problems"] and not hold:
+            # Without problems where the place of one of them holds nothing: see below.
+            value["unnamed"] = unnamed
+            value["would"] = (
+                "it is not known whether ripple run would start: it would refuse, unless the "
+                f"place of {' or '.join(unnamed)} holds nothing: name it with --sink."
+            )
         return
     seen = seen_at(plan, sinks_by_output(plan, given))
     value["remarks"] = (*value["remarks"], *seen.remarks)

@@ -189,7 +189,7 @@ def _say_results(engine: Partition, report: Report, elapsed_s: float) -> None:
         *throughput(counters.consumed, elapsed_s),
         ("Watermark", watermark_text(report.watermark_ns)),
         ("Output records", f"{report.rows_out}"),
-        *exceptions(counters),
+        *exceptions(engine),
         *uncomputable(engine),
     ]
     say_statistics(f"--- {engine.plan.name} ---", lines)

@@ -156,7 +156,7 @@ def _say_results(
         lines.append(("Portfolio total", f"{totals[0] if totals else 0.0:.2f}"))
     lines.append(("Output records", f"{rows_written}"))
     say_statistics(
-        "--- Ripple VWAP Demo Results ---", [*lines, *exceptions(counters), *uncomputable(engine)]
+        "--- Ripple VWAP Demo Results ---", [*lines, *exceptions(engine), *uncomputable(engine)]
     )
 
 

@@ -378,7 +378,7 @@ class _Judge:
             return Judged(Verdict.KEEP, "sink", node.key, old.key)
         refused = (
             f"sink {node.name!r} holds events that other code has shown, and they are not taken "
-            f"back ({cause}): give it another name, and say --rebuild with that"
+            f"back ({cause}): give it another name, and a place that holds nothing"
         )
         return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
 

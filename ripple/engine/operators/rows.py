@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -194,7 +195,8 @@ class Rows(Held):
         for at, values in enumerate(self._each(step.fields_in)):
             try:
                 rows = step.function(make(**dict(zip(names, values, strict=True))))
-                found = [_attributes(row, wanted) for row in islice(rows, FLAT_ROWS_MAX + 1)]
+                several = islice(_several(rows), FLAT_ROWS_MAX + 1)
+                found = [_attributes(row, wanted) for row in several]
                 if len(found) > FLAT_ROWS_MAX:
                     raise ValueError(f"the function returned more than {FLAT_ROWS_MAX} rows")
                 made += found
@@ -262,16 +264,38 @@ def _made_by(step: Map | FlatMap) -> list[Field]:
     return [field for field in step.schema.fields if field.name not in step.kept]
 
 
-def _attributes(result: Any, names: Sequence[str]) -> tuple[Any, ...]:
+def _several(rows: Any) -> Iterator[Any]:
+    """Return the rows that a flat_map's function has made."""
     try:
-        if isinstance(result, dict):
-            return tuple([result[name] for name in names])
-        return tuple([getattr(result, name) for name in names])
+        if not isinstance(rows, (str, Mapping)):
+            return iter(rows)
+    except TypeError:
+        pass
+    raise TypeError(f"the function must return a list of rows, or yield them, not {_kind(rows)}")
+
+
+def _attributes(row: Any, names: Sequence[str]) -> tuple[Any, ...]:
+    """Return the fields of a row that a function has made.
+
+    Errors have no values: they would tell records with one cause apart.
+    """
+    try:
+        if isinstance(row, dict):
+            return tuple([row[name] for name in names])
+        return tuple([getattr(row, name) for name in names])
     except (AttributeError, KeyError):
+        has = row.__contains__ if isinstance(row, dict) else partial(hasattr, row)
+        missing = next((name for name in names if not has(name)), "")
+        if isinstance(row, dict) or any(has(name) for name in names):
+            raise TypeError(f"the function returned a {_kind(row)} without {missing!r}") from None
         raise TypeError(
             f"the function must return a dict or an object with {', '.join(names)}, not "
-            f"{shown(result)}"
+            f"{_kind(row)}"
         ) from None
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
 
 
 def as_list(column: Any) -> list[Any]:

@@ -429,7 +429,10 @@ class Pipeline:
                 raise PlanError(REFUSALS[draft.stage, verb])
             check_name(name)
             if name in draft.used:
-                raise PlanError("another step has that name: choose another one")
+                raise PlanError(
+                    "another step has that name: choose another one, since steps, folds and sinks "
+                    "share one namespace"
+                )
             yield replace(draft, used={**draft.used, name: object()}, is_open=True)
 
 

@@ -180,7 +180,10 @@ def _check_alike(one: Draft, other: Draft) -> None:
         )
     for draft in (one, other):
         if draft.is_open:
-            raise unfinished(draft)
+            last = list(draft.used)[-1] if draft.used else draft.name
+            raise PlanError(
+                f"the branch to {last!r} ends with {draft.stage.value}: end it with .sink(name)"
+            )
     if one.source is not other.source:
         raise PlanError(
             "each branch has a source of its own: begin them with the same value, as in "

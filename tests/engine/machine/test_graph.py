@@ -228,6 +228,28 @@ def test_a_record_with_too_many_rows_is_refused_as_a_whole() -> None:
     assert engine.stabilize().outputs["all"].num_rows == 2 + FLAT_ROWS_MAX
 
 
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (None, "must return a list of rows, or yield them, not None"),
+        (7, "must return a list of rows, or yield them, not int"),
+        ("ab", "must return a list of rows, or yield them, not str"),
+        ({"symbol": "A"}, "must return a list of rows, or yield them, not dict"),
+        ([{"symbol": "A"}], "returned a dict without 'price'"),
+    ],
+)
+def test_a_function_that_makes_no_rows_is_told_what_to_return(made: Any, reason: str) -> None:
+    plan = events().flat_map("many", lambda _: made, into=Tick).sink("all").plan()
+    rows = [
+        {"symbol": "A", "price": 1.0 + at, "size": at, "venue": None, "timestamp_ns": 1}
+        for at in range(2)
+    ]
+    refused = Engine(plan).apply("ticks", records_of(rows, plan.source.fields), 2)
+
+    assert [bad.row for bad in refused] == [0, 1]
+    assert {bad.reason for bad in refused} == {f"TypeError: the function {reason}"}
+
+
 def test_a_refused_record_counts_in_no_branch() -> None:
     start = events()
     engine = Engine(strict(start).also(running(start)).also(start.sink("all")).plan())

@@ -256,8 +256,9 @@ def test_a_batch_function_is_not_called_without_rows() -> None:
     ("function", "reason"),
     [
         (lambda _: None, "a dict or an object with k, v, not None"),
-        (lambda _: {"k": "a"}, "a dict or an object with k, v, not {"),
-        (lambda _: [("k", "a"), ("v", 1)], "a dict or an object with k, v, not ["),
+        (lambda _: {"k": "a"}, "returned a dict without 'v'"),
+        (lambda _: SimpleNamespace(v=1), "returned a SimpleNamespace without 'k'"),
+        (lambda _: [("k", "a"), ("v", 1)], "a dict or an object with k, v, not list"),
         (lambda _: 1 // 0, "ZeroDivisionError"),
         (lambda _: (_ for _ in ()).throw(ValueError("\ud800")), "ValueError: \\ud800"),
     ],

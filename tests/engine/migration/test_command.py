@@ -138,7 +138,7 @@ def test_a_changed_sink_of_events_is_refused_beside_a_new_one_too(folder: Path, 
     capfd.readouterr()
     changed = branches("e3", '.filter("g", rp.col("size") > 60).sink("all")', '.sink("more")')
     assert both("e3", changed) == (1, 1)
-    assert capfd.readouterr().err.count("give it another name, and say --rebuild") == 1
+    assert capfd.readouterr().err.count("give it another name, and a place") == 1
     assert Path("all.csv").read_text() == before
     Path("all.csv").unlink()
     Path("all.csv.cut").unlink()
@@ -276,6 +276,30 @@ def test_plan_says_where_it_does_not_know_the_outputs(folder: Path, capfd) -> No
     Path(file).write_text(Path(file).read_text().replace('.sink("rows")', '.sink("lines")'))
     assert plan(file) == 0
     assert "name them with --sink" in capfd.readouterr().err
+
+
+def test_plan_does_not_know_a_new_branch_whose_output_is_not_named(folder: Path, capfd) -> None:
+    file = version("branches")
+    more = """
+again = pipeline.also(
+    rp.Pipeline("test").source("trades", Trade).partition("by-venue", key="venue")
+    .window("w", rp.Tumbling("1s")).fold("v", n=rp.count()).sink("venues")
+)
+"""
+    start = 'rp.Pipeline("test").source("trades", Trade)'
+    code = Path(file).read_text().replace("\npipeline =", f"\nstart = {start}\npipeline =")
+    Path(file).write_text(code.replace(f"    {start}", "    start") + more.replace(start, "start"))
+    outputs = ["rows=out.csv", "venues=venues.csv"]
+    sinks = [word for output in outputs for word in ("--sink", output)]
+    assert plan(f"{file}:again") == 2
+    told = capfd.readouterr()
+    assert told.out.splitlines()[-1].startswith("it is not known whether ripple run would start")
+    assert "unless the place of venues holds nothing" in told.out
+    assert plan(f"{file}:again", *sinks) == 0
+    assert plan(f"{file}:again", "--rebuild", "v") == 0
+    options = ["--source", "log:data/trades", *sinks, "--checkpoint-dir", "state"]
+    assert main(["run", f"{file}:again", *options]) == 0
+    assert Path("out.csv").read_text() == "A,110,2\nB,50,1\n"
 
 
 def test_rebuild_says_first_which_records_it_reads_twice(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def _examine(
     if not is_there and record.reached is not None:
         raise OutputError(
             f"{name} is gone, but {record_path} says that it had {record.end} bytes: restore it, "
-            "or remove the record to start over"
+            f"or remove {record_path} to start over"
         )
     return record
 
