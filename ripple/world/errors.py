@@ -7,7 +7,14 @@ import errno
 from ripple.core.errors import RippleError
 
 
-class DiskFullError(RippleError, OSError):
+class _NamedError(RippleError, OSError):
+    """Of a file or an address, in our words: they come before no number of the system's."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
+
+class DiskFullError(_NamedError):
     """The disk has no room, or a quota is used up."""
 
     def __init__(self, path: str) -> None:
@@ -16,14 +23,14 @@ class DiskFullError(RippleError, OSError):
         )
 
 
-class SyncFailedError(RippleError, OSError):
+class SyncFailedError(_NamedError):
     """The system could not make a file durable; unsynced bytes are lost or not."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(errno.EIO, f"cannot be made durable ({reason}): check the disk", path)
 
 
-class DiskLockedError(RippleError, OSError):
+class DiskLockedError(_NamedError):
     """Another process, or another part of this one, holds the lock; ``holder`` says who."""
 
     def __init__(self, path: str, holder: str) -> None:
@@ -31,7 +38,7 @@ class DiskLockedError(RippleError, OSError):
         super().__init__(errno.EWOULDBLOCK, f"is held by {holder}: stop that one first", path)
 
 
-class NotALockError(RippleError, OSError):
+class NotALockError(_NamedError):
     """Something that is not a lock stands where one should be; it was left as it is."""
 
     def __init__(self, path: str, what: str) -> None:
@@ -40,7 +47,7 @@ class NotALockError(RippleError, OSError):
         )
 
 
-class TlsError(RippleError, OSError):
+class TlsError(_NamedError):
     """A certificate, a key or a peer does not fit; names the file or the address, never a key."""
 
     def __init__(self, subject: str, reason: str) -> None:

@@ -268,9 +268,12 @@ class TestTask:
         async def service() -> None:
             async with rp.Task(PIPELINE, **given, follow=True, holder="the billing service") as one:
                 running = await at_work(one)
-                with pytest.raises(DiskLockedError, match="held by the billing service"):
+                with pytest.raises(DiskLockedError) as refused:
                     async with rp.Task(PIPELINE, **given) as other:
                         await other.run()
+                lock = f"{given['checkpoint_dir']}/{PIPELINE.plan().name}/00000/life.lock"
+                said = f"{lock}: is held by the billing service: stop that one first"
+                assert str(refused.value) == said
                 one.stop()
                 await running
 
