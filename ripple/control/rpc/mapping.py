@@ -23,7 +23,6 @@ from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_ori
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
 
 from ripple.control.assignment.bounds import NUMBER_MAX, AtMost, Checked, Encoded
 from ripple.core.errors import RippleError
@@ -46,7 +45,7 @@ def to_bytes(value: object, kind: type[Message]) -> bytes:
 def to_message(value: object, kind: type[M]) -> M:
     """Return a dataclass as a message of this kind."""
     hint: Any = type(value)
-    message: M = _codec(hint, kind.DESCRIPTOR).write(value)
+    message: M = kind(**_codec(hint, kind.DESCRIPTOR).write(value))
     return message
 
 
@@ -106,6 +105,12 @@ def choice(message: Message, group: str) -> str:
 
 
 class _Codec(NamedTuple):
+    """How values are written and read.
+
+    A message is written as a mapping: protobuf makes all messages of a tree from one in half the
+    time that it takes to make and copy each.
+    """
+
     write: Write
     read: Read
 
@@ -194,14 +199,12 @@ def _positional(hints: tuple[Any, ...], message: Descriptor) -> _Codec:
         (each.name, _codec(hint, each.message_type))
         for hint, each in zip(before, message.fields, strict=False)
     ]
-    make = GetMessageClass(message)
+    writes = [(name, codec.write) for name, codec in parts]
 
-    def write(values: tuple[Any, ...]) -> Message:
-        named = zip(parts, values, strict=False)
-        made = make(**{name: codec.write(value) for (name, codec), value in named})
-        if kind is not None:
-            made.MergeFrom(fields_to(values[-1], make))
-        return made
+    def write(values: tuple[Any, ...]) -> dict[str, Any]:
+        named = zip(writes, values, strict=False)
+        made = {name: write(value) for (name, write), value in named}
+        return made if kind is None else made | _mapping(values[-1], message)
 
     def read(value: Message, _: str) -> tuple[Any, ...]:
         found = [codec.read(getattr(value, name), name) for name, codec in parts]
@@ -235,11 +238,17 @@ def _parts(kind: type, message: Descriptor) -> list[_Part]:
 
 def fields_to(value: object, kind: type[M]) -> M:
     """Return those fields of a dataclass that a message has, as one."""
-    hint: Any = type(value)
-    held = ((part, getattr(value, part.name)) for part in _parts(hint, kind.DESCRIPTOR))
-    made = {part.name: part.codec.write(one) for part, one in held if one is not None}
-    message: M = kind(**made)
+    message: M = kind(**_mapping(value, kind.DESCRIPTOR))
     return message
+
+
+def _mapping(value: object, message: Descriptor) -> dict[str, Any]:
+    hint: Any = type(value)
+    return {
+        name: codec.write(one)
+        for name, codec, _, _ in _parts(hint, message)
+        if (one := getattr(value, name)) is not None
+    }
 
 
 def fields_from(kind: type, message: Message) -> dict[str, Any]:
@@ -262,7 +271,6 @@ def _named(kind: type, message: Descriptor) -> _Codec:
         return _standing_for(kind, names[0], message)
     if unknown:
         raise TypeError(f"{message.full_name} has no field {unknown[0]} of {kind.__name__}")
-    make = GetMessageClass(message)
 
     def read(value: Message, _: str) -> Any:
         try:
@@ -272,7 +280,7 @@ def _named(kind: type, message: Descriptor) -> _Codec:
         except RippleError as error:
             raise RpcError(f"a {message.full_name} is invalid: {error}") from error
 
-    return _Codec(lambda value: fields_to(value, make), read)
+    return _Codec(lambda value: _mapping(value, message), read)
 
 
 def _standing_for(kind: type, name: str, message: Descriptor) -> _Codec:
