@@ -140,7 +140,9 @@ class BufferedInput(ReadAhead, Generic[M]):
         at, last = cut[self.name], self.last
         if last is not None and at >= last:
             return Signal.ENDED
-        end = (at // self._batch_rows + 1) * self._batch_rows
+        # A hole is one batch, up to where the batch of the next record begins.
+        first, rows = self._held[0].offset if self._held else self.through, self._batch_rows
+        end = max(at // rows + 1, first // rows) * rows
         if last is not None:
             end = min(end, last)
         is_all = self.reading.has_failed or (self.end is not None and self.through >= self.end)

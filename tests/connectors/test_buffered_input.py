@@ -103,6 +103,18 @@ async def test_a_hole_belongs_to_the_batch_that_it_is_in() -> None:
     await script.close()
 
 
+async def test_a_long_hole_is_one_batch() -> None:
+    script = Script(0, 2_000_000_007, [4_000_000_000])
+    await script.open({"lines": 0}, 10)
+    assert await ends_of(script, 0, 4) == [10, 2_000_000_000, 2_000_000_010, 4_000_000_000]
+    assert script.marks == {10: 0, 2_000_000_010: 2_000_000_007}
+    script.add(2_000_000_007)
+    await script.open({"lines": 4}, 10, {"lines": 1_000_000_003})
+    assert await ends_of(script, 4, 1) == [1_000_000_003]
+    assert await script.take(1_000_000_003) is Signal.ENDED
+    await script.close()
+
+
 async def test_records_before_an_error_are_handed_out_before_it_is_raised() -> None:
     script = Script(0, 1, InputError("gone"))
     await script.open({"lines": 0}, 10)
