@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MESSAGE_BYTES_MAX = 16 << 20
 DUMP_SIGNAL = signal.SIGUSR1
 """Lets a child say where each of its threads is."""
+IGNORED_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""Of a child: the supervisor decides when it ends."""
 _LENGTH = struct.Struct(">I")
 
 

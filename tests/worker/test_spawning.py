@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import pytest
 
 from ripple.testing import sim_world
+from tests.patience import PATIENCE_S
 from tests.worker.pipes import Silent
 from worker.supervisor import spawning
 from worker.supervisor.spawning import SPARES_AFTER_S, Spawner
@@ -42,3 +45,16 @@ def test_spare_is_started_in_its_time_however_often_others_die_meanwhile(
     assert SPARES_AFTER_S == 5
     # One after 5 s, which who is asked for at 6 s gets, and one so long after that.
     assert began_s == pytest.approx([0, 2, 4, 5, 8, 10, 11, 14], abs=1e-3)
+
+
+async def test_child_ignores_signals_from_its_first_moment_and_its_parent_does_not(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    child = await spawning._started()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(child.pid, number)  # it has loaded nothing yet
+    child.pipe.close()
+    async with asyncio.timeout(PATIENCE_S):
+        assert await child.wait() == "with exit code 1"  # it was told nothing
+    assert capfd.readouterr().err == ""
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())

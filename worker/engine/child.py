@@ -51,7 +51,7 @@ from worker.engine.runtime import Runtime
 from worker.engine.serving import serve
 from worker.engine.stages import has_state_edge
 from worker.messages import FROM_ENGINE, TO_ENGINE, Begin, Cannot
-from worker.pipe import DUMP_SIGNAL, Pipe, first_message
+from worker.pipe import DUMP_SIGNAL, IGNORED_SIGNALS, Pipe, first_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,8 +85,9 @@ def main(given: list[str]) -> None:
 
 
 def _heed_no_signal() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the supervisor decides when to end
+    for number in IGNORED_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)  # the supervisor has blocked them
 
 
 def _work(pipe: Pipe, begin: Begin) -> int:

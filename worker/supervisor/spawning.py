@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.control.environment import ENVIRONMENT
-from worker.pipe import DUMP_SIGNAL, Pipe
+from worker.pipe import DUMP_SIGNAL, IGNORED_SIGNALS, Pipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +140,8 @@ class Spawner:
 async def _started() -> Process:
     """Start a child, which waits for its first message. Raises OSError."""
     ours, theirs = socket.socketpair()
+    # The child inherits this, until it can ignore them: it loads code first.
+    blocked = IGNORED_SIGNALS - signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -155,6 +157,7 @@ async def _started() -> Process:
         ours.close()
         raise
     finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
         theirs.close()
     return Process(process, Pipe(ours))
 
