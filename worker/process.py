@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.control.assignment.founding import founded
@@ -24,7 +25,7 @@ from ripple.core.setting import SettingsError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
 from ripple.task.endpoints import EndpointUris
-from ripple.world import live_world, processors
+from ripple.world import LiveExecutor, live_world, processors
 from ripple.world.addresses import joined
 from ripple.world.live_control import LiveControl
 from worker.engine.exchange import become_free
@@ -66,11 +67,17 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
     if settings.trace_endpoint:
         # Fail here, before the worker joins, if something is missing.
         from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
+    sinks = sinks_by_output(plan, list(settings.sinks))
+    # Before the folder of the store is made: a worker that is refused leaves nothing.
+    check_not_read(settings.source, sinks)
+    ends = EndpointUris(
+        plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=LiveExecutor()
+    )
     async with (
         open_store(settings.store, settings.s3, is_probed=True) as store,
         AsyncExitStack() as ending,
     ):
-        await _work(settings, plan, store, log, stopping, ending=ending)
+        await _work(settings, plan, store, log, stopping, sinks=sinks, ends=ends, ending=ending)
 
 
 async def _work(
@@ -80,13 +87,11 @@ async def _work(
     log: Log,
     stopping: asyncio.Event,
     *,
+    sinks: Mapping[str, str],
+    ends: EndpointUris,
     ending: AsyncExitStack,
 ) -> None:
-    sinks = sinks_by_output(plan, list(settings.sinks))
     world = live_world(settings.root or ".", store=store, control=LiveControl())
-    ends = EndpointUris(
-        plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=world.executor
-    )
     processes = settings.processes or processors.usable()
     has = has_lanes(plan, divides=ends.divides)
     home = _home(settings, plan, sinks) if has else None

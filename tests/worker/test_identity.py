@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 import ripple.model.aggregate as ra
 from ripple.connectors.identity import identity_of
+from ripple.control.telemetry.process_log import log_of
 from ripple.core.errors import OutputError
+from ripple.core.settings import arguments
 from ripple.engine.migration.adaptation import ChangedPlanError
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import MemoryStore
 from ripple.testing import sim_world
 from tests.engine.migration.plans import plan_of, states
+from tests.worker.pipeline_counts import PLAN
 from worker.engine.identity import check_code, ends_of
+from worker.process import work
+from worker.settings import SETTINGS, flags_of, load
 
 
 async def test_code_is_compared_with_what_is_stored_and_nothing_stored_fits_all() -> None:
@@ -50,12 +56,17 @@ def test_places_are_the_same_however_they_are_said_and_others_are_not(
     assert ("lanes", "/lanes") in others
 
 
-def test_output_cannot_be_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_output_cannot_be_the_source_and_a_worker_refused_for_that_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").symlink_to(tmp_path / "data")
-    problem = "cannot write log:here/trades: it is the run's own source"
-    with pytest.raises(OutputError, match=problem):
-        ends_of("log:data/trades", {"other": "log:data/v", "out": "log:here/trades"}, "", 1000)
+    given = ["p.py", "--coordinator=localhost:1", "--store=store", "--source=log:data/ticks"]
+    given += ["--sink=counts=log:here/ticks"]
+    settings = load(arguments(SETTINGS, flags_of(given)), {}, {})
+    with pytest.raises(OutputError, match="cannot write log:here/ticks: it is the run's own"):
+        await work(settings, PLAN, log_of(settings.log), asyncio.Event())
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 
 def test_no_secret_is_in_what_tells_a_place_and_a_long_one_is_cut_to_its_own() -> None:

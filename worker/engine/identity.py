@@ -6,7 +6,7 @@ import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.identity import check_not_read, identity_of, shortened
+from ripple.connectors.identity import identity_of, shortened
 from ripple.connectors.log.sink import schema_of_output
 from ripple.control.assignment import Code
 from ripple.control.process_settings import PORT_MAX, PROCESS_PORTS_APART
@@ -61,12 +61,10 @@ def ends_of(
 ) -> tuple[tuple[str, str], ...]:
     """Return identifiers of source, outputs and lanes by name, and settings that all workers share.
 
-    lanes: where repartition topics are, "" for nowhere. Raises InputError, OutputError and
-    ConnectorError.
+    lanes: where repartition topics are, "" for nowhere. Raises InputError and ConnectorError.
     """
     found = {"source": identity_of(source, "continued_source"), "batch_rows": str(batch_rows)}
     found |= {f"output {name}": identity_of(at, "continued_sink") for name, at in sinks.items()}
-    check_not_read(source, sinks)
     if lanes:
         found["lanes"] = shortened(lanes)
     return tuple(sorted(found.items()))
