@@ -114,7 +114,7 @@ class SubscribedState(OwnedState):
             context,
             sends=spec.sends,
             notes=notes,
-            is_hasty=_was_killed(base, standings),
+            is_hasty=_was_killed(base, standings, owner),
             is_asked=self.take_asked,
         )
         recovery = Reconciliation(
@@ -123,8 +123,13 @@ class SubscribedState(OwnedState):
         return Restoration(durable, base, base.checkpoint, recovery, context), storing
 
 
-def _was_killed(base: StartingPoint, standings: Mapping[str, OutputStatus]) -> bool:
-    """Return whether an output is beyond the checkpoint, as it is not after a graceful end."""
+def _was_killed(base: StartingPoint, standings: Mapping[str, OutputStatus], owner: Owner) -> bool:
+    """Return whether an output is beyond the checkpoint, as it is not after a graceful end.
+
+    Without outputs: whether the last task has not come to a checkpoint.
+    """
+    if not standings:
+        return owner.is_after_nothing_stored
     at = None if base.checkpoint is None else dict(base.checkpoint.cut)
     return any(
         one.unfinished is not None or (one.committed is not None and dict(one.committed.cut) != at)

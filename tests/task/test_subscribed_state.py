@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ripple.connectors.commit_group import OutputStatus
+from ripple.connectors.commit_group import OutputStatus, SinkGroup
 from ripple.connectors.contract import Commit
 from ripple.core.cut import is_within
 from ripple.core.errors import OutputError
@@ -101,7 +101,7 @@ class Published:
 
     is_wanted = is_owed = False
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, outputs: Outputs | SinkGroup) -> None:
         self._outputs = outputs
         self._taken: dict[str, int] | None = None
         self.cut: dict[str, int] = {}
@@ -115,9 +115,10 @@ class Published:
 
     def give(self) -> None:
         if self._taken is not None:
-            committed = self._outputs.committed
-            assert committed is not None
-            assert is_within(self._taken, committed.cut), "it is not committed"
+            if isinstance(self._outputs, Outputs):
+                committed = self._outputs.committed
+                assert committed is not None
+                assert is_within(self._taken, committed.cut), "it is not committed"
             self.cut, self._taken = self._taken, None
 
     def offer_uncommitted(self, partition: Any) -> None:
@@ -130,18 +131,18 @@ class Stage:
     def __init__(self, world: SimWorld, settings: Settings = SETTINGS) -> None:
         self.world, self.settings = world, settings
         self.sender, self.outputs = Sender(), Outputs()
+        self.writes = True
         self.told: list[Event] = []
         self.begin()
 
     def begin(self) -> None:
         """Let another task own it."""
         self.is_to_stop = False
-        self.published = Published(self.outputs)
+        outputs: Outputs | SinkGroup = self.outputs if self.writes else SinkGroup({})
+        self.published = Published(outputs)
         self.checkpoints = Checkpoints(self.world.store, PLAN.name, 1)
         self.state = SubscribedState(self.checkpoints, self.world)
-        spec: Any = StageSpec(
-            PLAN, 1, 0, 1, self.sender, self.outputs, self.published, self.sender.wake
-        )
+        spec: Any = StageSpec(PLAN, 1, 0, 1, self.sender, outputs, self.published, self.sender.wake)
         context = TaskContext(
             settings=self.settings, emit=self.told.append, stop=lambda: self.is_to_stop
         )
@@ -250,6 +251,22 @@ async def test_killed_task_is_followed_by_one_that_stores_soon(world: SimWorld) 
     assert await stores_after(stage, 1) == 0, "after a graceful end there is no hurry"
     await stage.kill()
     assert await stores_after(stage, 2) > 0
+    await stage.end()
+
+
+@in_sim_world
+async def test_stage_without_outputs_stores_soon_after_a_task_that_has_stored_nothing(
+    world: SimWorld,
+) -> None:
+    stage, _, _ = await slowly_committing(world, replace(SETTINGS, checkpoint_interval_ns=10**12))
+    stage.outputs.through.set()
+    await stage.end()
+    stage.writes = False
+    assert await stores_after(stage, 1) == 0, "the last task has ended in good order"
+    await stage.kill()
+    assert await stores_after(stage, 2) > 0
+    await stage.kill()
+    assert await stores_after(stage, 4) == 0, "the last task got as far as a checkpoint"
     await stage.end()
 
 

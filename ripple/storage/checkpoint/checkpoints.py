@@ -273,6 +273,12 @@ class Owner:
         return self._fence.damaged
 
     @property
+    def is_after_nothing_stored(self) -> bool:
+        """Whether there was an owner before, and it has stored no checkpoint."""
+        before = self._fence.before
+        return before.epoch > max((one.epoch for one in before.checkpoints), default=0)
+
+    @property
     def since(self) -> int | None:
         """The base of the next snapshot, as ``Engine.begin_snapshot`` takes it.
 

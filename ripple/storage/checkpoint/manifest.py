@@ -50,12 +50,17 @@ class Fence:
     """
 
     def __init__(
-        self, chain: Chain[Holding], entry: Entry[Holding], damaged: tuple[str, ...] = ()
+        self,
+        chain: Chain[Holding],
+        entry: Entry[Holding],
+        damaged: tuple[str, ...] = (),
+        before: Holding = NOTHING,
     ) -> None:
-        """damaged: the newer entries that were skipped, and why."""
+        """damaged: the newer entries that were skipped, and why. before: the last owner's entry."""
         self.chain = chain
         self.entry = entry
         self.damaged = damaged
+        self.before = before
 
     @classmethod
     async def claim(
@@ -90,7 +95,7 @@ class Fence:
             there = await chain.create(entry)
             if there is not None and (there.owner, there.content.epoch) == (owner, taken):
                 await chain.check_newest(there)
-                return cls(chain, there, reading.damaged)
+                return cls(chain, there, reading.damaged, last)
         raise CheckpointError(
             f"{chain.prefix} was claimed by others {CLAIM_ATTEMPTS_MAX} times in a row: "
             "are several processes restarted over it at once?"
