@@ -24,15 +24,23 @@ class BlockingInputs:
     They come through the same cuts as in a durable run.
     """
 
+    never_waits = True
+
     def __init__(self, inputs: Inputs) -> None:
         """Take them; nothing is asked yet."""
         self._inputs = inputs
         self._thread: Background | None = None
+        self._bounds: tuple[Cut, Cut] = {}, {}
+        self._at: Cut = {}
 
     @property
-    def start(self) -> Cut:
-        """Their first offsets. Raises InputError."""
-        return self._called(self._inputs.bounds())[0]
+    def fraction_read(self) -> float | None:
+        """How much of what ``bounds`` found was handed out, 0.0 to 1.0; None where unknown."""
+        first, end = self._bounds
+        length = sum(end.values()) - sum(first.values())
+        if not self._at or not end or length <= 0:
+            return None
+        return min((sum(self._at.values()) - sum(first.values())) / length, 1.0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -41,7 +49,8 @@ class BlockingInputs:
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return their first and next offsets now; see Inputs."""
-        return self._called(self._inputs.bounds())
+        self._bounds = self._called(self._inputs.bounds())
+        return self._bounds
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the partitions are the same; see Inputs."""
@@ -57,6 +66,7 @@ class BlockingInputs:
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return the batch after ``cut``, once it is there, or that all have ended."""
+        self._at = cut
         return self._called(self._step(cut))
 
     async def _step(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:

@@ -38,8 +38,6 @@ class Use:
     reached: of a sink, reads the owner's commit from outside: ``(path, Writing) -> Commit | None``,
     named as ``opens`` is; empty if that is impossible. Without a part in ``Writing`` the result
     covers all parts.
-    whole: of a source, reads all partitions up to their present ends, and never waits:
-    ``(path, Reading) -> Inputs | None``, None if there is one; empty if ``opens`` reads all.
     looks: of a continued sink that is no group, raises as opening it would, with nothing changed,
     and returns the highest epoch of the part's owners, 0 for none: ``(path, Writing) -> int``;
     empty if that is unknown. owners: of a sink with epochs, the highest of all parts, likewise.
@@ -56,7 +54,6 @@ class Use:
     has_epochs: bool = False
     has_parts: bool = False
     reached: str = ""
-    whole: str = ""
     looks: str = ""
     owners: str = ""
     is_group: bool = False
@@ -71,7 +68,7 @@ class Connector:
     scheme: the text before the colon. form: of a URI, for people. Functions get the text after
     the colon unchanged:
 
-    - source: ``(path, Reading) -> Source | Inputs``, which is read once, to its end;
+    - source: ``(path, Reading) -> Inputs``, or a Source, which is read once, to its end;
     - sink: ``(path, Writing) -> Sink``, which is written anew, or appended to;
     - continued_source: ``(path, Reading) -> Inputs``, which a restarted run resumes at its cut;
     - continued_sink: ``(path, Writing) -> Sink``, which a restarted run resumes at its cut.
@@ -114,7 +111,8 @@ class Reading:
     records in a batch; see Source. header: whether CSV begins with column names. follow: whether
     Inputs wait for more at the end. part: the partition of these inputs; None: all. executor: for
     blocking work of Inputs. one_shot: whether the run is one that keeps no checkpoint: nothing
-    retries but the source.
+    retries but the source. whole: whether such a run takes all partitions of a place, each as an
+    input; else one of several must be named.
     """
 
     name: str
@@ -125,6 +123,7 @@ class Reading:
     part: Part | None = None
     executor: Executor = INLINE
     one_shot: bool = False
+    whole: bool = False
 
 
 @frozen

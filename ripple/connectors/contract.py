@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """A source of records.
+    """An input that ends, in its simplest form: a one-shot run makes Inputs of it.
 
     A source is read by one caller at a time. Its records, their offsets and which of them are
     rejected depend on the input alone, never on timing or batch size. Where batches have a size,
@@ -28,8 +28,8 @@ class Source(Protocol):
 
     name: str
 
-    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
-        """Yield the records from ``from_offset`` on, in order, each once.
+    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
+        """Yield the records from ``from_offset`` on, in order, each once, and markers among them.
 
         ``next_offset`` of a batch is the offset after its last record, rejected ones included, or
         after the hole that follows, and is the ``from_offset`` to continue with. No batch is empty,
@@ -44,21 +44,11 @@ class Source(Protocol):
         ...
 
 
-class MarkedSource(Protocol):
-    """A source with markers among its batches; every Source is one that has none."""
-
-    name: str
-
-    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
-        """Yield batches and markers from ``from_offset`` on; otherwise as Source."""
-        ...
-
-    def close(self) -> None:
-        """Release files and threads. May be called at any time, and again."""
-        ...
+MarkedSource = Source
+"""Its name where it has markers, from before every source might have them."""
 
 
-def is_source(value: object) -> TypeGuard[MarkedSource]:
+def is_source(value: object) -> TypeGuard[Source]:
     """Tell whether an object has the methods of a source."""
     return has(value, "name", "batches", "close")
 

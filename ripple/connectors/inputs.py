@@ -27,7 +27,8 @@ class Inputs(Protocol):
 
     The order of inputs, and the ends of batches, follow from the cut alone as long as the inputs
     have enough records: a restarted task reads in the same order. Calls that may use a network are
-    awaited; ``next`` never waits. One caller at a time.
+    awaited; ``next`` never waits. One caller at a time. Inputs that end, and have ``never_waits``
+    because no call of theirs ever does, need no event loop: a one-shot run reads them as they are.
 
     The checks at opening are repeated while reading, with each answer: that the input is the same,
     begins no later than the reader's offset, is no shorter than before, and is declared as before.

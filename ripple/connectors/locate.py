@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ripple.connectors.connector import Use
-    from ripple.connectors.contract import Commit, MarkedSource, Sink
+    from ripple.connectors.contract import Commit, Sink, Source
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
     from ripple.model.pipeline.plan import Output, Plan
@@ -51,38 +51,23 @@ def open_source(
     checks: Mapping[str, Checks] = MappingProxyType({}),
     batch_rows: int = 1000,
     header: bool = False,
+    whole: bool = False,
 ) -> Inputs:
     """Return the inputs of a one-shot run at ``place``: they end, and never wait.
 
     place: a URI of one of the connectors, or a path; a table, or an object with
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
     a record class; a source, or inputs.
-    checks: further conditions on fields; records that fail are rejected. Raises InputError,
-    SchemaError and ConnectorError.
+    checks: further conditions on fields; records that fail are rejected. whole: take all partitions
+    of a place that has several; else one must be named. Raises InputError, SchemaError and
+    ConnectorError.
     """
     check_batch_rows(batch_rows)
     shape = RecordShape(schema, checks)
     if not isinstance(place, (str, os.PathLike)):
         return ended(_held(place, shape, name, batch_rows), name)
-    reading = Reading(name, shape, batch_rows, header=header, one_shot=True)
+    reading = Reading(name, shape, batch_rows, header=header, one_shot=True, whole=whole)
     return ended(find(text_of(place), "source").opened(reading, is_readable), name)
-
-
-def open_whole(place: Any, plan: Plan, batch_rows: int) -> Inputs | None:
-    """Return all of a place that has several partitions, read once to its present end.
-
-    None where ``open_source`` reads all there is. Raises as that does.
-    """
-    if not isinstance(place, (str, os.PathLike)):
-        return None
-    found = find(text_of(place), "source")
-    if not found.use.whole:
-        return None
-    shape = RecordShape(plan.source.schema, plan.source.checks)
-    opens = load(found.connector.scheme, found.connector.package, found.use.whole)
-    reading = Reading(plan.source.name, shape, batch_rows, one_shot=True)
-    inputs: Inputs | None = opens(found.path, reading)
-    return inputs
 
 
 def open_inputs(
@@ -270,7 +255,7 @@ def text_of(place: str | os.PathLike[str]) -> str:
     return f"./{text}" if is_relative and ":" in text else text
 
 
-def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> MarkedSource | Inputs:
+def _held(place: Any, shape: RecordShape, name: str, batch_rows: int) -> Source | Inputs:
     """Return the source of records that are in the program itself."""
     if is_readable(place):
         return place

@@ -1,8 +1,8 @@
-"""A source as the single input of a task, and what a one-shot run reads."""
+"""The one door of a one-shot run: whatever was opened becomes inputs that end and never wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard
 
 from ripple.connectors.contract import is_source
 from ripple.connectors.inputs import Signal, is_inputs
@@ -11,37 +11,42 @@ from ripple.model.batch import Batch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.connectors.contract import MarkedSource
+    from ripple.connectors.contract import Source
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.model.batch import Marker
 
 
-def is_readable(value: object) -> TypeGuard[MarkedSource | Inputs]:
+def is_readable(value: object) -> TypeGuard[Source | Inputs]:
     """Tell whether a one-shot run can read this."""
     return is_source(value) or is_inputs(value)
 
 
-def ended(opened: MarkedSource | Inputs, name: str) -> Inputs:
+def ended(opened: Source | Inputs, name: str) -> Inputs:
     """Return the inputs of a one-shot run: they end, and never wait.
 
     name: of the only input of a source.
     """
     if not is_inputs(opened):
-        return SourceInputs(cast("MarkedSource", opened), name=name)
+        assert is_source(opened)
+        return SourceInputs(opened, name=name)
+    if getattr(opened, "never_waits", False):
+        return opened
     from ripple.connectors.blocking_inputs import BlockingInputs  # noqa: PLC0415 - slow to import
 
     return BlockingInputs(opened)
 
 
 class SourceInputs:
-    """Reads an iterable source when asked: files, tables.
+    """A source as an input that ends, read when asked: files, tables.
 
     Its batches are those of the source, with the size set when it was made. It cannot detect
     changes of the source.
     """
 
-    def __init__(self, source: MarkedSource, *, name: str | None = None) -> None:
+    never_waits = True
+
+    def __init__(self, source: Source, *, name: str | None = None) -> None:
         """Read ``source`` as the input ``name``, by default the source's own."""
         self.name = source.name
         self._name = source.name if name is None else name

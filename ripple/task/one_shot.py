@@ -42,7 +42,8 @@ class EphemeralState:
         spec.begin(context.emit)
         plan, inputs = spec.plan, spec.inputs
         endings.add(inputs.close)
-        engine = Engine(plan, inputs=inputs.names, start=getattr(inputs, "start", {}))
+        first, _ = await inputs.bounds()
+        engine = Engine(plan, inputs=inputs.names, start=first)
         context.emit(Started(plan.name, engine.partition, None))
         standings = await spec.outputs.open(None, context.emit)
         endings.add(spec.outputs.close)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.identity import check_apart
-from ripple.connectors.locate import open_sink, open_source, open_whole, path_of, text_of
+from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
 from ripple.task.arguments import plan_of, sinks_of
@@ -114,13 +114,14 @@ def run(
     targets = [_path(one, "sink") for one in sinks.values()]
     letters = os.fspath(dead_letters) if isinstance(dead_letters, (str, os.PathLike)) else None
     check_apart(file, [*targets, letters])
-    given = open_whole(source, plan, batch_rows) or open_source(
+    given = open_source(
         source,
         plan.source.schema,
         name=plan.source.name,
         checks=plan.source.checks,
         batch_rows=batch_rows,
         header=header,
+        whole=True,
     )
 
     def open_letters() -> DeadLetters:

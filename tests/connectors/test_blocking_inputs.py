@@ -67,12 +67,16 @@ def test_a_run_that_never_waits_reads_to_the_ends() -> None:
     slow, threads = Slow(), threading.active_count()
     whole = BlockingInputs(slow)  # type: ignore[arg-type] # what is asked of them
     assert is_inputs(whole)
-    cut, found = dict(whole.start), []
+    first, _ = at_once(whole.bounds())
+    cut, found, read = dict(first), [], []
     at_once(whole.open(cut, 10))
+    assert whole.fraction_read is None
     while (said := whole.next(cut)) is not Signal.ENDED:
+        read.append(whole.fraction_read)
         name, batch = said  # type: ignore[misc] # it never waits
         found.append((name, cut[name]))
         cut[name] = batch.next_offset
+    assert [*read, whole.fraction_read] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert found == [("in/0", 3), ("in/0", 4), ("in/1", 0), ("in/1", 1)]
     for _ in range(2):
         at_once(whole.close())
@@ -91,7 +95,8 @@ def test_errors_of_brokers_are_raised_and_no_thread_stays(away: str) -> None:
 def _read(slow: Slow) -> None:
     whole = BlockingInputs(slow)  # type: ignore[arg-type] # as above
     try:
-        at_once(whole.open(whole.start, 10))
-        whole.next(whole.start)
+        cut, _ = at_once(whole.bounds())
+        at_once(whole.open(cut, 10))
+        whole.next(cut)
     finally:
         at_once(whole.close())

@@ -28,7 +28,6 @@ from ripple.connectors.identity import check_apart, check_not_read
 from ripple.connectors.locate import (
     open_sink,
     open_source,
-    open_whole,
     path_of,
     sinks_by_output,
 )
@@ -150,13 +149,14 @@ def run(options: argparse.Namespace) -> int:
     check_apart(file, [*files.values(), options.dead_letter])
     others = {name: place for name, place in places.items() if files[name] is None}
     check_not_read(options.source, others, continues=False)
-    source = open_whole(options.source, plan, options.batch) or open_source(
+    source = open_source(
         options.source,
         plan.source.schema,
         name=plan.source.name,
         checks=plan.source.checks,
         batch_rows=options.batch,
         header=options.header,
+        whole=True,
     )
     progress = Progress(source)
     life = plain_life(

@@ -5,7 +5,7 @@ client, consumer    connections and leaders; read-ahead (memory: reused between 
 record_batches      fetched batches as columns (decompression, headers), or refused_batches
 registry            of schemas, by the settings
 originals, retries  originals of dead letters; their records written again, each once
-inputs, source, whole   of a durable run, of a one-shot run; partitioner_check; source_opening
+inputs              of a durable run, of a one-shot run; partitioner_check; source_opening
 rows, row_values, row_writing, batch_writing, batches   changes as records, as bytes
 producer, cuts, group   transactions; cut records; commits of a partition's outputs; sink
 single_writer, retry_policy     checks of brokers' answers; repeated requests

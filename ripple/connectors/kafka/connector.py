@@ -6,9 +6,8 @@ CONNECTOR = Connector(
     scheme="kafka",
     form="kafka:BROKERS/TOPIC",
     source=Use(
-        "ripple.connectors.kafka.source_opening:open_source",
+        "ripple.connectors.kafka.source_opening:open_inputs",
         "all partitions, from beginning to end as of the start of the run",
-        whole="ripple.connectors.kafka.source_opening:open_whole",
     ),
     continued_source=Use(
         "ripple.connectors.kafka.source_opening:open_inputs",

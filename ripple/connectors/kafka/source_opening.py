@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.background import Background
-from ripple.connectors.blocking_inputs import BlockingInputs
 from ripple.connectors.formats.formats import DEFAULT, values_of
 from ripple.connectors.kafka.growth import Growth
 from ripple.connectors.kafka.inputs import KafkaInputs
@@ -15,7 +14,6 @@ from ripple.connectors.kafka.partitioner_check import check_division, sampled_ke
 from ripple.connectors.kafka.reader import KafkaReader
 from ripple.connectors.kafka.registry import registry_given
 from ripple.connectors.kafka.settings import security_given
-from ripple.connectors.kafka.source import KafkaSource
 from ripple.connectors.kafka.uri import PARTITION, PARTITIONS, PREFIX, SUBJECT, KafkaUri
 from ripple.connectors.log.opening import check_divided
 from ripple.core.errors import InputError
@@ -38,45 +36,19 @@ OF_PROTOBUF = ("message", "descriptors")
 _log = logging.getLogger("ripple.kafka")
 
 
-def open_source(path: str, reading: Reading) -> KafkaSource:
-    """Return one partition up to its present end.
+def open_inputs(path: str, reading: Reading) -> KafkaInputs:
+    """Return all partitions of a part, or the one that is named; those of one run end.
 
     Raises InputError when there is no such broker, topic or partition, or several to choose from.
     """
     place, security, values = _opened(path, reading)
     count = _wanted(place, _count(place, security))
     number = _partition(place, count)
-    if number is None and count > 1:
+    if number is None and count > 1 and reading.one_shot and not reading.whole:
         raise InputError(
             f"cannot read {place}: choose one of its {count} partitions, as in {PREFIX}{path}"
             f"{'&' if place.options else '?'}partition=0, or read all of them with --checkpoint-dir"
         )
-    return KafkaSource(
-        KafkaReader(place.brokers, security, warn=_log.warning),
-        TopicPartition(place.topic, number or 0),
-        values,
-        name=reading.name,
-        batch_rows=reading.batch_rows,
-    )
-
-
-def open_whole(path: str, reading: Reading) -> BlockingInputs | None:
-    """Return all partitions up to their present ends; None where one is meant, or there is one.
-
-    Raises as ``open_source`` does.
-    """
-    place, security, _ = _opened(path, reading)
-    count = _wanted(place, _count(place, security))
-    if _partition(place, count) is not None or count == 1:
-        return None
-    return BlockingInputs(open_inputs(path, reading))
-
-
-def open_inputs(path: str, reading: Reading) -> KafkaInputs:
-    """Return all partitions of a part, or the one that is named; raises as ``open_source`` does."""
-    place, security, values = _opened(path, reading)
-    count = _wanted(place, _count(place, security))
-    number = _partition(place, count)
     if number is not None or count == 1:
         partitions = {reading.name: TopicPartition(place.topic, number or 0)}
     else:
@@ -84,7 +56,7 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
             f"{reading.name}/{each}": TopicPartition(place.topic, each) for each in range(count)
         }
     key = _key(place, reading)
-    if key:
+    if key and number is None:
         _check_key(place, security, count)
     if reading.part is not None:
         part, of = reading.part

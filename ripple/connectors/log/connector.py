@@ -12,7 +12,6 @@ CONNECTOR = Connector(
     source=Use(
         "ripple.connectors.log.opening:open_source",
         "all partitions or the named one, up to their ends at the start of the run",
-        whole="ripple.connectors.log.opening:open_whole",
     ),
     sink=Use(
         "ripple.connectors.log.opening:open_sink", APPENDED, has_epochs=True, takes_events=True

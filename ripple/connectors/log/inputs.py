@@ -142,15 +142,17 @@ class LogInputs:
         return self._sources[name]
 
 
-class WholeTopic(LogInputs):
-    """All partitions of a topic, from where they begin to where they ended when it was opened."""
+class EndingLog(LogInputs):
+    """The same, up to where the partitions ended when it was made: it never waits."""
 
-    @property
-    def start(self) -> Cut:
-        """Their first offsets."""
-        return {name: self._source(name).range()[0] for name in self.names}
+    never_waits = True
+
+    def __init__(
+        self, topic: Topic, partitions: Mapping[str, int], shape: RecordShape, batch_rows: int
+    ) -> None:
+        super().__init__(topic, partitions, shape, batch_rows)
+        self._ends = {name: self._source(name).range()[1] for name in partitions}
 
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
-        """Go to ``cut``, to read up to the present ends."""
-        ends = {name: self._source(name).range()[1] for name in self.names}
-        await super().open(cut, rows, ends if stop is None else stop)
+        """Go to ``cut``, to read up to those ends."""
+        await super().open(cut, rows, self._ends if stop is None else stop)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.coercion import check_columns
 from ripple.connectors.files.text.cut_record import Owner
-from ripple.connectors.log.inputs import LogInputs, WholeTopic
+from ripple.connectors.log.inputs import EndingLog, LogInputs
 from ripple.connectors.log.sink import (
     LogSink,
     check_schema,
@@ -15,10 +15,9 @@ from ripple.connectors.log.sink import (
     schema_of_output,
     topic_for,
 )
-from ripple.connectors.log.source import LogSource
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.core.errors import InputError, OutputError
-from ripple.storage.log import PartitionReader, Topic, TopicError
+from ripple.storage.log import Topic, TopicError
 from ripple.storage.log.body import columns_of
 from ripple.storage.log.epochs import newest_owner_of
 from ripple.storage.log_uri import PREFIX, LogUri
@@ -33,49 +32,24 @@ if TYPE_CHECKING:
     from ripple.world.ports import Disk
 
 
-def open_source(path: str, reading: Reading) -> LogSource:
-    """Return the source up to the present end.
+def open_source(path: str, reading: Reading) -> EndingLog:
+    """Return the partitions up to their present ends.
 
     Raises InputError when there is no such log or partition, or there are several to choose from;
     SchemaError naming the field that it does not have.
     """
-    text = f"{PREFIX}{path}"
-    topic, partition = _topic_at(text, reading.shape)
-    if partition is None and topic.partitions > 1:
+    topic, partitions = _partitions_at(path, reading)
+    if len(partitions) > 1 and not reading.whole:
+        text = f"{PREFIX}{path}"
         raise InputError(
             f"cannot read {text}: choose one of its {topic.partitions} partitions, as in {text}/0"
         )
-    with PartitionReader(topic, partition or 0) as reader:
-        _, end = reader.range()
-    return LogSource(
-        topic,
-        partition or 0,
-        name=reading.name,
-        shape=reading.shape,
-        batch_rows=reading.batch_rows,
-        to_offset=end,
-    )
-
-
-def open_whole(path: str, reading: Reading) -> WholeTopic | None:
-    """Return all partitions of a topic up to their present ends; None where one is meant.
-
-    Raises as ``open_source`` does.
-    """
-    topic, partition = _topic_at(f"{PREFIX}{path}", reading.shape)
-    if partition is not None or topic.partitions == 1:
-        return None
-    partitions = {f"{reading.name}/{number}": number for number in range(topic.partitions)}
-    return WholeTopic(topic, partitions, reading.shape, reading.batch_rows)
+    return EndingLog(topic, partitions, reading.shape, reading.batch_rows)
 
 
 def open_inputs(path: str, reading: Reading) -> LogInputs:
     """Return all partitions of a part, or the one that is named; raises as ``open_source`` does."""
-    topic, partition = _topic_at(f"{PREFIX}{path}", reading.shape)
-    if partition is not None or topic.partitions == 1:
-        partitions = {reading.name: partition or 0}
-    else:
-        partitions = {f"{reading.name}/{number}": number for number in range(topic.partitions)}
+    topic, partitions = _partitions_at(path, reading)
     if reading.part is not None:
         number, of = reading.part
         check_divided(PREFIX + path, len(partitions), of)
@@ -88,6 +62,14 @@ def open_inputs(path: str, reading: Reading) -> LogInputs:
         follow=reading.follow,
         executor=reading.executor,
     )
+
+
+def _partitions_at(path: str, reading: Reading) -> tuple[Topic, dict[str, int]]:
+    """Return the topic at a place, and its partitions by the names of their inputs."""
+    topic, partition = _topic_at(f"{PREFIX}{path}", reading.shape)
+    if partition is not None or topic.partitions == 1:
+        return topic, {reading.name: partition or 0}
+    return topic, {f"{reading.name}/{number}": number for number in range(topic.partitions)}
 
 
 def check_divided(place: str, count: int, of: int) -> None:

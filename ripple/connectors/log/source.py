@@ -68,7 +68,7 @@ class LogSource:
         return self.follow(from_offset)
 
     def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
-        """Yield batches and markers from ``from_offset`` on; see MarkedSource.
+        """Yield batches and markers from ``from_offset`` on; see Source.
 
         Raises OffsetOutOfRangeError, LogDamagedError and LogDivergedError, which are InputErrors.
         """

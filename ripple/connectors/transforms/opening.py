@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.inputs import Signal, is_inputs, keyed_by
 from ripple.connectors.installed import load
-from ripple.connectors.source_inputs import is_readable
+from ripple.connectors.source_inputs import ended, is_readable
 from ripple.connectors.transforms.chain import Chain, transforms_of
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.connectors.connector import Reading
-    from ripple.connectors.contract import MarkedSource
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import Uri
     from ripple.core.cut import Cut
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 
 
-def open_source(path: str, reading: Reading) -> ThroughSource | ThroughInputs:
+def open_source(path: str, reading: Reading) -> ThroughInputs:
     """Return the source; raises InputError, and as the URI after the comma does."""
     chain, place = _chain(path, reading)
     inner = _found(place, "source").opened(replace(reading, shape=chain.needed), is_readable)
-    return ThroughInputs(inner, chain) if is_inputs(inner) else ThroughSource(inner, chain)
+    return ThroughInputs(ended(inner, reading.name), chain)
 
 
 def open_inputs(path: str, reading: Reading) -> ThroughInputs:
@@ -59,23 +58,6 @@ def check(path: str) -> str:
         inner = load(found.connector.scheme, found.connector.package, found.connector.check)
         text = f"{text}: {inner(found.path)}"
     return f"transforms: {len(transforms)}, {text}"
-
-
-class ThroughSource:
-    """A source with transformed records; see Source."""
-
-    def __init__(self, inner: MarkedSource, chain: Chain) -> None:
-        self.name = inner.name
-        self._inner, self._chain = inner, chain
-
-    def batches(self, from_offset: int = 0) -> Iterator[Batch | Marker]:
-        """Yield each batch transformed; see MarkedSource."""
-        for entry in self._inner.batches(from_offset):
-            yield self._chain.batch(entry) if isinstance(entry, Batch) else entry
-
-    def close(self) -> None:
-        """Close the underlying source."""
-        self._inner.close()
 
 
 class ThroughInputs:

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ripple.connectors.inputs import Signal, is_inputs
 from ripple.connectors.kafka import inputs as module
 from ripple.connectors.kafka.growth import LOOK_S, Growth
 from ripple.connectors.kafka.inputs import KafkaInputs
-from ripple.connectors.kafka.source import KafkaSource
+from ripple.connectors.source_inputs import ended
 from ripple.core.errors import InputError
 from ripple.core.tracing import FIELD, TracedInputs
+from ripple.task.one_shot import at_once, entries
 from ripple.testing import SimWorld
 from ripple.testing.sim.broker import SimBroker
-from ripple.world.broker import Record, Records, TopicPartition
+from ripple.world.broker import Consumer, Read, Record, Records, TopicPartition
 from tests.connectors.kafka.playing import (
     ROWS,
     VALUES,
@@ -301,53 +303,52 @@ async def test_added_partitions_are_reported_once(broker: SimBroker, world: SimW
     assert len(told) == 1
 
 
+class AtOnce:
+    """A broker that has all at once."""
+
+    away_s, losses = 0.0, 0
+
+    def __init__(self) -> None:
+        self.records = [Record(None, b"%d" % number) for number in range(25)]
+        self.is_open = False
+        self.stable_ends: dict = {}
+
+    def topic_id(self, topic):
+        return ""
+
+    async def open(self) -> None:
+        self.is_open = True
+
+    async def close(self) -> None:
+        self.is_open = False
+
+    async def earliest(self, places):
+        return dict.fromkeys(places, 3)
+
+    async def ends(self, places):
+        return dict.fromkeys(places, 23)
+
+    def consumer(self, *, ahead=True) -> Consumer:
+        return self
+
+    def assign(self, positions) -> None:
+        ((self.place, self.at),) = positions.items()
+
+    async def read(self, *, records_max, wait_s):
+        first, self.at = self.at, min(self.at + 7, 25)
+        rows = self.records[first : self.at]
+        offsets = np.arange(first, self.at)
+        return {self.place: Read(offsets, Records.of(rows), self.at)}
+
+
 def test_source_of_a_plain_run_ends_where_the_topic_ended_at_its_beginning() -> None:
-    from ripple.world.broker import Consumer
-
-    class Broker:
-        """A broker that never waits, since a source has an event loop of its own."""
-
-        away_s = 0.0
-
-        def __init__(self) -> None:
-            self.records = [Record(None, b"%d" % number) for number in range(25)]
-            self.is_open = False
-
-        async def open(self) -> None:
-            self.is_open = True
-
-        async def close(self) -> None:
-            self.is_open = False
-
-        async def earliest(self, places):
-            return dict.fromkeys(places, 3)
-
-        async def ends(self, places):
-            return dict.fromkeys(places, 23)
-
-        def consumer(self, *, ahead=True) -> Consumer:
-            return self
-
-        def assign(self, positions) -> None:
-            ((self.place, self.at),) = positions.items()
-
-        async def read(self, *, records_max, wait_s):
-            import numpy as np
-
-            from ripple.world.broker import Read
-
-            first, self.at = self.at, min(self.at + 7, 25)
-            rows = self.records[first : self.at]
-            offsets = np.arange(first, self.at)
-            return {self.place: Read(offsets, Records.of(rows), self.at)}
-
-    broker = Broker()
-    source = KafkaSource(broker, A, VALUES, name="numbers", batch_rows=ROWS)
-    for from_offset, firsts in ((0, [3, 10, 20]), (12, [12, 20])):
-        batches = list(source.batches(from_offset))
+    broker = AtOnce()
+    for from_offset, firsts in ((None, [3, 10, 20]), (12, [12, 20])):
+        source = ended(KafkaInputs(broker, {"numbers": A}, VALUES, ROWS), "numbers")
+        at_once(source.bounds())
+        batches = list(entries(source, ROWS, from_offset and {"numbers": from_offset}))
         assert [batch.first_offset for batch in batches] == firsts
         assert batches[-1].next_offset == 23
         assert source.fraction_read == 1.0
-    next(source.batches())
-    source.close()
-    assert not broker.is_open
+        at_once(source.close())
+        assert not broker.is_open
