@@ -6,6 +6,7 @@ nowhere. Everything else, from the counters to the views, is that of the engine 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine.engine import Engine
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
+from ripple.engine.snapshots.snapshot import REJECTED
+from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.plan import FLAT_ROWS_MAX
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
+    from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Fold, Plan
     from ripple.model.schema.exported import Part
 
@@ -65,6 +69,9 @@ class GraphEngine(Engine):
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         self._streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         self._readers = _readers(plan)
+        # By the digest of a step or fold; None after a start from a snapshot without these counts.
+        self._rejected: Counter[str] | None = Counter()
+        self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
         above = [fold for fold in plan.folds if fold not in plan.event_folds]
         return self._event_folds, above, self._streams
 
@@ -73,6 +80,18 @@ class GraphEngine(Engine):
 
     def _order(self, given: Input, offsets: Ints) -> Ints:
         return super()._order(given, offsets) * FLAT_ROWS_MAX
+
+    def _rejected_counters(self) -> Mapping[str, int]:
+        if self._rejected is None or not self.counters.dead_lettered:
+            return {}
+        source = digest_of(self.plan.source.node_key)
+        counts = {digest: n for digest, n in self._rejected.items() if digest != source}
+        counts[source] = self.counters.dead_lettered - sum(counts.values())
+        return {f"{REJECTED}{digest}": count for digest, count in counts.items() if count}
+
+    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
+        super()._load(snapshot, freed_digests)
+        self._rejected = snapshot.rejected
 
     def _advance(self, before_ns: int) -> None:
         for fold in self._event_folds:
@@ -126,12 +145,17 @@ class GraphEngine(Engine):
             assert shown.offsets is not None
             records = shown.offsets // (FLAT_ROWS_MAX * len(self._rank))
             stream.add(given.name, shown, records, shown.offsets % FLAT_ROWS_MAX)
-        very_late = fate.very_late
+        self._count(count, dead, fate.very_late)
+        return dead
+
+    def _count(self, count: int, dead: Sequence[RejectedRow], very_late: int) -> None:
+        """Count the records of a batch."""
         self.counters.mildly_late -= very_late  # which were behind, too
         self.counters.dead_lettered += len(dead)
         self.counters.very_late += very_late
         self.counters.applied += count - len(dead) - very_late
-        return dead
+        if self._rejected is not None:
+            self._rejected.update(self._digests[bad.step] for bad in dead)
 
     def _branches(self, rows: Rows, fate: _Fate) -> dict[str, Rows]:
         """Return the rows of the source and after each step, and note refusals."""

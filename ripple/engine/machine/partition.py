@@ -24,7 +24,12 @@ from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.operators.table_fold import TableFold
 from ripple.engine.operators.uncomputable import Uncomputable, UncomputableRows, first_rows
 from ripple.engine.snapshots.saving import PendingSnapshot
-from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError, uncomputable_counter
+from ripple.engine.snapshots.snapshot import (
+    REJECTED,
+    Snapshot,
+    SnapshotError,
+    uncomputable_counter,
+)
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
@@ -547,7 +552,11 @@ class Partition(ABC):
             pipeline=self.plan.name,
             topology_hash=self.plan.topology_hash,
             partition=self.partition,
-            counters=self.counters.as_dict() | {name: n for name, n in final.items() if n},
+            counters={
+                **self.counters.as_dict(),
+                **{name: count for name, count in final.items() if count},
+                **self._rejected_counters(),
+            },
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
             tables={},
             nodes=self.plan.node_keys,
@@ -560,6 +569,10 @@ class Partition(ABC):
         )
         return PendingSnapshot(rest, savings)
 
+    def _rejected_counters(self) -> Mapping[str, int]:
+        """Return how many records each node has rejected, by ``REJECTED`` and its digest."""
+        return {}
+
     def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
         if snapshot.since is not None:
             raise SnapshotError(
@@ -567,7 +580,7 @@ class Partition(ABC):
                 "apply it to that one first"
             )
         self._resume(snapshot)
-        counts = dict(snapshot.counters)
+        counts = {n: count for n, count in snapshot.counters.items() if not n.startswith(REJECTED)}
         for fold in self._folds:
             fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
         self.counters = Counters(**counts)

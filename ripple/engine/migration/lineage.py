@@ -149,14 +149,15 @@ def refusal_change(now: Lineage, before: Lineage, snapshot: Snapshot) -> str | N
     """
     if not (now.reads or before.reads) or not snapshot.counters.get("dead_lettered"):
         return None
-    digests = {node.digest for node in now.of_events}
-    gone = next((node for node in before.of_events if node.digest not in digests), None)
-    if gone is None:
-        return None
-    return (
-        f"records were refused before, perhaps by {gone.kind} {gone.name!r}, which is gone or has "
-        "changed: they would count now"
-    )
+    digests, rejected = {node.digest for node in now.of_events}, snapshot.rejected
+    for gone in before.of_events:
+        if gone.digest not in digests and (rejected is None or gone.digest in rejected):
+            by = "perhaps by " if rejected is None else "by "
+            return (
+                f"records were rejected before, {by}{gone.kind} {gone.name!r}, which is gone or "
+                "has changed: they would count now"
+            )
+    return None
 
 
 def _checks(notes: Mapping[str, str]) -> dict[str, str]:

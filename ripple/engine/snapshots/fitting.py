@@ -6,6 +6,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.canonical import digest_of
 from ripple.model.pipeline.plan import Output
 from ripple.model.pipeline.topology import stage_folds
 
@@ -68,9 +69,11 @@ def _check_branches(plan: Plan, snapshot: Snapshot, owner: str) -> None:
             _check_stream(plan, output, snapshot, owner)
     keys = {node.of.node_key for node in plan.nodes if not isinstance(node.of, Output)}
     gone = [key for key in snapshot.nodes if "/" in key and key not in keys]
+    if snapshot.rejected is not None:
+        gone = [key for key in gone if digest_of(key) in snapshot.rejected]
     if gone and snapshot.counters.get("dead_lettered"):
         raise SnapshotError(
-            f"{owner}has refused records, perhaps by {gone[0]}, which this pipeline has not"
+            f"{owner}has rejected records, perhaps by {gone[0]}, which this pipeline has not"
         )
 
 

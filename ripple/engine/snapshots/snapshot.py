@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -20,16 +21,20 @@ def uncomputable_counter(fold: str) -> str:
     return f"uncomputable/{fold}"
 
 
+REJECTED = "rejected/"  # and a node's digest: the count of records that it has rejected
+
+
 @frozen
 class Snapshot:
     """Everything that a partition's future depends on.
 
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's counts
     of events, and per fold that has some, as ``uncomputable_counter`` names it, how many rows could
-    not be computed when they became final. digests: per fold, (whole table, rows that were freed).
-    tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the
-    plan, to find later changes. stage: the stage of its partition, None if all stages are in it.
-    epochs: of a downstream stage, the epoch of each sender; cut then has each sender's
+    not be computed when they became final; of a plan with branches also per node, as ``REJECTED``
+    names it, how many records it has rejected. digests: per fold, (whole table, rows that were
+    freed). tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes
+    of the plan, to find later changes. stage: the stage of its partition, None if all stages are in
+    it. epochs: of a downstream stage, the epoch of each sender; cut then has each sender's
     inputs, and watermarks_ns each sender's. retained: final rows that the next stage has not
     released. notes: the caller's own. number: of the engine's snapshots, this
     one; since: the one that the tables hold the changes of, None if they hold everything.
@@ -50,6 +55,14 @@ class Snapshot:
     retained: pa.Table | None = None
     number: int = field(default=0, compare=False)
     since: int | None = field(default=None, compare=False)
+
+    @property
+    def rejected(self) -> Counter[str] | None:
+        """How many records each node has rejected, by its digest; None if that is not known."""
+        counters = self.counters.items()
+        found = {n.removeprefix(REJECTED): count for n, count in counters if n.startswith(REJECTED)}
+        is_known = sum(found.values()) == self.counters.get("dead_lettered", 0)
+        return Counter(found) if is_known else None
 
     @property
     def nbytes(self) -> int:
