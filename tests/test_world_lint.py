@@ -101,6 +101,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "asks whether a file can be read",
         ("os.stat",),
     ),
+    "ripple/connectors/delta_lake/events.py": (
+        "holds the events of a commit, which may be many, in a file without a name",
+        ("tempfile",),
+    ),
     "ripple/connectors/prefetch.py": (
         "reads ahead in a thread; batches arrive in the same order with and without it",
         ("threading",),

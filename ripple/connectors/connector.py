@@ -43,7 +43,7 @@ class Use:
     empty if that is unknown. owners: of a sink with epochs, the highest of all parts, likewise.
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, the
-    default interval of commits. takes_events: of a sink, whether it takes rows without a key, each
+    default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
     of which stays as it is.
     """
 

@@ -173,12 +173,12 @@ def look_at(
 
 
 def check_takes(use: Use, place: str, output: Output) -> None:
-    """Raise OutputError if a sink needs keys, and the rows of an output have none."""
+    """Raise OutputError if a sink takes changes alone, and an output shows events."""
     if output.is_stream and not use.takes_events:
         raise OutputError(
-            f"cannot write output {output.name!r} to {place!r}: it shows events, which have no "
-            "key, and rows are found by their key there: write to a .csv or .jsonl file or a log, "
-            "or fold them"
+            f"cannot write output {output.name!r} to {place!r}: it shows events, which have no op, "
+            "and its connector takes changes alone: set takes_events=True where the sink takes "
+            "rows as they are, write elsewhere, or fold them"
         )
 
 

@@ -261,10 +261,13 @@ class Broker(Protocol):
         *,
         is_compacted: bool = False,
         is_kept: bool = False,
+        has_keys: bool = True,
     ) -> None:
         """Make a topic, unless there is one of this name, with however many partitions.
 
-        is_kept: no retention by age or size; records go only by ``remove_before``.
+        is_kept: no retention by age or size; records go only by ``remove_before``. has_keys:
+        whether the records that will be written have keys; raises OutputError for a topic that
+        takes no others.
         """
         ...
 

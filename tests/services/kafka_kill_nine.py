@@ -14,8 +14,8 @@ from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
-PIPELINE = ROOT / "tests" / "task" / "pipeline_vwap.py"
-TOPICS = ("out", "total")
+PIPELINE = ROOT / "tests" / "task" / "pipeline_branches.py"
+TOPICS = ("out", "total", "dear", "plain")
 
 
 def ripple(*words: str) -> list[str]:

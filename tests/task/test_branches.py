@@ -12,6 +12,9 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
+from ripple.connectors.connector import Use
+from ripple.connectors.locate import check_takes
+from ripple.connectors.registry import own
 from ripple.core.errors import OutputError, PlanError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.migration.evolution import Verdict, compare
@@ -381,19 +384,13 @@ def test_state_of_a_kept_branch_is_restored() -> None:
         rp.Engine.restore(old.plan(), snapshot_of(fewer, rows(5)))
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["kafka:localhost:9092/t", "postgres:postgresql://localhost/x?table=t", "nats:localhost/a/b"],
-)
-def test_a_target_that_needs_keys_takes_no_events(place: str, log: Topic, tmp_path: Path) -> None:
-    append(log, rows(2))
-    with pytest.raises(OutputError, match=r"'events' to '.*': it shows events, which have no key"):
-        rp.run(
-            source().sink("events"),
-            source=f"log:{tmp_path}/log/ticks",
-            sink=place,
-            checkpoint_dir=str(tmp_path / "store"),
-        )
+def test_a_connector_that_does_not_say_so_takes_no_events() -> None:
+    (output,) = source().sink("events").plan().outputs
+    with pytest.raises(OutputError, match=r"'events' to 'db:t': it shows events, which have no op"):
+        check_takes(Use("db:open", "appended"), "db:t", output)
+    for connector in own().values():
+        for use in (connector.sink, connector.continued_sink):
+            assert use is None or use.takes_events, connector.scheme
 
 
 def test_runtimes_with_stages_refuse_branches() -> None:

@@ -8,7 +8,7 @@ ONCE = "each cut once, one commit of the table: readers see whole cuts, and each
 CONNECTOR = Connector(
     scheme="delta",
     form="delta:FOLDER",
-    sink=Use("ripple.connectors.delta_lake.sink:open_table", WHOLE),
+    sink=Use("ripple.connectors.delta_lake.sink:open_table", WHOLE, takes_events=True),
     continued_sink=Use(
         "ripple.connectors.delta_lake.sink:continue_table",
         ONCE,
@@ -16,6 +16,7 @@ CONNECTOR = Connector(
         looks="ripple.connectors.delta_lake.sink:look",
         owners="ripple.connectors.delta_lake.sink:look",
         commit_interval_ms=10_000,
+        takes_events=True,
     ),
     path_of=str,
     check="ripple.connectors.delta_lake.table:check",

@@ -1,4 +1,4 @@
-"""Changes as rows of a Delta Lake table: the newest of each key, with their cut."""
+"""Changes as rows of a Delta Lake table: the newest of each key, or each event, with their cut."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import pyarrow as pa
 
 from ripple.connectors.contract import BasicSink
 from ripple.connectors.delta_lake.connector import ONCE
+from ripple.connectors.delta_lake.events import PendingEvents
 from ripple.connectors.delta_lake.table import Record, Table, plain
 from ripple.connectors.target import WHOLE
 from ripple.core.errors import OutputError
 from ripple.core.row_ops import OP, place_of_op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ripple.connectors.connector import Writing
     from ripple.connectors.contract import Commit
+    from ripple.connectors.delta_lake.table import Rows
 
 PENDING_BYTES_MAX = 64 << 20
 # Who else commits (to make many files one, say) does so rarely.
@@ -47,6 +49,10 @@ def _folder(path: str) -> str:
     return path
 
 
+def _pending(table: Table) -> PendingEvents | _Pending:
+    return PendingEvents(table.schema) if table.is_stream else _Pending(table)
+
+
 class _Pending:
     """The newest change of each key since the last commit.
 
@@ -67,10 +73,10 @@ class _Pending:
         self._kept.append(pa.Table.from_batches([changes.select(columns)]))
         self._bytes += changes.nbytes
         if self._bytes > max(PENDING_BYTES_MAX, 2 * self._folded_bytes):
-            self._kept = [self.newest()]
+            self._kept = [self.taken()]
             self._bytes = self._folded_bytes = self._kept[0].nbytes
 
-    def newest(self) -> pa.Table:
+    def taken(self) -> pa.Table:
         """Return the newest change of each key."""
         fields = [*(f.with_nullable(True) for f in self._table.schema), pa.field(OP, pa.int8())]
         schema = pa.schema(fields)
@@ -86,6 +92,8 @@ class _Pending:
         """Forget all."""
         self._kept.clear()
         self._bytes = self._folded_bytes = 0
+
+    close = clear
 
 
 class DeltaSink:
@@ -109,7 +117,7 @@ class DeltaSink:
         epoch: of the owner; None of a run without one, which is the owner after the newest.
         """
         self.name = table.name
-        self._pending = _Pending(table)
+        self._pending = _pending(table)
         known = table.record()
         if epoch is None:
             epoch = known.epoch + 1 if known is not None and known.epoch else 0
@@ -125,7 +133,7 @@ class DeltaSink:
         self.committed = known.commit
         self._number = known.number
         if epoch:  # of runs without one the first to commit continues; a rejected run fences none
-            self._write(pa.table({}), self.committed)
+            self._write(lambda: pa.table({}), self.committed)
 
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:  # noqa: ARG002 - the commit's
         """Keep changes for the commit; see Sink."""
@@ -138,15 +146,15 @@ class DeltaSink:
 
     def commit(self, reached: Commit) -> None:
         """Bring the changes into the table, and say what they reach; see Sink."""
-        self._write(self._pending.newest(), reached)
+        self._write(self._pending.taken, reached)
         self.committed = reached
         self._pending.clear()
 
     def close(self) -> None:
         """Discard uncommitted changes."""
-        self._pending.clear()
+        self._pending.close()
 
-    def _write(self, changes: pa.Table, reached: Commit | None) -> None:
+    def _write(self, taken: Callable[[], Rows], reached: Commit | None) -> None:
         record = Record(self._number + 1, self._table.owner, self._epoch, reached)
         for _ in range(ATTEMPTS):
             found = self._table.record()
@@ -157,7 +165,7 @@ class DeltaSink:
                 )
             if found.number != self._number:
                 raise OutputError(f"cannot write {self.name}: another run has written it meanwhile")
-            if self._table.commit(changes, record):
+            if self._table.commit(taken(), record):
                 break
         else:
             raise OutputError(f"cannot write {self.name}: others commit to it all the time")
@@ -173,7 +181,7 @@ class WholeTable(BasicSink):
         """Begin. Raises OutputError, also for a table that a run goes on with."""
         self.name = table.name
         self._table = table
-        self._pending = _Pending(table)
+        self._pending = _pending(table)
         known = table.record()
         if known is not None and known.commit is not None:
             raise OutputError(
@@ -189,10 +197,10 @@ class WholeTable(BasicSink):
 
     def commit(self, reached: Commit) -> None:  # noqa: ARG002 - Sink's
         """Replace the table by the written rows."""
-        rows = plain(self._pending.newest()).cast(self._table.schema)
+        rows = plain(self._pending.taken(), self._table.schema)
         self._table.replace(rows, Record(self._number + 1, self._table.owner, 0, None))
         self._pending.clear()
 
     def close(self) -> None:
         """Discard uncommitted changes."""
-        self._pending.clear()
+        self._pending.close()

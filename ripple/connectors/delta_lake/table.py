@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Writing
 
+# Changes, or events as they are read.
+Rows: TypeAlias = pa.Table | pa.RecordBatchReader
 # Of the table's transactions, and of what a commit says besides.
 APPLICATION = "ripple"
 
@@ -57,7 +59,7 @@ class Record(NamedTuple):
 
 
 class Table:
-    """The table of one output, a row per key. Errors are raised as OutputError."""
+    """The table of one output, a row per key or event. Errors are raised as OutputError."""
 
     def __init__(self, path: str, writing: Writing) -> None:
         self.name = f"delta:{path}"
@@ -69,7 +71,8 @@ class Table:
                 f"cannot write {self.name}: {error}. Lists and records go to Parquet, JSON lines, "
                 "logs and PostgreSQL"
             ) from error
-        self.key = [f.name for f in writing.plan.fold(writing.output.of).row_key]
+        self.is_stream = writing.output.is_stream
+        self.key = [f.name for f in writing.plan.key_of(writing.output)]
         self._path = path
         self._table: DeltaTable | None = None
         self._id = ""
@@ -113,13 +116,17 @@ class Table:
             )
         self._id = id_
 
-    def commit(self, changes: pa.Table, record: Record) -> bool:
+    def commit(self, changes: Rows, record: Record) -> bool:
         """Bring changes into the table, each key once; False if another commit came between."""
         assert self._table is not None
         properties = _properties(record)
         with self._one_line_errors():
             try:
-                if changes.num_rows:
+                if isinstance(changes, pa.RecordBatchReader):
+                    write_deltalake(
+                        self._table, changes, mode="append", commit_properties=properties
+                    )
+                elif changes.num_rows:
                     self._merge(self._table, changes, properties)
                 else:
                     schema = self._table.schema()
@@ -139,7 +146,7 @@ class Table:
                 op = pa.array([OP_NAMES[OP_SET]] * batch.num_rows, pa.string())
                 yield batch.append_column(OP, op)
 
-    def replace(self, rows: pa.Table, record: Record) -> None:
+    def replace(self, rows: Rows, record: Record) -> None:
         """Let the table be these rows, in one commit."""
         with self._one_line_errors():
             write_deltalake(
@@ -222,8 +229,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def plain(rows: pa.Table) -> Any:
+def plain(rows: Rows, schema: pa.Schema) -> Rows:
     """Return changes as rows of a table: those that are there, without what they did."""
-    if OP not in rows.column_names:
+    if isinstance(rows, pa.RecordBatchReader):
         return rows
-    return rows.filter(pa.compute.not_equal(rows[OP], OP_REMOVE)).drop_columns([OP])
+    if OP in rows.column_names:
+        rows = rows.filter(pa.compute.not_equal(rows[OP], OP_REMOVE)).drop_columns([OP])
+    return rows.cast(schema)

@@ -29,7 +29,7 @@ with needed("kafka", "a kafka: URI"):
     from aiokafka.client import AIOKafkaClient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ripple.connectors.kafka.batches import Compression
     from ripple.connectors.kafka.settings import Security
@@ -107,6 +107,7 @@ class KafkaBroker(KafkaReader):
         *,
         is_compacted: bool = False,
         is_kept: bool = False,
+        has_keys: bool = True,
     ) -> None:
         """Create a topic unless it exists; see Broker.
 
@@ -117,6 +118,8 @@ class KafkaBroker(KafkaReader):
         self._client.await_topic(topic)
         if configs:
             await self._check_configs(topic, configs)
+        if not has_keys:
+            await self._check_takes_no_key(topic)
         await self.partitions(topic)
         await self.batch_bytes_max(topic)
 
@@ -133,17 +136,31 @@ class KafkaBroker(KafkaReader):
 
         await self.until_done(f"topic {topic!r} cannot be made", ask)
 
-    async def _check_configs(self, topic: str, wanted: Mapping[str, str]) -> None:
-        """Raise OutputError for an existing topic that would lose records."""
+    async def _configs(self, topic: str, names: Collection[str]) -> dict[str, str]:
+        """Return how a topic is set; without the right to ask there is no answer."""
         found: dict[str, str] = {}
 
         async def ask() -> int:
             node = await private.controller(self.open_client)
-            found.update(await private.configs(self.open_client, node, topic, [*wanted]))
+            found.update(await private.configs(self.open_client, node, topic, [*names]))
             return 0
 
         await self.until_done(f"how topic {topic!r} is set", ask)
-        # Without the right to ask there is no answer.
+        return found
+
+    async def _check_takes_no_key(self, topic: str) -> None:
+        """Raise OutputError for a topic that is compacted, and takes no record without a key."""
+        found = await self._configs(topic, ["cleanup.policy"])
+        if "compact" in found.get("cleanup.policy", ""):
+            raise OutputError(
+                f"topic {topic} is compacted and takes no record without a key: say "
+                ".sink(..., key='FIELD'), and it keeps the newest event of each key; or write to "
+                "another topic, which keeps them all"
+            )
+
+    async def _check_configs(self, topic: str, wanted: Mapping[str, str]) -> None:
+        """Raise OutputError for an existing topic that would lose records."""
+        found = await self._configs(topic, wanted)
         wrong = [name for name, value in found.items() if value != wanted[name]]
         if wrong:
             said = ", ".join(f"{name}={found[name]}" for name in wrong)

@@ -17,6 +17,7 @@ CONNECTOR = Connector(
     sink=Use(
         "ripple.connectors.kafka.sink_opening:open_sink",
         "appended, each record once; rows of a failed run stay",
+        takes_events=True,
     ),
     continued_sink=Use(
         "ripple.connectors.kafka.sink_opening:open_group",
@@ -26,6 +27,7 @@ CONNECTOR = Connector(
         reached="ripple.connectors.kafka.sink_opening:reached",
         owners="ripple.connectors.kafka.sink_opening:owners",
         is_group=True,
+        takes_events=True,
         commit_interval_ms=250,  # it costs no sync, and readers wait for it
     ),
     check="ripple.connectors.kafka.source_opening:check",

@@ -185,7 +185,8 @@ class KafkaGroup:
         if self._context is not None:
             headers = ((FIELD, self._context.encode()),)
             records = replace(records, headers=(headers,) * len(records))
-        for number, part in divided(records, self._partitions[written.topic]):
+        count, writer = self._partitions[written.topic], self._partition.part.number
+        for number, part in divided(records, count, writer):
             self._waiting.setdefault(TopicPartition(written.topic, number), []).append(part)
 
     def trace(self, context: str | None) -> None:
@@ -284,9 +285,9 @@ class KafkaGroup:
         if self._carried is not None:
             topic, lanes = next(iter(self._lanes.values())).topic, self._carried.lanes
             await make_lanes(self._broker, topic, lanes)
-        for topic in dict.fromkeys(written.topic for written in self._outputs.values()):
-            await self._broker.make(topic, of)
-            self._partitions[topic] = await self._broker.partitions(topic)
+        for written in self._outputs.values():
+            await self._broker.make(written.topic, of, has_keys=written.rows.has_keys)
+            self._partitions[written.topic] = await self._broker.partitions(written.topic)
 
     async def _check_count(self) -> None:
         """Raise OutputError unless each partition has one of the cuts topic, NoTopicError."""

@@ -2,7 +2,9 @@
 
 A record's key is that of its row: the fold's key, and the start of the window if there is one,
 encoded by ``ripple.model.keys.partitioner.key_bytes``, so that compaction retains the newest of
-each row. A Remove is a tombstone. The partition is Kafka's own choice for that key.
+each row. A Remove is a tombstone. The partition is Kafka's own choice for that key. An event has
+the key that its sink names; without one it has none, and all of a writer are in one partition, so
+that they stay in order.
 """
 
 from __future__ import annotations
@@ -28,13 +30,15 @@ if TYPE_CHECKING:
 class Rows:
     """Encodes the changes of one output as records.
 
-    name: of the topic, for errors. values: of records; JSON without.
+    name: of the topic, for errors. values: of records; JSON without. has_keys: whether records have
+    one.
     """
 
     def __init__(
         self, plan: Plan, output: Output, name: str, values: RowValues | None = None
     ) -> None:
-        self._fields = plan.fold(output.of).row_key
+        self._fields = output.key if output.is_stream else plan.key_of(output)
+        self.has_keys = bool(output.key) or not output.is_stream
         self.key = tuple(member.name for member in self._fields)
         self._types = to_arrow(Schema("keys", self._fields)).types if self.key else []
         self._values = values or row_values("json", output, name)
@@ -46,6 +50,8 @@ class Rows:
         return Records(self._keys(changes), self._values.values(changes), times)
 
     def _keys(self, changes: pa.RecordBatch) -> pa.Array:
+        if not self.has_keys:
+            return pa.nulls(changes.num_rows, pa.binary())
         if not self.key:  # one total
             return pa.array([b""] * changes.num_rows, pa.binary())
         return key_bytes(changes, self.key)
@@ -72,10 +78,16 @@ class Rows:
         return parts
 
 
-def divided(records: Records, partitions: int) -> list[tuple[int, Records]]:
-    """Return (partition, its records in their order) for those that have some, ascending."""
-    if partitions == 1 or not len(records):
-        return [(0, records)] if len(records) else []
+def divided(records: Records, partitions: int, writer: int = 0) -> list[tuple[int, Records]]:
+    """Return (partition, its records in their order) for those that have some, ascending.
+
+    Either all have keys or none has. writer: the number of the one whose records without keys they
+    are.
+    """
+    if not len(records):
+        return []
+    if partitions == 1 or records.keys.null_count:
+        return [(writer % partitions, records)]
     order, parts = in_order(numbers_of(records.keys, partitions))
     keys, values = (column.take(pa.array(order)) for column in (records.keys, records.values))
     times, headers = records.timestamps_ms[order], records.headers

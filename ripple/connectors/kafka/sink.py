@@ -53,7 +53,8 @@ class KafkaSink(BasicSink):
             raise
 
     async def _opened(self) -> tuple[int, KafkaProducer]:
-        await self._broker.make(self._written.topic, 1)
+        written = self._written
+        await self._broker.make(written.topic, 1, has_keys=written.rows.has_keys)
         partitions = await self._broker.partitions(self._written.topic)
         return partitions, await self._broker.plain_producer()
 

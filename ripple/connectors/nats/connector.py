@@ -16,11 +16,13 @@ CONNECTOR = Connector(
     sink=Use(
         "ripple.connectors.nats.opening:continue_sink",
         "appended, each message once; rows of a failed run stay, and the next run continues them",
+        takes_events=True,
     ),
     continued_sink=Use(
         "ripple.connectors.nats.opening:continue_sink",
         "each cut once, in order: the server takes a message only after its predecessor",
         has_epochs=True,
+        takes_events=True,
     ),
     settings="ripple.connectors.nats.uri:Settings",
     check="ripple.connectors.nats.opening:check",

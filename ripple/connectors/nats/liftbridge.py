@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.background import Background
 from ripple.connectors.contract import BasicSink
-from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.files.text.sink import TextLines, json_of
 from ripple.connectors.nats.envelope import (
     ACK,
     AckPolicy,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
+    from ripple.connectors.connector import Writing
     from ripple.connectors.contract import Commit
     from ripple.connectors.nats.uri import NatsUri
 
@@ -48,11 +49,11 @@ class LiftbridgeSink(BasicSink):
 
     promise = AGAIN
 
-    def __init__(self, place: NatsUri) -> None:
+    def __init__(self, place: NatsUri, writing: Writing) -> None:
         """Connect. Raises OutputError."""
         self.name = str(place)
         self._place = place
-        self._lines = TextLines(TextFormat("json", removes="mark"), self.name)
+        self._lines = TextLines(json_of(writing.output), self.name)
         self._client: Client | None = None
         self._inbox = ""
         self._waits: set[int] = set()

@@ -10,8 +10,9 @@ CONNECTOR = Connector(
     sink=Use(
         "ripple.connectors.nats.opening:liftbridge_sink",
         "appended, and acknowledged once stored; rows of a failed run stay",
+        takes_events=True,
     ),
-    continued_sink=Use("ripple.connectors.nats.opening:liftbridge_sink", AGAIN),
+    continued_sink=Use("ripple.connectors.nats.opening:liftbridge_sink", AGAIN, takes_events=True),
     settings="ripple.connectors.nats.uri:Settings",
     check="ripple.connectors.nats.opening:check_liftbridge",
 )

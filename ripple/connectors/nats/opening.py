@@ -44,14 +44,13 @@ def continue_sink(path: str, writing: Writing) -> NatsSink:
         place = NatsUri.parse(path)
     except InputError as error:
         raise OutputError(str(error)) from error
-    return NatsSink(place, f"{writing.plan.name}/{writing.output.name}", writing.epoch)
+    return NatsSink(place, writing)
 
 
 def liftbridge_sink(path: str, writing: Writing) -> LiftbridgeSink:
     """Return the sink that publishes to a subject; raises OutputError."""
-    del writing
     try:
-        return LiftbridgeSink(NatsUri.parse(path, LIFTBRIDGE))
+        return LiftbridgeSink(NatsUri.parse(path, LIFTBRIDGE), writing)
     except InputError as error:
         raise OutputError(str(error)) from error
 

@@ -1,11 +1,11 @@
 """Changes as messages of a stream, each once, by the expected sequence.
 
-A message is a row, as JSON with its operation. Its headers name its output, its cut and how many
-of the cut's rows are stored with it, so that the stream's last message says where to resume,
-even if all else was lost. A message names its predecessor: the server rejects it if another is the
-last, so that a message that was sent twice is stored once, and a replaced writer cannot write any
-more. Its id, of writer, cut and row, lets servers drop it even earlier, within the stream's
-duplicate window.
+A message is a row, as JSON: a change with its operation, an event alone. Its headers name its
+output, its cut and how many of the cut's rows are stored with it, so that the stream's last message
+says where to resume, even if all else was lost. A message names its predecessor: the server rejects
+it if another is the last, so that a message that was sent twice is stored once, and a replaced
+writer cannot write any more. Its id, of writer, cut and row, lets servers drop it even earlier,
+within the stream's duplicate window.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ripple.connectors.background import Background
 from ripple.connectors.contract import Commit
 from ripple.connectors.files.text.cut_record import from_json, to_json
-from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.files.text.sink import TextLines, json_of
 from ripple.connectors.nats.session import ASK_S, FAILURES, connected, error_of, left, stream_info
 from ripple.core.errors import OutputAwayError, OutputError
 from ripple.core.extras import needed
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
 
+    from ripple.connectors.connector import Writing
     from ripple.connectors.nats.uri import NatsUri
 
 ONCE = "each cut once, in order: the server takes a message only after its predecessor"
@@ -76,15 +77,16 @@ class NatsSink:
     cut_off_bytes = 0
     promise = ONCE
 
-    def __init__(self, place: NatsUri, owner: str, epoch: int | None = None) -> None:
+    def __init__(self, place: NatsUri, writing: Writing) -> None:
         """Become the writer of the stream, which is made if there is none. Raises OutputError."""
         self.name = str(place)
-        self.epoch = epoch
-        self._place, self._owner = place, owner
+        self.epoch = writing.epoch
+        self._place = place
+        self._owner = f"{writing.plan.name}/{writing.output.name}"
         self._pending: list[tuple[list[bytes], Commit]] = []
         self._pending_bytes = 0
         self._writer = NUID().next().decode()  # of this run alone
-        self._lines = TextLines(TextFormat("json", removes="mark"), self.name)
+        self._lines = TextLines(json_of(writing.output), self.name)
         self._client: Client | None = None
         self._loop: Background | None = Background()
         try:

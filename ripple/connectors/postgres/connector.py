@@ -17,12 +17,13 @@ CONNECTOR = Connector(
         "changes, resumed at the cut, or an error if the slot has dropped them; with `--follow` "
         "waits for more",
     ),
-    sink=Use("ripple.connectors.postgres.sink_opening:open_table", WHOLE),
+    sink=Use("ripple.connectors.postgres.sink_opening:open_table", WHOLE, takes_events=True),
     continued_sink=Use(
         "ripple.connectors.postgres.sink_opening:continue_table",
         ONCE,
         has_epochs=True,
         has_parts=True,
+        takes_events=True,
         reached="ripple.connectors.postgres.sink_opening:reached",
         looks="ripple.connectors.postgres.sink_opening:look",
         owners="ripple.connectors.postgres.sink_opening:owners",

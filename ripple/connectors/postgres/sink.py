@@ -1,4 +1,4 @@
-"""Changes as rows of a table: the newest of each key, with their cut."""
+"""Changes as rows of a table: the newest of each key, or each event, with their cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ripple.connectors.contract import BasicSink
-from ripple.connectors.files.text.sink import TextFormat, TextLines
+from ripple.connectors.files.text.sink import TextLines
 from ripple.connectors.postgres.connector import ONCE
 from ripple.connectors.postgres.record import Records
 from ripple.connectors.postgres.session import claimed, connected, error_of, replaced
@@ -52,9 +52,7 @@ class _Pending:
     """
 
     def __init__(self, table: Table) -> None:
-        columns = tuple(table.columns)
-        text_format = TextFormat("csv", removes="mark", columns=columns)
-        self._lines_of = TextLines(text_format, str(table.place))
+        self._lines_of = TextLines(table.format, str(table.place))
         self.lines: list[bytes] = []
         self.length_bytes = 0
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import pyarrow as pa
 
+from ripple.connectors.files.text.sink import TextFormat
 from ripple.core.errors import OutputError
 from ripple.core.extras import needed
 from ripple.core.row_ops import OP, OP_NAMES, OP_SET
@@ -52,7 +53,8 @@ class Table:
     """The table of an output's rows, one a key; the columns are its fields, in their order.
 
     Changes are copied to a table of the session (``stage``), from which ``apply`` takes the newest
-    of each key: so a row is written once a transaction, however often it has changed.
+    of each key: so a row is written once a transaction, however often it has changed. Of events
+    it takes each: their table has no key.
     """
 
     def __init__(self, place: PostgresUri, plan: Plan, output: Output) -> None:
@@ -65,14 +67,18 @@ class Table:
                     f"cannot write {place}: a table of PostgreSQL can have no column {name!r}, a "
                     f"name that {why}: call it otherwise in the pipeline"
                 )
-        key = plan.fold(output.of).row_key
-        self._key = [field.name for field in key]
+        self._is_stream = output.is_stream
+        self._key = [field.name for field in plan.key_of(output)]
         self._values = [name for name in self.columns if name not in self._key]
         names = (place.schema, place.table) if place.schema else (place.table,)
         self._table = sql.Identifier(*names)
         self._staged = sql.Identifier("pg_temp", STAGED)
+        self.format = TextFormat(
+            "csv", removes="skip" if self._is_stream else "mark", columns=tuple(self.columns)
+        )
+        staged = self.columns if self._is_stream else [OP, *self.columns]
         self.copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-            self._staged, _listed([OP, *self.columns])
+            self._staged, _listed(staged)
         )
 
     def found(self, cursor: Cursor[tuple[Any, ...]]) -> Found | None:
@@ -109,12 +115,14 @@ class Table:
                 )
 
     def make(self, connection: Connection) -> None:
-        """Create the table, with its key."""
+        """Create the table, with its key if it has one."""
         columns = sql.SQL(", ").join(
             sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
             for name, kind in self.columns.items()
         )
         connection.execute(sql.SQL("CREATE TABLE {} ({})").format(self._table, columns))
+        if self._is_stream:
+            return
         # Without a key there is one row.
         connection.execute(
             sql.SQL("CREATE UNIQUE INDEX ON {} {}").format(self._table, self._conflict())
@@ -138,7 +146,7 @@ class Table:
         )
 
     def stage(self, connection: Connection, lines: Iterable[bytes]) -> None:
-        """Copy changes, as lines of CSV that begin with the operation."""
+        """Copy changes, as lines of CSV in ``format``."""
         with connection.cursor().copy(self.copy) as copy:
             for each in lines:
                 copy.write(each)
@@ -155,7 +163,15 @@ class Table:
         connection.commit()
 
     def apply(self, connection: Connection) -> None:
-        """Bring the newest staged change of each key into the table."""
+        """Bring the newest staged change of each key into the table, or all events."""
+        if self._is_stream:
+            names = _listed(self.columns)
+            connection.execute(
+                sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} ORDER BY {}").format(
+                    self._table, names, names, self._staged, sql.Identifier(POSITION)
+                )
+            )
+            return
         connection.execute(
             sql.SQL("DELETE FROM {} AS t USING ({}) AS s WHERE s.{} = 'remove'{}").format(
                 self._table, self._newest(), sql.Identifier(OP), self._same_key()

@@ -37,7 +37,7 @@ class StreamRows:
         self.digest = self.final_digest = 0
         self.count = 0
         """Rows since the partition was restored here."""
-        self._waiting: list[pa.RecordBatch] = []
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._nothing = Part.of_all(pa.RecordBatch.from_pylist([], self.schema))
 
     def add(self, name: str, rows: Rows, offsets: Ints, indexes: Ints) -> None:
@@ -52,12 +52,18 @@ class StreamRows:
             mix_each(hashes, hashes_of(column))
         self.digest = self.final_digest = (self.digest + int(hashes.sum())) % (1 << 64)
         self.count += rows.count
-        self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        self._waiting.setdefault(name, []).append(batch)
 
     def take(self) -> Part:
-        """Return the rows since the last call, in the order in which they came."""
-        waiting, self._waiting = self._waiting, []
-        return Part.of_all(pa.concat_batches(waiting)) if waiting else self._nothing
+        """Return the rows since the last call, by input and in its order.
+
+        So they stand in one order between two cuts, however inputs interleave: a sink that holds
+        some of them goes on with the others.
+        """
+        waiting, self._waiting = self._waiting, {}
+        batches = [one for name in sorted(waiting) for one in waiting[name]]
+        return Part.of_all(pa.concat_batches(batches)) if batches else self._nothing
 
     def take_retracted(self) -> pa.RecordBatch:
         """Return no rows: none was taken back."""

@@ -132,9 +132,7 @@ class Pipeline:
                 ahead_ns = duration_ns(reject_future, "reject_future")
                 if time_field is None:
                     raise PlanError("reject_future needs an event time: name it with time=")
-            chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
-            names = tuple(key_field(item, schema.fields, None).name for item in chosen)
-            check_distinct(names, "key")
+            names = tuple(field.name for field in _dividing(key, schema.fields))
             spec = SourceSpec(
                 name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns, names
             )
@@ -343,11 +341,21 @@ class Pipeline:
                 at=name,
             )
 
-    def sink(self, name: str, /, *, topic: str | None = None, of: str | None = None) -> Pipeline:
+    def sink(
+        self,
+        name: str,
+        /,
+        *,
+        topic: str | None = None,
+        of: str | None = None,
+        key: Key | Sequence[Key] = None,
+    ) -> Pipeline:
         """Show the rows here: the events, or the result rows of the latest fold.
 
         of: another fold whose result rows are shown. Steps may go on behind a sink. A sink of
-        events receives each once, in the order of its input.
+        events receives each once, in the order of its input. key: of events, the field, or fields,
+        that a topic of Kafka gets as the key of a record; None for records without one. Result rows
+        have the key of their fold.
         """
         with self._step("sink", name) as draft:
             check_text(topic, "topic")
@@ -362,7 +370,13 @@ class Pipeline:
             if fold is None:
                 for field in draft.fields:
                     check_shown_field(field.name)
-                output = Output(name, draft.at, topic, draft.fields, name, is_stream=True)
+                by = _dividing(key, draft.fields)
+                output = Output(name, draft.at, topic, draft.fields, name, is_stream=True, key=by)
+            elif key is not None:
+                raise PlanError(
+                    f"the rows of {fold.name!r} have their key already, that of the fold: leave "
+                    "key= out, or put the sink before .partition(...) to show events"
+                )
             else:
                 output = Output(name, fold.name, topic, fold.row, name)
             return _grown(draft, "sink", outputs=(*draft.outputs, output), is_open=False)
@@ -440,6 +454,14 @@ def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
     pipeline = Pipeline.__new__(Pipeline)
     pipeline._draft = replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes)
     return pipeline
+
+
+def _dividing(key: Key | Sequence[Key], fields: Fields) -> Fields:
+    """Return the fields of events by which a system divides them: none for None."""
+    chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
+    found = tuple(key_field(item, fields, None) for item in chosen)
+    check_distinct([field.name for field in found], "key")
+    return found
 
 
 def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:

@@ -125,7 +125,8 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
                 members = [_member(node, member, forms) for member in node.aggregates]
                 return ["fold", _shape(node.key), canonical(window, _no_code), *members]
         case Output():
-            return ["sink", node.topic or ""]
+            by: list[Sexp] = [["key", *(one.name for one in node.key)]] if node.key else []
+            return ["sink", node.topic or "", *by]
 
 
 def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:

@@ -231,7 +231,8 @@ WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 class Output:
     """A sink: the rows of a fold or of a stream, under a name and perhaps a topic.
 
-    is_stream: whether ``of`` is a stream: its rows have no key, and stay as they are.
+    is_stream: whether ``of`` is a stream: its rows have no identity of their own, and stay as they
+    are. key: of a stream's, the fields by which a system that divides records by a key does so.
     """
 
     name: str
@@ -240,6 +241,7 @@ class Output:
     fields: Fields
     node_key: str
     is_stream: bool = False
+    key: Fields = ()
 
 
 NodeOf: TypeAlias = SourceSpec | Step | Fold | Output

@@ -58,6 +58,7 @@ class SimBrokerPort:
         *,
         is_compacted: bool = False,
         is_kept: bool = False,
+        has_keys: bool = True,  # noqa: ARG002 - none is compacted
     ) -> None:
         what = f"{topic} {partitions}{' compacted' if is_compacted else ''}"
         what += " kept" if is_kept else ""

@@ -14,6 +14,7 @@ from ripple.connectors.kafka.topic_target import TopicTarget
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.tracing import Tracer
+from ripple.model.pipeline.builder import Pipeline
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
 from ripple.storage.store import RetryingStore
@@ -28,8 +29,14 @@ from ripple.world.broker import TopicPartition
 from tests.task import scenarios
 from tests.world.clusters import simulate
 
-# Windows, refused records, two outputs: rows of the keys, and what is computed over them.
-PLAN = scenarios.pipeline(scenarios.Tumbling(50), before=scenarios.refusing).plan()
+
+def shown(events: Pipeline) -> Pipeline:
+    """Show the events too, with a key and without one."""
+    return scenarios.refusing(events.sink("divided", key="symbol").sink("plain"))
+
+
+# Windows, refused records, outputs: rows of the keys, what is computed over them, and events.
+PLAN = scenarios.pipeline(scenarios.Tumbling(50), before=shown).plan()
 SOURCE = CrashSource(PLAN, scenarios.events(24), (PLAN.source.name,))
 # Some commits run beside the next batches, some are waited for.
 SETTINGS = Settings(

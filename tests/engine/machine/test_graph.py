@@ -270,3 +270,25 @@ def test_a_refused_record_counts_in_no_branch() -> None:
 def test_a_plan_with_branches_has_no_stages() -> None:
     with pytest.raises(PlanError, match=r"'test' has branches.*with ripple run or rp\.run"):
         Engine(shown_as_they_come(events()).plan(), staged=True)
+
+
+def test_rows_between_two_cuts_stand_in_one_order_however_inputs_interleave() -> None:
+    """A sink that holds a beginning of them then goes on with the others."""
+    plan = events().sink("all", key="symbol").plan()
+    assert plan.topology_hash != events().sink("all").plan().topology_hash
+
+    def batch(first: int) -> Any:
+        rows = [
+            {"symbol": "S", "price": 1.0, "size": at, "venue": None, "timestamp_ns": at}
+            for at in range(first, first + 2)
+        ]
+        return records_of(rows, plan.source.fields)
+
+    found = []
+    for order in ([("b", 2), ("a", 2), ("b", 4)], [("a", 2), ("b", 2), ("b", 4)]):
+        engine = Engine(plan, inputs=["a", "b"])
+        for name, end in order:
+            engine.apply(name, batch(end - 2 if name == "a" else 10 + end), end)
+        found.append(engine.stabilize().outputs["all"].to_pylist())
+    assert found[0] == found[1]
+    assert [row["size"] for row in found[0]] == [0, 1, 12, 13, 14, 15]

@@ -16,6 +16,7 @@ CONNECTOR = Connector(
         WHOLE,
         (".parquet",),
         on_stream=STAYS,
+        takes_events=True,
     ),
     path_of=str,
     check="ripple.connectors.files.parquet.discovery:check",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.files.text.file import FileSink, look_at
-from ripple.connectors.files.text.sink import TextFormat, TextSink
+from ripple.connectors.files.text.sink import TextFormat, TextSink, json_of
 from ripple.connectors.files.text.uses import COMPRESSED
 from ripple.connectors.registry import is_stream
 from ripple.connectors.target import open_target
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Writing
     from ripple.connectors.contract import Sink
 
-_JSON, _JSON_EVENTS = TextFormat("json", removes="mark"), TextFormat("json")
-
 
 def open_csv(path: str, writing: Writing) -> TextSink:
     """Return the sink of CSV; raises OutputError."""
@@ -29,7 +27,7 @@ def open_csv(path: str, writing: Writing) -> TextSink:
 
 def open_json(path: str, writing: Writing) -> TextSink:
     """Return the sink of JSON lines; raises OutputError."""
-    return _open(path, _json(writing))
+    return _open(path, json_of(writing.output))
 
 
 def continue_csv(path: str, writing: Writing) -> Sink:
@@ -39,7 +37,7 @@ def continue_csv(path: str, writing: Writing) -> Sink:
 
 def continue_json(path: str, writing: Writing) -> Sink:
     """Return the sink of JSON lines, continued where it is a file; raises as FileSink does."""
-    return _continue(path, _json(writing), writing)
+    return _continue(path, json_of(writing.output), writing)
 
 
 def look_csv(path: str, writing: Writing) -> int:
@@ -49,15 +47,11 @@ def look_csv(path: str, writing: Writing) -> int:
 
 def look_json(path: str, writing: Writing) -> int:
     """Raise as ``continue_json`` does, with nothing changed; see ``look_csv``."""
-    return _look(path, _json(writing), writing)
+    return _look(path, json_of(writing.output), writing)
 
 
 def _csv(writing: Writing) -> TextFormat:
     return TextFormat("csv", header=writing.header)
-
-
-def _json(writing: Writing) -> TextFormat:
-    return _JSON_EVENTS if writing.output.is_stream else _JSON
 
 
 def _open(path: str, text_format: TextFormat) -> TextSink:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
+    from ripple.model.pipeline.plan import Output
     from ripple.model.schema.exported import Made
 
 Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
@@ -53,6 +54,12 @@ class TextFormat:
 
 
 PLAIN = TextFormat()
+_CHANGES, _EVENTS = TextFormat("json", removes="mark"), TextFormat("json")
+
+
+def json_of(output: Output) -> TextFormat:
+    """Return the format of an output's rows as JSON: of changes with their operations."""
+    return _EVENTS if output.is_stream else _CHANGES
 
 
 class TextLines:
