@@ -68,10 +68,9 @@ async def read_stream(address: str, stream: str) -> list[Row]:
     client = await nats.connect(f"nats://{address}", connect_timeout=PATIENCE_S)
     try:
         js = client.jetstream(timeout=PATIENCE_S)
-        last, data = (await js.stream_info(stream)).state.last_seq, []
-        reading = await js.pull_subscribe(stream)
-        while len(data) < last:
-            data += [one.data for one in await reading.fetch(1000, timeout=PATIENCE_S)]
+        last = (await js.stream_info(stream)).state.last_seq
+        reading = await js.subscribe(stream, ordered_consumer=True)
+        data = [(await reading.next_msg(PATIENCE_S)).data for _ in range(last)]
     finally:
         await client.close()
     return [row_of(json.loads(each)) for each in data if each]
