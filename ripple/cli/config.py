@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the action; return the exit code."""
     if options.action == "context":
         return config_context.run(options)
-    from ripple.control.secrets import HIDDEN, hider  # noqa: PLC0415 - needed only here
+    from ripple.control.secrets import hider  # noqa: PLC0415 - needed only here
 
     module = import_module(f"{options.process}.settings")
     environment = dict(os.environ)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         one = found.get(setting.name)
         value = None if one is None else one.value
         if isinstance(value, str):
-            value = HIDDEN if value and is_secret(setting.name) else hidden(value)
+            value = hidden(value)
         origin = "missing" if one is None else one.origin
         listed.append({"name": setting.name, "value": value, "origin": origin})
 
@@ -94,11 +94,6 @@ def run(options: argparse.Namespace) -> int:
 
     write(options.format, {"process": options.process, "settings": listed}, text)
     return 0
-
-
-def is_secret(name: str) -> bool:
-    """Return whether a setting is secret, by its name."""
-    return any(word in name for word in ("secret", "password", "token", "access_key"))
 
 
 def _shown(value: Any) -> str:

@@ -14,6 +14,7 @@ from ripple.cli.lib.path_options import a_place
 from ripple.connectors.installed import load
 from ripple.connectors.registry import USES, is_stream, of_scheme, schemes
 from ripple.connectors.settings import schema_of_settings
+from ripple.control.secrets import without_secrets
 from ripple.core.errors import ConnectorError, InputError, OutputError
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _check(place: str, form: str) -> None:
         found = _looked_at(file)
     else:
         found = "there is nothing to connect to"
+    place = without_secrets(place)
     write(form, {"place": place, "found": found}, lambda: print(f"{place}: {found}"))
 
 
@@ -126,7 +128,7 @@ def _discover(place: str, form: str) -> None:
             for name, kind in (row["columns"] or {}).items():
                 print(f"  {name}: {kind}")
 
-    write(form, {"place": place, "found": rows}, text)
+    write(form, {"place": without_secrets(place), "found": rows}, text)
 
 
 def _row(stream: Stream) -> dict[str, Any]:
@@ -135,7 +137,12 @@ def _row(stream: Stream) -> dict[str, Any]:
         columns = {
             one.name: f"{one.type}{' or none' if one.nullable else ''}" for one in stream.columns
         }
-    return {**stream._asdict(), "key": list(stream.key), "columns": columns}
+    return {
+        **stream._asdict(),
+        "place": without_secrets(stream.place),
+        "key": list(stream.key),
+        "columns": columns,
+    }
 
 
 def _new(name: str, folder: Path) -> None:

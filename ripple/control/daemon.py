@@ -40,7 +40,7 @@ class Settings(Protocol):
 
     @property
     def text(self) -> str:
-        """The output of ``--check-config``."""
+        """The output of ``--check-config``, secrets in URIs included: they are shown as ***."""
 
 
 S = TypeVar("S", bound=Settings)
@@ -89,7 +89,7 @@ class Daemon(Generic[S]):
             process.write(f"{self.program}: {line}\n")
         settings = self.load(said, os.environ, _file(config))
         if said.is_check:
-            sys.stdout.write(settings.text)
+            sys.stdout.write(without_secrets(settings.text))
             sys.stdout.flush()
             return 0
         numbers = [number for number in SIGNALS if not _is_of_nohup(number)]

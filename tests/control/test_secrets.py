@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ripple.cli.lib.exits import exit_code
+from ripple.cli.main import main as ripple
 from ripple.control.secrets import hider
 from ripple.core.errors import InputError
+from worker.__main__ import main as worker
 
 HUSH = "hush-hush"
 
@@ -45,3 +47,30 @@ def test_errors_of_commands_have_none(capfd: pytest.CaptureFixture[str]) -> None
 
     assert exit_code("ripple", fail) == 1
     assert capfd.readouterr().err == "ripple: cannot read redis://:***@host/s\n"
+
+
+PLACE = f"redis://user:{HUSH}@host:6379/s"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["config", "show", "worker", "--", "--source", PLACE, "--sink", PLACE],
+        ["connector", "check", f"csv:./none?password={HUSH}"],
+        ["connector", "check", f"csv:./none?password={HUSH}", "--format", "json"],
+    ],
+)
+def test_commands_print_none(command: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert ripple(command) == 0
+    shown = capfd.readouterr()
+    assert "***" in shown.out
+    assert HUSH not in shown.out + shown.err
+
+
+def test_effective_settings_have_none(capfd: pytest.CaptureFixture[str]) -> None:
+    settings = ["--store", "s", "--coordinator", "localhost:1", "--insecure"]
+    where = ["--pipeline", "p.py", "--source", PLACE, "--sink", "log:out/topic"]
+    assert worker([*settings, *where, "--check-config"]) == 0
+    shown = capfd.readouterr().out
+    assert 'source = "redis://user:***@host:6379/s"  # --source' in shown
+    assert HUSH not in shown

@@ -10,6 +10,7 @@ from ripple.cli.lib.silence import is_silence
 from ripple.connectors.commit_group import looked_at
 from ripple.connectors.files.text import cut_record
 from ripple.connectors.locate import path_of, reached_at
+from ripple.control.secrets import without_secrets
 from ripple.core.errors import RippleError
 from ripple.task.grouping import group_at
 from ripple.world.errors import DiskLockedError
@@ -46,9 +47,9 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
             if _is_new(plan, output, place):
                 new.append(output)
         except DiskLockedError as error:  # most likely of the run to be replaced
-            remarks.append(str(error))
+            remarks.append(without_secrets(str(error)))
         except (RippleError, OSError) as error:
-            problems.append(str(error))
+            problems.append(without_secrets(str(error)))
             if is_silence(error):
                 silent.append(output)
     return Seen(tuple(new), tuple(problems), tuple(remarks), tuple(silent))
