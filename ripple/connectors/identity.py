@@ -39,19 +39,39 @@ def identity_of(place: str, use: UseName) -> str:
 
 
 def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = True) -> None:
-    """Raise OutputError where an output, by name, goes to the place that is read from.
+    """Raise OutputError where an output, by name, goes to the place that is read from, or into it.
 
     A run would take its own results for records, without end. Otherwise raises as opening does.
     """
     uses: tuple[UseName, UseName] = (
         ("continued_source", "continued_sink") if continues else ("source", "sink")
     )
+    folder = _path_of(source, uses[0])
     for place in sinks.values():
+        path = _path_of(place, uses[1])
+        if folder is not None and path is not None and _is_within(path, folder):
+            raise _within(path)
         if _scheme(place) == _scheme(source) and (
             identity_of(_bare(source), uses[0]) == identity_of(_bare(place), uses[1])
         ):
             shown = _CREDENTIALS.sub("//", place)
             raise OutputError(f"cannot write {shown}: it is the run's own source")
+
+
+def _path_of(place: str, use: UseName) -> str | None:
+    found = find(place, use)
+    return None if found.connector.path_of is None else found.connector.path_of(found.path)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """Whether a path is in a folder; it need not exist, and the folder itself is not in it."""
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))
+
+
+def _within(path: str) -> OutputError:
+    return OutputError(
+        f"cannot write {path}: it is in the folder of the run's own source; name another folder"
+    )
 
 
 def _scheme(place: str) -> str:
@@ -73,6 +93,7 @@ def shortened(text: str) -> str:
 def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
     """Raise OutputError when two places are the same file, or both standard output.
 
+    Likewise for a target in the folder that is the source.
     source, targets: paths, ``-``, or None for what is no file. Devices and pipes may be shared, and
     folders of logs be written to more than once, as they have locks.
     """
@@ -82,6 +103,8 @@ def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
         identity = None if target is None else _file_identity(target, 1)
         if target is None or identity is None:
             continue
+        if source is not None and target != "-" and _is_within(target, source):
+            raise _within(target)
         if identity == read:
             raise OutputError(f"cannot write {_file_name(target)}: it is the run's own source")
         if identity in seen and not os.path.isdir(target):

@@ -16,7 +16,7 @@ from ripple.cli.lib.exits import SignalledError
 from ripple.cli.lib.path_options import a_place, a_store
 from ripple.cli.main import SUBCOMMANDS, parser_of
 from ripple.cli.run import vwap_demo
-from ripple.connectors.identity import check_apart
+from ripple.connectors.identity import check_apart, check_not_read
 from ripple.core.errors import InputError, OutputError
 from tests.cli.processes import BOOK_TRADES, RIPPLE, ROOT, demo, ripple, shell
 from tests.patience import PATIENCE_S, until
@@ -107,6 +107,24 @@ def test_log_that_is_read_is_not_written(tmp_path):
         assert ended.code == 1
         assert ended.only_line.endswith(f"cannot write {tmp_path}/t: it is the run's own source")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize("sink", ["out.csv", "0/out.jsonl", "log:out", "csv:./out"])
+def test_folder_of_the_log_that_is_read_is_not_written_into(tmp_path, sink):
+    assert ripple("log", "create", "--schema", "trade", tmp_path / "t").code == 0
+    scheme, _, path = sink.rpartition(":")
+    place = f"{scheme}:{tmp_path}/t/{path}" if scheme else tmp_path / "t" / path
+    wanted = ["examples/vwap.py", "--source", f"log:{tmp_path}/t", "--sink", place]
+    before = sorted(tmp_path.rglob("*"))
+    for more in ([], ["--checkpoint-dir", tmp_path / "state"]):
+        ended = ripple("run", *wanted, *more)
+        assert ended.code == 1
+        assert "it is in the folder of the run's own source" in ended.only_line
+    assert sorted(tmp_path.rglob("*")) == before
+    for to in (f"log:{tmp_path}/t/out", f"log:{tmp_path}/./t/out"):
+        with pytest.raises(OutputError, match="it is in the folder of the run's own source"):
+            check_not_read(f"log:{tmp_path}/t", {"out": to})
+    check_not_read(f"log:{tmp_path}/t", {"out": f"log:{tmp_path}/t2"})
 
 
 def test_partitions_of_a_log_may_be_written_apart_and_a_file_once(tmp_path):

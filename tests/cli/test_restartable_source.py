@@ -109,3 +109,16 @@ def test_restart_on_another_file_is_refused(folder: Path) -> None:
     again = subprocess.run(command("first"), capture_output=True, timeout=PATIENCE_S, check=False)
     assert again.returncode == 1
     assert b"is another one than the one that was read" in again.stderr
+
+
+def test_source_is_not_written_to(folder: Path) -> None:
+    for sink in ("quotes:trades", "quotes:./trades", "jsonl:trades"):
+        ended = subprocess.run(
+            [*RIPPLE, "run", "sums.py", "--source", "quotes:trades", "--sink", sink],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert ended.stderr.rstrip().endswith("trades: it is the run's own source")
