@@ -16,6 +16,8 @@ from ripple.cli.cluster.query import limits_of
 from ripple.cli.cluster.starting.at_work import AtWork, at_work
 from ripple.cli.cluster.status_page import print_status
 from ripple.cli.cluster.up import _OF_DASHBOARD, _OF_EXTRAS, check_begun
+from ripple.cli.lib import client_options
+from ripple.cli.main import main as ripple
 from ripple.control.assignment import AssignmentChain, Stage, empty
 from ripple.core.errors import InputError
 from ripple.storage.store import DiskStore
@@ -227,3 +229,20 @@ def test_commands_of_a_cluster_have_one_name_in_the_help_and_a_working_alias() -
         reason = [] if name == "status" else ["--reason", "r"]
         ended = cluster(name, *arguments, *reason, "--coordinator", "localhost:1")
         assert (ended.code, ended.only_line.count("no coordinator answers")) == (2, 1)
+
+
+def test_texts_of_operators_do_not_control_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def status_of(_: object) -> tuple[str, Status]:
+        return "h:1", STATUS
+
+    monkeypatch.setattr(client_options, "status_of", status_of)
+    assert ripple(["move", "0", "w2", "--reason", "one\ntwo\x1b[2J", "--dry-run"]) == 0
+    pins = ((0, "w1", "one\ntwo"),)
+    print_status("h:1", Status("c", 3, "why\nnot", "a\nb", 1, 1, (), (), pins, (), (), ()))
+    shown = capsys.readouterr().out
+    assert "moves to w2: one\\ntwo\\x1b[2J" in shown
+    assert "Epoch:        3: why\\nnot" in shown
+    assert "\nFrozen:       a\\nb\n" in shown
+    assert shown.rstrip().endswith("one\\ntwo")

@@ -14,7 +14,7 @@ from ripple.cli.cluster import up as cluster_up
 from ripple.cli.cluster.status_page import print_status
 from ripple.cli.lib import client_options
 from ripple.cli.lib.number_options import count, positive
-from ripple.cli.lib.output_forms import add_format, write
+from ripple.cli.lib.output_forms import add_format, plain, write
 from ripple.control.assignment import worker_of
 from ripple.control.assignment.version import PARTITIONS_MAX
 from ripple.core.errors import InputError
@@ -138,6 +138,7 @@ async def _command(options: argparse.Namespace) -> int:
 
     _, arguments, make = COMMANDS[options.action]
     command = make(*(getattr(options, name) for name in arguments), options.reason)
+    shown = plain(str(command))
     if options.dry_run:
         _, status = await client_options.status_of(options)
         effects = effects_of(options, status)
@@ -145,7 +146,7 @@ async def _command(options: argparse.Namespace) -> int:
         write(
             options.format,
             found,
-            lambda: print("\n".join([f"nothing was changed; it would: {command}", *effects])),
+            lambda: print("\n".join([f"nothing was changed; it would: {shown}", *effects])),
         )
         return 0
     _, data = await client_options.ask(options, COMMAND, command_to_bytes(command), COMMAND_S)
@@ -154,7 +155,7 @@ async def _command(options: argparse.Namespace) -> int:
     done = {"done": str(command), "version": version} | ({"left": left} if options.wait else {})
 
     def text() -> None:
-        print(f"version {version}: {command}")
+        print(f"version {version}: {shown}")
         for one in left:
             print(f"! {one}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.cli.lib.output_forms import coloured, write_table
+from ripple.cli.lib.output_forms import coloured, plain, write_table
 from ripple.control.assignment import Level
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
     print(f"Workers:      {active}/{workers} active")
     print(f"Partitions:   {assigned}")
     # The version of the assignment: the epochs of partitions derive from it.
-    print(f"Epoch:        {version}: {status.cause}" if version else "Epoch:        none yet")
+    print(
+        f"Epoch:        {version}: {plain(status.cause)}" if version else "Epoch:        none yet"
+    )
     if status.frozen is not None:
-        print(f"Frozen:       {status.frozen}")
+        print(f"Frozen:       {plain(status.frozen)}")
     write_table(
         ("WORKER", "STANDING", "SILENT", "LOAD", "QUEUES", "PARTITIONS", "SINCE", "ADDRESSES"),
         (
@@ -75,7 +77,7 @@ def print_status(address: str, status: Status, *, has_partitions: bool = False) 
             ),
         )
     for problem in status.problems:
-        print(coloured(f"! {problem}", "yellow"))
+        print(coloured(f"! {plain(problem)}", "yellow"))
 
 
 def queues_of(one: Backpressure | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.cli.cluster.status_page import queues_of
 from ripple.cli.lib import client_options
-from ripple.cli.lib.output_forms import add_format, coloured, write_line, write_table
+from ripple.cli.lib.output_forms import add_format, coloured, plain, write_line, write_table
 
 if TYPE_CHECKING:
     import argparse
@@ -139,10 +139,10 @@ def _print(found: Mapping[str, Any]) -> None:
     if found["moves"]:
         state += f", {found['moves']} moves under way"
     if found["frozen"] is not None:
-        state += f", frozen: {found['frozen']}"
+        state += f", frozen: {plain(found['frozen'])}"
     is_well = found["active"] == found["members"] and not found["unowned"]
     print(coloured(state, "green" if is_well else "red"))
-    print(f"version {found['assignment']}: {found['cause']}")
+    print(f"version {found['assignment']}: {plain(found['cause'])}")
     write_table(
         ("WORKER", "STANDING", "LOAD", "QUEUES", "PARTITIONS", "RECORDS/S", "ROWS OUT/S"),
         (
@@ -156,7 +156,7 @@ def _print(found: Mapping[str, Any]) -> None:
         ),
     )
     for problem in found["problems"]:
-        print(coloured(f"! {problem}", "yellow"))
+        print(coloured(f"! {plain(problem)}", "yellow"))
 
 
 def _rate(value: float | None) -> str:

@@ -92,8 +92,11 @@ def as_sexp(value: Any) -> Sexp:
 
 
 def write_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, gap: bool = True) -> None:
-    """Write aligned columns, unless there is no row. gap: after an empty line."""
-    rows = list(rows)
+    """Write aligned columns, unless there is no row. gap: after an empty line.
+
+    Cells may be texts of users.
+    """
+    rows = [[plain(cell) for cell in row] for row in rows]
     if not rows:
         return
     lines = [titles, *rows]
