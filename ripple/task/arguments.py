@@ -11,6 +11,7 @@ from ripple.connectors.locate import text_of
 from ripple.connectors.registry import refused
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError, OutputError, PlanError
+from ripple.engine.migration.evolution import unknown_folds
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window.duration import duration_ns
@@ -62,10 +63,15 @@ def store_of(given: Any) -> str:
     return text
 
 
-def folds_of(rebuild: Any) -> Collection[str]:
-    """Return the names of the folds to rebuild. Raises PlanError for anything else."""
+def folds_of(plan: Plan, rebuild: Any) -> Collection[str]:
+    """Return the names of a plan's folds to rebuild. Raises PlanError for anything else.
+
+    Also where there is no state that they could be compared with: a typing error would pass unseen.
+    """
     if isinstance(rebuild, str) or not isinstance(rebuild, Collection):
         raise PlanError(f"rebuild must be a list of names of folds, not {shown(rebuild)}")
+    if unknown := unknown_folds(plan, rebuild):
+        raise PlanError("; ".join(unknown))
     return rebuild
 
 

@@ -127,7 +127,7 @@ class Task:
             checkpoint_interval_ns=interval_ns(checkpoint_interval, "checkpoint_interval"),
             keep=keep_of(keep),
         )
-        self._rebuild = folds_of(rebuild)
+        self._rebuild = folds_of(self.plan, rebuild)
         for name, function in (("on_batch", on_batch), ("on_event", on_event)):
             if function is not None:
                 need_function(name, function)

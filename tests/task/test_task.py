@@ -317,6 +317,7 @@ class TestTask:
         ({"checkpoint_interval": 1.5}, rp.PlanError, "checkpoint_interval must be a text"),
         ({"keep": 0}, rp.PlanError, "keep must be a whole number from 1 on, not 0"),
         ({"rebuild": "f"}, rp.PlanError, "rebuild must be a list of names of folds, not 'f'"),
+        ({"rebuild": ["g"]}, rp.PlanError, "no fold 'g' to rebuild: the folds are f"),
         ({"on_error": "skip"}, rp.PlanError, "on_error must be 'wait' or 'stop', not 'skip'"),
         ({"on_batch": 3}, rp.PlanError, "on_batch must be a function, not 3"),
         ({"strict": True}, rp.InputError, "strict and dead_letters do not go with checkpoint_dir"),

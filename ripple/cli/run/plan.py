@@ -15,9 +15,9 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.run.plan_outputs import seen_at
 from ripple.connectors.locate import sinks_by_output
-from ripple.core.errors import InputError
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.migration.adaptation import adapt, refusals
-from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
+from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare, unknown_folds
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.description import blind_spots, type_text
 from ripple.model.pipeline.plan import type_of
@@ -138,6 +138,8 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     found = asyncio.run(_newest(plan, options.checkpoint_dir, options.partition))
     value: dict[str, Any] = {"pipeline": plan.name, "partition": options.partition}
     if found is None:
+        if unknown := unknown_folds(plan, options.rebuild):
+            raise PlanError("; ".join(unknown))
         would = "ripple run would begin with the first record of the log."
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
         if options.sink:

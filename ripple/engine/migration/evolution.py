@@ -107,21 +107,26 @@ class Comparison:
         return tuple(Node("sink", n.key).name for n in sinks if n.verdict is Verdict.KEEP)
 
 
+def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
+    """Return a problem for each text that names nothing that can be computed again."""
+    sinks = (output for output in plan.outputs if output.is_stream)
+    named: list[Fold | Output] = [*plan.folds, *sinks]
+    known = {text for node in named for text in (node.name, node.node_key)}
+    folds = ", ".join(node.name for node in named)
+    return [
+        f"there is no fold {text!r} to rebuild: the folds are {folds}"
+        for text in rebuild
+        if text not in known
+    ]
+
+
 def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Comparison:
     """Compare every node of ``plan`` with those of the writer of ``snapshot``.
 
     rebuild: the folds, by name or key, that may be computed from the log's first record, with those
     above them.
     """
-    sinks = (output for output in plan.outputs if output.is_stream)
-    named: list[Fold | Output] = [*plan.folds, *sinks]
-    known = {text for node in named for text in (node.name, node.node_key)}
-    folds = ", ".join(node.name for node in named)
-    problems = [
-        f"there is no fold {text!r} to rebuild: the folds are {folds}"
-        for text in rebuild
-        if text not in known
-    ]
+    problems = unknown_folds(plan, rebuild)
     is_same = snapshot.topology_hash == plan.topology_hash
     written = lineage_of(plan) if is_same else written_lineage(snapshot)
     if written and written.source.name != plan.source.name:
