@@ -168,3 +168,14 @@ def test_empty_input_is_no_error():
     assert (ended.code, ended.out) == (0, "")
     assert "Watermark:         none\n" in ended.err
     assert "Portfolio total:   0.00\n" in ended.err
+
+
+def test_input_of_rejected_records_alone_is_a_failure(tmp_path):
+    ended = demo("--stdin", given="a,b\n")
+    assert (ended.code, ended.out) == (1, "")
+    assert "all 1 record of standard input were rejected; --dead-letter FILE" in ended.err
+    file = tmp_path / "headings.csv"
+    file.write_text("symbol,price,size,timestamp_ns,venue\n")
+    ended = demo("--file", file, "--dead-letter", tmp_path / "d.jsonl")
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1].endswith(f"they are in {tmp_path}/d.jsonl")

@@ -13,7 +13,7 @@ from ripple.cli.lib.exits import Parser, exit_code
 from ripple.cli.lib.number_options import count, positive, window_span_ns
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.progress import Progress
-from ripple.cli.lib.rejects import open_letters, say_counts
+from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
 from ripple.cli.lib.statistics import (
     exceptions,
     say_statistics,
@@ -109,6 +109,8 @@ def _run(options: argparse.Namespace) -> int:
         progress.clear()
     say_counts(report.rejected, report.letters)
     _say_results(life.engine, report, counting, time.perf_counter() - started_s)
+    if report.rejected.total() == report.consumed > 0:
+        raise all_rejected(options.file or "standard input", report.consumed, report.letters)
     return 0
 
 
@@ -166,9 +168,8 @@ def _parser() -> argparse.ArgumentParser:
         description=(
             "Volume-weighted average prices of trades, kept incrementally and exactly. Input lines "
             "are symbol,price,size,timestamp_ns,venue; output lines symbol,vwap,total_volume,"
-            "trade_count, one for each symbol that a batch changed, in the order in which they "
             "trade_count, one for each symbol that a batch changed, in the order of first change. "
-            "Malformed lines are reported, counted and skipped. Statistics go to standard "
+            "Malformed lines are reported, counted and skipped. Statistics go to standard error."
         ),
         epilog=(
             "Exit codes: 0 success, 1 wrong arguments or a failure (one line says which), 130 "
