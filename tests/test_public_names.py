@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -68,3 +69,9 @@ def test_another_name_is_an_attribute_error_and_a_module_is_still_a_module():
     from ripple.core import sexp
 
     assert sexp.__name__ == "ripple.core.sexp"
+
+
+def test_the_engine_shows_its_arguments():
+    named = inspect.signature(ripple.Engine).parameters
+    assert [*named][:3] == ["plan", "partition", "inputs"]
+    assert named["start"].kind is inspect.Parameter.KEYWORD_ONLY

@@ -100,6 +100,9 @@ class Engine(Partition):
             streams=streams,
         )
 
+    # What inspect and help show of the class.
+    __new__.__wrapped__ = __init__  # type: ignore[attr-defined]
+
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
     ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
