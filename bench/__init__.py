@@ -10,6 +10,7 @@ BENCHMARKS = (
     "end_to_end",
     "engine_batches",
     "pipelines",
+    "nexmark",
     "stages",
     "exchange",
     "barrage",

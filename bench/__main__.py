@@ -22,6 +22,7 @@ from bench.table import header, table
 from bench.workloads import WORKLOADS
 
 RESULTS = Path(__file__).parent / "results"
+EVENTS_MIN = 1_000
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
     failed = []
     for name in given.names or BENCHMARKS:
         started = time.monotonic()
-        rows = _run(name, quick=given.quick)
+        rows = _run(name, given)
         if rows is None:
             failed.append(name)
             continue
@@ -53,6 +54,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     parser.add_argument("--quick", action="store_true", help="fewer events and rounds: noisier")
+    parser.add_argument("--events", type=int, metavar="N", help="of nexmark: how many")
+    parser.add_argument("--queries", metavar="q1,q5", help="of nexmark: all that run by default")
     parser.add_argument(
         "--against",
         metavar="COMMIT",
@@ -75,7 +78,24 @@ def _arguments() -> argparse.Namespace:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if given.against is not None and given.json is not None:
         parser.error("--json does not go with --against")
+    _check_nexmark(parser, given)
     return given
+
+
+def _check_nexmark(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    if given.events is None and given.queries is None:
+        return
+    if given.names != ["nexmark"] or given.against is not None:
+        parser.error("--events and --queries go with nexmark: python -m bench nexmark --queries q1")
+    if given.events is not None and given.events < EVENTS_MIN:
+        parser.error(f"--events takes {EVENTS_MIN:,} or more, not {given.events:,}")
+    from bench.nexmark.queries import NOT_YET, QUERIES  # noqa: PLC0415 - others do without it
+
+    for name in given.queries.split(",") if given.queries else ():
+        if name in NOT_YET:
+            parser.error(f"{name} does not run: it {NOT_YET[name]}")
+        if name not in QUERIES:
+            parser.error(f"no query {name!r}; there are {', '.join(QUERIES)}")
 
 
 def _against(given: argparse.Namespace) -> int:
@@ -88,12 +108,14 @@ def _against(given: argparse.Namespace) -> int:
         return 2
 
 
-def _run(name: str, *, quick: bool) -> list[Row] | None:
+def _run(name: str, given: argparse.Namespace) -> list[Row] | None:
     """Return the rows of one benchmark from a process of its own, None when it failed.
 
     Ctrl+C and SIGTERM are passed on: some benchmarks then have the figures of what they have done.
     """
-    environment = {**os.environ, "RIPPLE_BENCH_QUICK": "1" if quick else "0"}
+    environment = {**os.environ, "RIPPLE_BENCH_QUICK": "1" if given.quick else "0"}
+    environment["RIPPLE_BENCH_EVENTS"] = str(given.events or "")
+    environment["RIPPLE_BENCH_QUERIES"] = given.queries or ""
     # Where it is set, every start compiles all modules anew, and users' do not.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(

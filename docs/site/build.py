@@ -57,7 +57,7 @@ NAV = {
     "reference-testing schemas log delta wire glossary stability "
     "changelog",
     "Explanation": "architecture engine stages exchange repartition seals simulation bench "
-    "compared",
+    "nexmark compared",
     "Contributing": "contributing security",
 }
 _LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")

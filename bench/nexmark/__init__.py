@@ -1,0 +1,14 @@
+"""Nexmark: its events, its queries as pipelines, and each beside SQL and other engines.
+
+data        the events, made by the crate ``nexmark`` (generator)
+queries     pipelines and SQL
+results     rows, and where they differ
+engines     who computes them
+figures     ``python -m bench nexmark``
+"""
+
+from __future__ import annotations
+
+from bench.nexmark.figures import measure
+
+__all__ = ["measure"]

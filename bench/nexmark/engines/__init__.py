@@ -1,0 +1,69 @@
+"""Who computes a query: a script each, ``SCRIPT QUERY FOLDER OUT``.
+
+It reads the bids of a folder, writes its result rows to a Parquet file, and prints the processor
+seconds that both the reading and the query took, of all its threads, without imports.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.kafka_peers import python
+
+HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[3]
+WITHIN_S = 600
+
+
+class EngineError(Exception):
+    """An engine did not come to its end; the message has its last line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One that computes queries.
+
+    cannot: the queries that it cannot say, or with rows that vary from run to run.
+    is_peer: it streams in Python, has an environment of its own, and gets fewer events.
+    """
+
+    name: str
+    script: str
+    cannot: frozenset[str] = frozenset()
+    is_peer: bool = False
+
+    def run(self, query: str, folder: Path, out: Path) -> tuple[float, pa.Table]:
+        """Return the processor seconds of a query, and its rows."""
+        interpreter = python() if self.is_peer else sys.executable
+        module = f"bench.nexmark.engines.{self.script}"
+        script = [str(HERE / f"{self.script}.py")] if self.is_peer else ["-m", module]
+        try:
+            ended = subprocess.run(
+                [interpreter, *script, query, str(folder), str(out)],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=WITHIN_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise EngineError(f"{self.name} takes more than {WITHIN_S} s for {query}") from error
+        if ended.returncode:
+            last = (ended.stderr.strip().splitlines() or ["?"])[-1]
+            raise EngineError(f"{self.name} fails in {query}: {last}")
+        return float(ended.stdout.split()[-1]), pq.read_table(out)
+
+
+RIPPLE = Engine("Ripple", "ripple_engine")
+OTHERS = (
+    Engine("DuckDB", "duckdb_engine"),
+    Engine("Polars", "polars_engine"),
+    Engine("Bytewax", "bytewax_engine", is_peer=True),
+    Engine("Pathway", "pathway_engine", cannot=frozenset({"q18"}), is_peer=True),
+)

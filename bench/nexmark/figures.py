@@ -1,0 +1,94 @@
+"""Each query's rows before its time: Ripple's, the peers' and the batch engines', in one run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from bench.nexmark.data import events
+from bench.nexmark.engines import OTHERS, RIPPLE, Engine, EngineError
+from bench.nexmark.queries import QUERIES
+from bench.nexmark.queries.query import Query
+from bench.nexmark.results import differences, expected
+from bench.row import Row, at_least
+from bench.timing import QUICK
+from tests.services.missing import MissingError
+
+EVENTS = int(os.environ.get("RIPPLE_BENCH_EVENTS") or (100_000 if QUICK else 1_000_000))
+EVENTS_OF_PEERS = min(EVENTS, 20_000 if QUICK else 100_000)
+ROUNDS = 1 if QUICK else 2
+AIM = at_least(0.5)
+
+
+class WrongError(Exception):
+    """Ripple's rows are not those of the SQL."""
+
+
+def measure() -> list[Row]:
+    names = os.environ.get("RIPPLE_BENCH_QUERIES", "")
+    chosen = names.split(",") if names else list(QUERIES)
+    rows: list[Row] = []
+    try:
+        events(EVENTS)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in chosen:
+                rows += _rows(QUERIES[name], Path(folder))
+    except (EngineError, MissingError, WrongError) as error:
+        sys.exit(f"nexmark: {error}")
+    return rows
+
+
+def _rows(query: Query, folder: Path) -> Iterator[Row]:
+    title = f"{query.name} {query.title}"
+    ours = _rate(RIPPLE, query, folder)
+    seconds = _count(EVENTS) / ours / 1e6
+    yield Row(f"{title}, processor", seconds, "s")
+    aim = AIM
+    for engine in OTHERS:
+        if query.name in engine.cannot:
+            _say(f"{query.name}: {engine.name} cannot say it")
+            continue
+        try:
+            other = _rate(engine, query, folder)
+        except (EngineError, MissingError, WrongError) as error:
+            _say(str(error))
+            continue
+        yield Row(title, ours, "M events/s a core", engine.name, other, aim)
+        aim = None
+
+
+def _rate(engine: Engine, query: Query, folder: Path) -> float:
+    """Return millions of bids a processor second, of rows that are right."""
+    count = EVENTS_OF_PEERS if engine.is_peer else EVENTS
+    wanted = expected(query.sql, events(count) / "bid.parquet")
+    best = float("inf")
+    for _ in range(1 if engine.is_peer else ROUNDS):
+        seconds, found = engine.run(query.name, events(count), folder / "rows.parquet")
+        best = min(best, seconds)
+        lines = differences(found, wanted)
+        if lines:
+            said = "\n".join(lines)
+            raise WrongError(f"{query.name}: {engine.name} differs from the SQL:\n{said}")
+    rate = _count(count) / best / 1e6
+    _say(
+        f"{query.name}: {engine.name} has the {len(wanted):,} rows of the SQL; "
+        f"{best:.2f} s of the processor, {rate:.3g} M events/s a core"
+    )
+    return rate
+
+
+@cache
+def _count(events_made: int) -> int:
+    """Return how many bids are among so many events: what the queries read."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    rows: int = pq.ParquetFile(events(events_made) / "bid.parquet").metadata.num_rows
+    return rows
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

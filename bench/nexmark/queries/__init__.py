@@ -1,0 +1,28 @@
+"""Nexmark's queries (https://github.com/nexmark/nexmark) as pipelines, each beside its SQL.
+
+query       what a query is
+records     bids
+rows        each row by itself: q0, q1, q2, q10, q14, q21, q22
+windows     windows of time: q11, q12
+reports     groups of all time: q15 to q18
+"""
+
+from __future__ import annotations
+
+from bench.nexmark.queries import reports, rows, windows
+from bench.nexmark.queries.query import Query
+
+QUERIES: dict[str, Query] = {
+    query.name: query
+    for query in sorted(
+        (*rows.QUERIES, *windows.QUERIES, *reports.QUERIES), key=lambda query: int(query.name[1:])
+    )
+}
+
+JOIN = "joins bids, auctions or persons: pipelines have no join yet"
+NOT_YET = {
+    **dict.fromkeys(("q3", "q4", "q6", "q8", "q9", "q20", "q23"), JOIN),
+    **dict.fromkeys(("q5", "q7", "q19"), "shows whole rows of the largest: no aggregate does yet"),
+    "q13": "joins a table as of now: pipelines have no join yet",
+}
+"""The other queries, and why."""

@@ -1,0 +1,135 @@
+"""Each query of Nexmark has the rows that DuckDB makes of its SQL, however it is run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import ripple as rp
+from bench.nexmark.data import events
+from bench.nexmark.queries import QUERIES
+from bench.nexmark.results import Changes, differences, expected, table
+from ripple.core.row_ops import OP
+from ripple.storage.log import LogSettings, Topic
+from ripple.storage.log.router import TopicWriter
+from ripple.world import LiveClock, LiveDisk
+from tests.services.missing import MissingError, skip
+from tests.services.spark_session import spark
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+__all__ = ["spark"]
+
+ROOT = Path(__file__).parents[2]
+EVENTS = 100_000
+PARTITIONS = 3
+FRAME_ROWS = 9_999
+FOLDED = [name for name in QUERIES if not QUERIES[name].pipeline().plan().outputs[0].is_stream]
+
+
+@pytest.fixture(scope="module")
+def bids() -> Path:
+    try:
+        return events(EVENTS) / "bid.parquet"
+    except MissingError as error:
+        skip(error)
+
+
+@cache
+def wanted(query: str, bids: Path) -> pa.Table:
+    return expected(QUERIES[query].sql, bids)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_run_over_a_file(query: str, bids: Path) -> None:
+    sink = Changes()
+    rp.run(QUERIES[query].pipeline(), source=str(bids), sink=sink)
+    assert differences(table(sink.batches), wanted(query, bids)) == []
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_restart_in_the_middle_of_several_inputs(query: str, bids: Path, tmp_path: Path) -> None:
+    pipeline, rows = QUERIES[query].pipeline(), pq.read_table(bids)
+    topic = topic_for(pipeline.plan(), tmp_path)
+    half = len(rows) // 2 // PARTITIONS * PARTITIONS  # so that the topic has the order of the file
+    for start, end in ((0, half), (half, len(rows))):
+        write(topic, rows.slice(start, end - start), is_last=end == len(rows))
+        report = rp.run(
+            pipeline,
+            source=f"log:{tmp_path}/bid",
+            sink=f"{tmp_path}/rows.jsonl",
+            checkpoint_dir=tmp_path / "state",
+        )
+        assert report.consumed == end
+    with (tmp_path / "rows.jsonl").open() as lines:
+        written = [json.loads(line) for line in lines]
+    found = last_rows(written, pipeline.plan(), wanted(query, bids).schema)
+    assert differences(found, wanted(query, bids)) == []
+
+
+@pytest.mark.parametrize("query", FOLDED)
+def test_a_replay_on_spark(query: str, bids: Path, spark: Any) -> None:
+    import ripple.spark as rs
+
+    found = rs.replay(spark, QUERIES[query].pipeline(), str(bids)).toArrow()
+    assert differences(found, wanted(query, bids)) == []
+
+
+def test_the_command_compares_all_engines(bids: Path, tmp_path: Path) -> None:
+    del bids  # they are there, or the test is skipped
+    command = [sys.executable, "-m", "bench", "nexmark", "--quick", "--events", "5000"]
+    command += ["--queries", "q2,q12", "--json", str(tmp_path / "figures.json")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ended.returncode == 0, ended.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())["benchmarks"]["nexmark"]
+    engines = {"", "DuckDB", "Polars", "Bytewax", "Pathway"}
+    for query in ("q2", "q12"):
+        rows = [row for row in figures if row["name"].startswith(f"{query} ")]
+        assert {row["versus"] for row in rows} == engines, ended.stderr
+        assert all(row["value"] > 0 for row in rows)
+
+
+def topic_for(plan: rp.Plan, folder: Path) -> Topic:
+    """Create a topic with the fields of a pipeline's source."""
+    return Topic.create(
+        LiveDisk(folder),
+        "bid",
+        plan.source.schema,
+        partitions=PARTITIONS,
+        time_field=plan.source.time_field,
+        settings=LogSettings(sync_appends=0),
+    )
+
+
+def write(topic: Topic, rows: pa.Table, *, is_last: bool) -> None:
+    """Append rows to the partitions in turn; the last ones with the end of all windows."""
+    names = [field.name for field in topic.schema.fields]
+    with TopicWriter(topic, LiveClock()) as writer:
+        for number, partition in enumerate(writer.writers):
+            own = rows.select(names).take(pa.array(range(number, len(rows), PARTITIONS)))
+            for batch in own.combine_chunks().to_batches(max_chunksize=FRAME_ROWS):
+                partition.append(batch)
+        if is_last:
+            last_ns = pc.max(rows["date_time"]).as_py()
+            writer.mark(last_ns + 3_600_000_000_000)
+
+
+def last_rows(written: list[dict[str, Any]], plan: rp.Plan, schema: pa.Schema) -> pa.Table:
+    """Return the rows that written changes come to."""
+    if not plan.outputs[0].is_stream:
+        keys = plan.folds[-1].identity
+        held = {tuple(row[name] for name in keys): row for row in written}
+        written = [row for row in held.values() if row[OP] != "remove"]
+    return pa.Table.from_pylist(written, schema)
