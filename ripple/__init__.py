@@ -32,11 +32,15 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Engine as Engine
     from ripple.engine.machine import Snapshot as Snapshot
     from ripple.model.aggregate import Accumulator as Accumulator
+    from ripple.model.aggregate import arg_max as arg_max
+    from ripple.model.aggregate import arg_min as arg_min
     from ripple.model.aggregate import check_inverse as check_inverse
     from ripple.model.aggregate import count as count
     from ripple.model.aggregate import count_distinct as count_distinct
     from ripple.model.aggregate import first as first
+    from ripple.model.aggregate import first_row as first_row
     from ripple.model.aggregate import last as last
+    from ripple.model.aggregate import last_row as last_row
     from ripple.model.aggregate import max as max  # noqa: A004 - users write rp.max; nothing here uses the builtin
     from ripple.model.aggregate import mean as mean
     from ripple.model.aggregate import median as median
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from ripple.model.aggregate import stddev_pop as stddev_pop
     from ripple.model.aggregate import sum as sum  # noqa: A004 - likewise
     from ripple.model.aggregate import top_k as top_k
+    from ripple.model.aggregate import top_rows as top_rows
     from ripple.model.aggregate import variance as variance
     from ripple.model.aggregate import variance_pop as variance_pop
     from ripple.model.aggregate import vwap as vwap
@@ -83,11 +88,15 @@ _NAMES_BY_HOME = {
     "ripple": ("spark",),
     "ripple.model.aggregate": (
         "Accumulator",
+        "arg_max",
+        "arg_min",
         "check_inverse",
         "count",
         "count_distinct",
         "first",
+        "first_row",
         "last",
+        "last_row",
         "max",
         "mean",
         "median",
@@ -98,6 +107,7 @@ _NAMES_BY_HOME = {
         "stddev_pop",
         "sum",
         "top_k",
+        "top_rows",
         "variance",
         "variance_pop",
         "vwap",

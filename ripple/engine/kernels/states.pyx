@@ -168,17 +168,18 @@ cdef class States:
 
     cdef int add_to_others(self, slots, rows, index) except -1:
         for aggregate, state, at in self.others:
-            arguments = [rows.evaluate(self.inputs[place]) for place in at]
+            arguments = arguments_of(self, aggregate, at, rows)
             if aggregate.aggregate.ordered:
-                arguments += [Values(np.asarray(rows.times_ns)), Values(rows.offsets)]
+                times = np.zeros(rows.count, np.int64) if rows.times_ns is None else rows.times_ns
+                arguments += [Values(np.asarray(times)), Values(rows.offsets)]
             state.add(*without_nulls(slots, arguments, index))
         return 0
 
     def change(self, slots not None, rows, *, remove):
-        """Add rows to slots, or remove them; for aggregates that do not depend on order."""
+        """Add rows to slots, or remove them; for aggregates that need no place in time."""
         self.fold_checked(slots, rows, None, -1 if remove else 1)
-        for _, state, at in self.others:
-            arguments = [rows.evaluate(self.inputs[place]) for place in at]
+        for aggregate, state, at in self.others:
+            arguments = arguments_of(self, aggregate, at, rows)
             (state.remove if remove else state.add)(*without_nulls(slots, arguments, None))
 
     cdef int fold_checked(self, const int64_t[::1] slots, rows, index, int64_t direction) except -1:
@@ -538,6 +539,29 @@ cdef list without_nulls(slots, list arguments, index):
         slots = slots[valid]
         values = [take(column, valid) for column in values]
     return [slots, *values]
+
+
+cdef list arguments_of(States states, aggregate, list at, rows):
+    """Return the inputs of an aggregate; those that a row need not have hold their nulls."""
+    arguments = [rows.evaluate(states.inputs[place]) for place in at]
+    for k in range(aggregate.aggregate.needed, len(aggregate.aggregate.inputs)):
+        if arguments[k].valid is not None:
+            arguments[k] = Values(with_nulls(arguments[k].values, arguments[k].valid))
+    return arguments
+
+
+cdef object with_nulls(column, valid):
+    """Return a column with a null where ``valid`` is false, as an Arrow array or a list."""
+    if isinstance(column, list):
+        return [value if there else None for value, there in zip(column, valid.tolist())]
+    if isinstance(column, pa.Array):
+        if column.null_count:
+            return column
+        import pyarrow.compute as pc  # slow to import, and seldom needed
+
+
+        return pc.if_else(pa.array(valid), column, pa.scalar(None, column.type))
+    return pa.array(column, mask=~valid)
 
 
 cdef object take(column, index):

@@ -5,6 +5,8 @@ sums        count, sum, mean, vwap: over the kernels exact (accumulator.h) and i
 spread      variance, stddev: over moments
 extremes    min, max, top_k, count_distinct: over ordered (ordered.hpp), running, or plain
 edges       first, last, ohlc: the same, by (event time, offset)
+whole_rows  first_row, last_row, arg_min, arg_max, top_rows: over best (best.hpp), or plain
+            (best_rows, and best_texts for the others' texts; best_columns: what best takes)
 quantiles   median, percentile: over ordered and quantile
 custom      users' own, in Python; inverse tests them, single feeds one by hand
 """
@@ -31,6 +33,7 @@ from ripple.model.aggregate.quantiles import median, percentile
 from ripple.model.aggregate.single import Accumulator
 from ripple.model.aggregate.spread import stddev, stddev_pop, variance, variance_pop
 from ripple.model.aggregate.sums import count, mean, sum, vwap  # noqa: A004 - users write rp.sum
+from ripple.model.aggregate.whole_rows import arg_max, arg_min, first_row, last_row, top_rows
 
 __all__ = [
     "Accumulator",
@@ -41,12 +44,16 @@ __all__ = [
     "InverseError",
     "State",
     "StateError",
+    "arg_max",
+    "arg_min",
     "check_inverse",
     "count",
     "count_distinct",
     "custom",
     "first",
+    "first_row",
     "last",
+    "last_row",
     "max",
     "mean",
     "median",
@@ -57,6 +64,7 @@ __all__ = [
     "stddev_pop",
     "sum",
     "top_k",
+    "top_rows",
     "variance",
     "variance_pop",
     "vwap",

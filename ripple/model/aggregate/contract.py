@@ -32,7 +32,8 @@ class State(ABC):
 
     ``slots`` is an int64 array and may name a slot more than once; values come as one column for
     each input, without nulls, one value for each slot. What a slot reads as is a function of the
-    multiset of its values, and so is what it dumps: never of the order of calls.
+    multiset of its values, and so is what it dumps: never of the order of calls. Inputs that a row
+    need not have (``Aggregate.needed``) come as Arrow arrays or lists with nulls.
     """
 
     may_refuse: ClassVar[bool] = False  # whether there are values that ``refused`` returns
@@ -140,6 +141,20 @@ class Aggregate(ABC):
     def merges(self) -> bool:
         """Whether two states can become one, as sessions need."""
         return True
+
+    @property
+    def needed(self) -> int:
+        """How many of the first inputs a row must have to count; the others come with nulls."""
+        return len(self.inputs)
+
+    @property
+    def by_value(self) -> bool:
+        """Whether a value decides, and the place only between equal values.
+
+        Such an ordered aggregate needs no event time, and takes the rows of a table too, where the
+        key of a row, given last, is its place.
+        """
+        return False
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class Accumulator:
         need_bool("Accumulator: retractable", retractable)
         self.types = types or (Float(),) * len(aggregate.inputs)
         self.bound = aggregate.bind(self.types)
-        self._ordered = aggregate.ordered
+        self._aggregate = aggregate
         self._state = self.bound.state(retractable=retractable)
         self._state.resize(1)
 
@@ -68,11 +68,15 @@ class Accumulator:
 
     def _columns(self, values: tuple[Any, ...]) -> list[Any]:
         place = values[len(self.types) :]
-        if len(values) < len(self.types) or len(place) != (2 if self._ordered else 0):
+        if len(values) < len(self.types) or len(place) != (2 if self._aggregate.ordered else 0):
             wanted = [type(t).__name__.lower() for t in self.types]
-            wanted += ["time_ns", "offset"] if self._ordered else []
+            wanted += ["time_ns", "offset"] if self._aggregate.ordered else []
             raise SchemaError(f"expected ({', '.join(wanted)}), not {shown(values)}")
-        columns = [column_of(t, [v]) for t, v in zip(self.types, values, strict=False)]
+        needed = self._aggregate.needed
+        columns = [
+            [None] if value is None and at >= needed else column_of(of, [value])
+            for at, (of, value) in enumerate(zip(self.types, values, strict=False))
+        ]
         return columns + [column_of(Int64(), [p]) for p in place]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ripple.core.arguments import need_bool, need_text, shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
-from ripple.model.expression.expr import Expr, Operand, as_column, as_operand
+from ripple.model.expression.expr import Expr, Operand, as_column, as_operand, col
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.checks import (
     blaming,
@@ -482,16 +482,19 @@ def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) ->
     with blaming_field(field):
         if not isinstance(aggregate, Aggregate):
             raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
-        if aggregate.ordered and over_table:
+        if aggregate.ordered and over_table and not aggregate.by_value:
             raise PlanError(
                 f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
-                "replaced, not ordered: use min, max, or fold the events instead"
+                "replaced, not ordered: use arg_max, arg_min, or fold the events instead"
             )
-        if aggregate.ordered:
+        if aggregate.ordered and not aggregate.by_value:
             _need_time(draft, f"{aggregate.name} takes rows in the order of event time")
         types = types_of(draft.fields)
         what = f"an input of {aggregate.name}"
         inputs = tuple(as_column(value, what).bind(types) for value in aggregate.inputs)
+        if aggregate.by_value and draft.fold is not None:
+            # Rows of a table have no place in time: their key decides between equal values.
+            inputs += tuple(col(field.name).bind(types) for field in draft.fold.row_key)
         bound = aggregate.bind(tuple(item.type for item in inputs))
         bound.state(retractable=over_table)  # raises PlanError if it cannot retract
         if draft.window is not None and isinstance(draft.window.assigner, Session):

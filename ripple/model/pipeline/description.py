@@ -118,7 +118,7 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
         ("window", window_text(fold.window) if fold.window is not None else None),
     )
     for member in fold.aggregates:
-        inputs = [repr(item.expr) for item in member.inputs]
+        inputs = [repr(item.expr) for item in member.inputs[: len(member.aggregate.inputs)]]
         arguments = ", ".join([*inputs, *member.aggregate.parameters])
         yield f"    {member.name} = {member.aggregate.name}({arguments})"
     yield from _code_lines(plan, fold.name)

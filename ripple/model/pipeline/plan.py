@@ -159,7 +159,8 @@ Step: TypeAlias = Derive | Filter | Map | FlatMap
 class FoldAggregate:
     """One named aggregate of a fold, with its inputs bound to the rows that are folded.
 
-    bound: the aggregate bound to the types of its inputs, which makes states.
+    The key of a table's rows follows them where it decides between equal rows. bound: the aggregate
+    bound to the types of its inputs, which makes states.
     """
 
     name: str
@@ -170,7 +171,7 @@ class FoldAggregate:
 
 # Invariants: ``row`` begins with the fields of ``key``, then window_start_ns and window_end_ns
 # exactly if there is a window, and no name is in it twice. A fold over a fold has no window and no
-# ordered aggregate.
+# ordered aggregate but those by value.
 @frozen
 class Fold:
     """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.

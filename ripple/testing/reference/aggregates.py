@@ -23,6 +23,7 @@ from ripple.model.aggregate.extremes import CountDistinct, Extreme, TopK
 from ripple.model.aggregate.quantiles import Quantile
 from ripple.model.aggregate.spread import Spread
 from ripple.model.aggregate.sums import Count, Mean, Sum, Vwap
+from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, TopRows, WholeRows
 from ripple.model.schema.types import FieldType
 from ripple.testing.reference.expressions import is_int64, python_type
 
@@ -33,10 +34,13 @@ class ResultFailed(Exception):  # noqa: N818  # not an error of the program: the
 
 @dataclass(frozen=True)
 class Entry:
-    """One row as an aggregate sees it: its inputs, none of them null, and its place in time."""
+    """One row as an aggregate sees it: its inputs, and its place in time or in a table.
+
+    No input is null that a row must have.
+    """
 
     values: tuple[Any, ...]
-    place: tuple[int, ...] = ()
+    place: tuple[Any, ...] = ()
 
     @property
     def value(self) -> Any:
@@ -174,6 +178,32 @@ def _ohlc(_: Ohlc, entries: Entries) -> list[Any]:
     return [in_time[0].value, ranked[-1], ranked[0], in_time[-1].value]
 
 
+@twin(EdgeRow)
+def _edge_row(aggregate: EdgeRow, entries: Entries) -> Any:
+    in_time = sorted(entries, key=lambda entry: _place(entry, entry.values))
+    return _fields_of(aggregate, in_time[-1 if aggregate.last else 0] if in_time else None)
+
+
+@twin(ArgExtreme)
+def _arg_extreme(aggregate: ArgExtreme, entries: Entries) -> Any:
+    if not entries:
+        return _fields_of(aggregate, None)
+    ends = [_order(value) for value in _values(entries)]
+    wanted = max(ends) if aggregate.last else min(ends)
+    equal = [entry for entry in entries if _order(entry.value) == wanted]
+    return _fields_of(aggregate, sorted(equal, key=_row_place)[0])
+
+
+@twin(TopRows)
+def _top_rows(aggregate: TopRows, entries: Entries) -> list[Any]:
+    by_place = sorted(entries, key=_row_place)
+    ranked = sorted(by_place, key=lambda entry: _order(entry.value), reverse=True)
+    rows = [entry.values[1:] for entry in ranked[: aggregate.n]]
+    if len(aggregate.names) == 1:
+        return [value for (value,) in rows]
+    return [dict(zip(aggregate.names, row, strict=True)) for row in rows]
+
+
 @twin(Quantile)
 def _quantile(aggregate: Quantile, entries: Entries) -> Any:
     if not entries:
@@ -254,6 +284,22 @@ def _order(value: Any) -> tuple[int, Any]:
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value + 0.0)
     return (0, value)
+
+
+def _row_place(entry: Entry) -> tuple[Any, ...]:
+    return _place(entry, entry.values[1:])
+
+
+def _place(entry: Entry, fields: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what orders rows in one order: the place, then the fields, null before any value."""
+    known = [(value is not None, value if value is None else _order(value)) for value in fields]
+    return tuple(_order(part) for part in entry.place), known
+
+
+def _fields_of(aggregate: WholeRows, entry: Entry | None) -> Any:
+    count = len(aggregate.names)
+    fields = [None] * count if entry is None else list(entry.values[-count:])
+    return fields if count > 1 else fields[0]
 
 
 def _ranked(entries: Entries) -> list[Any]:

@@ -393,10 +393,11 @@ def _results_of(
 ) -> Row:
     kinds = kinds_of(fold.fields_in)
     inputs = [inputs_of(member, one, fold, kinds) for one in rows]
+    own, needed = len(member.aggregate.inputs), member.aggregate.needed
     entries = [
-        Entry(values, place)
+        Entry(values[:own], place or values[own:])
         for values, place in zip(inputs, places, strict=True)
-        if None not in values
+        if None not in values[:needed]
     ]
     types = [of for _, of in member.bound.results]
     try:

@@ -57,6 +57,8 @@ def plans() -> dict[str, Plan]:
         "middle": rp.median("vwap"),
         "top": rp.top_k("size", 2),
         "kinds": rp.count_distinct("n"),
+        "best": rp.arg_max("size", ["symbol", "vwap"]),
+        "rows": rp.top_rows(2, "n", "symbol"),
     }
     window_key = ("venue", "window_start_ns")
     built = {

@@ -67,7 +67,8 @@ def strict(start: Pipeline) -> Pipeline:
 
 
 def running(start: Pipeline) -> Pipeline:
-    some = {name: AGGREGATES[name] for name in ("n", "total", "vwap", "opened", "closed")}
+    names = ("n", "total", "vwap", "opened", "closed", "newest", "dearest", "ranked")
+    some = {name: AGGREGATES[name] for name in names}
     return start.partition("p3", key="symbol").fold("running", **some).sink("r")
 
 

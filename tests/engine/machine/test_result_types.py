@@ -64,6 +64,8 @@ RESULTS: dict[str, Any] = {
     "first_flag": rp.first("flag"), "min_flag": rp.min("flag"), "last_size": rp.last("size"),
     "max_price": rp.max("price"), "last_t": rp.last("t"), "mean": rp.mean("size"),
     "kinds": rp.count_distinct("maybe"), "top": rp.top_k("text", 2), "n": rp.count(),
+    "last_row": rp.last_row("maybe"), "best": rp.arg_max("size", "text"),
+    "rows": rp.top_rows(2, "price", ["text", "maybe", "flag"]),
     "own_text": own("text", "flag"), "own_flag": own("maybe", of=bool), "own_list": own("tags"),
 }  # fmt: skip
 DERIVED: dict[str, Any] = {
@@ -75,6 +77,7 @@ DERIVED: dict[str, Any] = {
 ANY: dict[str, Any] = {"own": own, "merged": lambda x: own(x, merges=True)}
 ORDERED: dict[str, Any] = {
     "min": rp.min, "max": rp.max, "distinct": rp.count_distinct, "top": lambda x: rp.top_k(x, 2),
+    "arg": lambda x: rp.arg_min(x, "n"), "rows": lambda x: rp.top_rows(2, x, [x, "n"]),
     "of_expr": lambda x: rp.max(rp.when(rp.col("n") > 1).then(rp.col(x)).otherwise(rp.col(x))),
 }  # fmt: skip
 NUMBERS: dict[str, Any] = {
@@ -100,7 +103,8 @@ def above(low: rp.Pipeline, names: list[str], key: Any, *, decomposes: bool = Fa
     for name in names:
         has_order = "List" not in types[name]
         is_number = "Int" in types[name] or "Float" in types[name]
-        makers = {**ANY, **(ORDERED if has_order else {}), **(NUMBERS if is_number else {})}
+        ordered = {what: make for what, make in ORDERED.items() if (name, what) != ("n", "rows")}
+        makers = {**ANY, **(ordered if has_order else {}), **(NUMBERS if is_number else {})}
         for what, make in makers.items():
             if make(name).decomposes or not decomposes:
                 taken[f"{name}_{what}"] = make(name)

@@ -128,6 +128,11 @@ AGGREGATES: dict[str, Aggregate] = {
     "nearest": ra.percentile("size", 30, method="nearest-rank"),
     "best": ra.top_k("price", 2),
     "venues": ra.count_distinct("venue"),
+    "newest": ra.last_row(["price", "venue", "size"]),
+    "oldest": ra.first_row("venue"),
+    "dearest": ra.arg_max("price", ["size", "venue"]),
+    "smallest": ra.arg_min("size", "price"),
+    "ranked": ra.top_rows(2, "venue", ["price", "size"]),
     "notional": ra.sum(col("price") * col("size")),
     "product": ra.custom(
         "size",
@@ -154,6 +159,9 @@ TOTALS: dict[str, Aggregate] = {
     "middle": ra.median("vwap"),
     "busiest": ra.top_k("n", 2),
     "sizes": ra.count_distinct("n"),
+    "best": ra.arg_max("mean", ["n", "total"]),
+    "worst": ra.arg_min("high", "low"),
+    "ranked": ra.top_rows(2, "n", ["mean", "high"]),
 }
 
 

@@ -87,12 +87,26 @@ def candle(rows):
     return {"open": edge(rows, 0), "high": ends[-1], "low": ends[0], "close": edge(rows, -1)}
 
 
+def best_row(rows, last):
+    ends = [order(value) for value in values_of(rows)]
+    wanted = (max if last else min)(ends, default=None)
+    best = in_time(row for row in rows if order(row[0]) == wanted)[:1]
+    return {"y": best[0][3], "x": best[0][0]} if best else {"y": None, "x": None}
+
+
+def sizes_by_value(rows, n):
+    ranked = sorted(in_time(rows), key=lambda row: order(row[0]), reverse=True)
+    return [row[3] for row in ranked[:n]]
+
+
 def nearest(rows, share):
     return ranked(rows)[max(math.ceil(share * len(rows)) - 1, 0)] if rows else None
 
 
 FLOAT, INT, TEXT, BOOL = (Float(),), (Int64(),), (String(),), (Bool(),)
 ANY = (FLOAT, INT, TEXT, BOOL)
+VALUE_AND_SIZE = tuple((of, Int64()) for (of,) in ANY)
+VALUE_AND_ROW = tuple((of, Int64(), of) for (of,) in ANY)
 
 # name: aggregate, input types to try, twin over rows (value, time_ns, offset, size)
 FAMILIES = {
@@ -115,6 +129,15 @@ FAMILIES = {
     "first": (ra.first("x"), ANY, lambda rows: edge(rows, 0)),
     "last": (ra.last("x"), ANY, lambda rows: edge(rows, -1)),
     "ohlc": (ra.ohlc("x"), (FLOAT, INT), candle),
+    "first_row": (ra.first_row("x"), ANY, lambda rows: edge(rows, 0)),
+    "last_row": (ra.last_row("x"), ANY, lambda rows: edge(rows, -1)),
+    "arg_max": (ra.arg_max("x", ["y", "x"]), VALUE_AND_ROW, lambda rows: best_row(rows, True)),
+    "arg_min": (ra.arg_min("x", ["y", "x"]), VALUE_AND_ROW, lambda rows: best_row(rows, False)),
+    "top_rows": (
+        ra.top_rows(3, "x", "y"),
+        VALUE_AND_SIZE,
+        lambda rows: sizes_by_value(rows, 3),
+    ),
     "median": (
         ra.median("x"),
         (FLOAT, INT),
@@ -154,7 +177,7 @@ def rows_of(types):
 
 
 def feed(act, aggregate, types, slot, rows):
-    picks = [0, 3][: len(types)]
+    picks = [0, 3, 0][: len(types)]
     columns = [column_of(t, [row[k] for row in rows]) for t, k in zip(types, picks, strict=True)]
     if aggregate.ordered:
         columns += [np.array([row[k] for row in rows], np.int64) for k in (1, 2)]

@@ -1,0 +1,188 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""The best rows of each slot, for streams that only grow: numbers and texts of a batch, in its place."""
+
+import numpy as np
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from ripple.model.aggregate.errors import AggregateError
+from ripple.model.keys.checked cimport check_length, check_slots
+
+
+cdef extern from "best.hpp" namespace "ripple" nogil:
+    cppclass Strip:
+        char kind
+        const int64_t* numbers
+        const int64_t* starts
+        const char* text
+        const uint8_t* valid
+    cppclass Encoded:
+        vector[int64_t] numbers
+        vector[int64_t] ends
+        string text
+        vector[uint8_t] valid
+    cppclass Entry "ripple::Best::Entry":
+        pass
+    cppclass Best:
+        int64_t limit
+        char by_kind
+        cbool largest
+        cbool latest
+        string kinds
+        vector[vector[Entry]] slots
+        void add(
+            const int64_t* slot, int64_t n, const Strip& by, const int64_t* time_ns,
+            const int64_t* offset, const vector[Strip]& fields,
+        ) except +
+        void merge(int64_t into, int64_t source) except +
+        void clear(int64_t slot)
+        void encode(
+            int64_t slot, vector[int64_t]& numbers, Encoded& by, vector[Encoded]& fields
+        ) except +
+        int64_t nbytes()
+
+
+cdef class BestOf:
+    """At most ``limit`` rows a slot: the smallest by a value, or with ``largest`` the largest.
+
+    by: the kind of the value, "d", "i" or "s" (text), or "" where the place (time, offset) alone
+    decides. Between equal values the earlier place is the better one, or with ``latest`` the later.
+    kinds: those of the fields of a row.
+
+    A column is a tuple (numbers, starts, bytes, valid): int64[n] with the bits of numbers, or
+    int64[n + 1] and uint8[...] of texts; uint8[n], or None if no value is null.
+    """
+
+    cdef Best best
+
+    def __init__(self, *, int64_t limit, str by, bint largest, bint latest, str kinds):
+        self.best.limit = limit
+        self.best.by_kind = ord(by) if by else 0
+        self.best.largest, self.best.latest = largest, latest
+        self.best.kinds = kinds.encode()
+
+    def resize(self, Py_ssize_t slots):
+        self.best.slots.resize(slots)
+
+    def add(
+        self,
+        const int64_t[::1] slots not None,
+        tuple by,
+        list fields not None,
+        const int64_t[::1] time_ns not None,
+        const int64_t[::1] offset not None,
+    ):
+        cdef Py_ssize_t n = slots.shape[0]
+        cdef Strip first
+        cdef vector[Strip] others
+        check_slots(slots, self.best.slots.size())
+        check_length(n, time_ns.shape[0])
+        check_length(n, offset.shape[0])
+        check_length(self.best.kinds.size(), len(fields))
+        if n == 0:
+            return
+        if self.best.by_kind:
+            first = strip(by, self.best.by_kind, n)
+        for at, column in enumerate(fields):
+            others.push_back(strip(column, self.best.kinds[<size_t>at], n))
+        with nogil:
+            self.best.add(&slots[0], n, first, &time_ns[0], &offset[0], others)
+
+    def remove(self, slots, *columns):
+        raise AggregateError(
+            "this state was made for a stream that only grows: ask for retractable=True"
+        )
+
+    def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
+        cdef Py_ssize_t i
+        check_length(into.shape[0], source.shape[0])
+        check_slots(into, self.best.slots.size())
+        check_slots(source, self.best.slots.size())
+        for i in range(into.shape[0]):
+            if into[i] != source[i]:
+                self.best.merge(into[i], source[i])
+
+    def clear(self, const int64_t[::1] slots not None):
+        cdef Py_ssize_t i
+        check_slots(slots, self.best.slots.size())
+        for i in range(slots.shape[0]):
+            self.best.clear(slots[i])
+
+    def encode(self, const int64_t[::1] slots not None):
+        """Return the rows of slots, the best first.
+
+        Where each slot's start, int64[n + 1]; their places, int64[rows, 2]; then columns as in
+        ``add``: the value that decides, and the fields.
+        """
+        cdef Py_ssize_t i
+        cdef vector[int64_t] places
+        cdef Encoded by
+        cdef vector[Encoded] fields
+        check_slots(slots, self.best.slots.size())
+        fields.resize(self.best.kinds.size())
+        starts = np.zeros(slots.shape[0] + 1, np.int64)
+        cdef int64_t[::1] start = starts
+        for i in range(slots.shape[0]):
+            self.best.encode(slots[i], places, by, fields)
+            start[i + 1] = places.size() // 2
+        pairs = int64s(places).reshape(-1, 2)
+        return (
+            starts,
+            pairs,
+            encoded(by),
+            [encoded(fields[<size_t>at]) for at in range(fields.size())],
+        )
+
+    @property
+    def nbytes(self):
+        return self.best.nbytes()
+
+
+cdef Strip strip(tuple column, char kind, Py_ssize_t n) except *:
+    """Return where a column's values are, which stay there as long as the column does."""
+    cdef Strip found
+    cdef const int64_t[::1] numbers
+    cdef const uint8_t[::1] part
+    cdef Py_ssize_t i
+    values, starts, text, valid = column
+    found.kind = kind
+    if kind == b"s":
+        numbers = starts
+        check_length(n + 1, numbers.shape[0])
+        part = text
+        for i in range(n):
+            if not 0 <= numbers[i] <= numbers[i + 1] <= part.shape[0]:
+                raise ValueError("texts that are not where they should be")
+        found.starts = &numbers[0]
+        found.text = <const char*>&part[0] if part.shape[0] else NULL
+    else:
+        numbers = values
+        check_length(n, numbers.shape[0])
+        found.numbers = &numbers[0]
+    if valid is not None:
+        part = valid
+        check_length(n, part.shape[0])
+        found.valid = &part[0]
+    return found
+
+
+cdef object int64s(const vector[int64_t]& values):
+    made = np.empty(values.size(), np.int64)
+    cdef int64_t[::1] out = made
+    if values.size():
+        memcpy(&out[0], values.data(), values.size() * sizeof(int64_t))
+    return made
+
+
+cdef tuple encoded(const Encoded& column):
+    ends = np.concatenate([np.zeros(1, np.int64), int64s(column.ends)])
+    valid = np.empty(column.valid.size(), np.uint8)
+    cdef uint8_t[::1] out = valid
+    if column.valid.size():
+        memcpy(&out[0], column.valid.data(), column.valid.size())
+    return int64s(column.numbers), ends, np.frombuffer(<bytes>column.text, np.uint8), valid

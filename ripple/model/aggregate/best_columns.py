@@ -1,0 +1,111 @@
+"""Columns of rows on their way into ``BestOf`` and out of it: numbers, texts and truth values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.model.aggregate.contract import Slots, is_float
+from ripple.model.schema.types import Bool, FieldType, String
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from ripple.model.aggregate.contract import Column, Values
+
+# Bits of numbers; starts and bytes of texts; a byte a value, 0 for null, or None if none is.
+Strip: TypeAlias = tuple[Any, Any, Any, Any]
+
+_ARROW = {"d": pa.float64(), "i": pa.int64(), "s": pa.large_string()}
+
+
+def letter_of(of: FieldType) -> str:
+    """Return how ``BestOf`` calls values of a type: truth values are integers there."""
+    return "d" if is_float(of) else "s" if isinstance(of, String) else "i"
+
+
+def arrow_type(of: FieldType) -> pa.DataType:
+    """Return the type of a dumped column."""
+    return pa.bool_() if isinstance(of, Bool) else _ARROW[letter_of(of)]
+
+
+def arrow_columns(rows: Sequence[Sequence[Any]], types: Sequence[FieldType]) -> list[pa.Array]:
+    """Return rows as columns, None as null."""
+    return [pa.array([row[at] for row in rows], arrow_type(of)) for at, of in enumerate(types)]
+
+
+def int64s(values: Values) -> npt.NDArray[np.int64]:
+    """Return a column of integers without nulls as an array."""
+    if isinstance(values, pa.Array):
+        values = values.to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(values, np.int64)
+
+
+def strip(values: Values, of: FieldType) -> Strip:
+    """Return a column as ``BestOf`` takes it; raises TypeError for one of another type."""
+    if isinstance(values, list):
+        values = pa.array(values, arrow_type(of))
+    if isinstance(values, np.ndarray):
+        if isinstance(of, String) or (values.dtype == np.float64) != is_float(of):
+            raise TypeError(f"{values.dtype} in a column of another type")
+        return _bits(values, of), None, None, None
+    valid = None
+    if values.null_count:
+        valid = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    if isinstance(of, String):
+        return None, *_texts(values), valid
+    if values.type != arrow_type(of):
+        raise TypeError(f"{values.type} in a column of another type")
+    if valid is not None:
+        values = values.fill_null(pa.scalar(0).cast(values.type))
+    return _bits(values.to_numpy(zero_copy_only=False), of), None, None, valid
+
+
+def _bits(values: npt.NDArray[Any], of: FieldType) -> npt.NDArray[np.int64]:
+    kind = np.float64 if is_float(of) else np.int64
+    return np.ascontiguousarray(values, kind).view(np.int64)
+
+
+def _texts(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return where each text starts, and the bytes of all of them, where they are."""
+    if values.type not in (pa.string(), pa.large_string()):
+        raise TypeError(f"{values.type} in a column of texts")
+    starts = np.zeros(len(values) + 1, np.int64)
+    _, offsets, data = values.buffers()
+    if len(values):
+        width = np.dtype(np.int64 if values.type == pa.large_string() else np.int32)
+        starts[:] = np.frombuffer(offsets, width, len(starts), values.offset * width.itemsize)
+    return starts, np.frombuffer(data or b"", np.uint8)
+
+
+def arrow_of(column: Strip, of: FieldType) -> pa.Array:
+    """Return a column that ``BestOf`` gave as Arrow's, null where it has no value."""
+    bits, starts, text, valid = column
+    there = valid.view(np.bool_)
+    if isinstance(of, String):
+        mask = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        buffers = [mask, pa.py_buffer(starts), pa.py_buffer(text)]
+        return pa.Array.from_buffers(pa.large_string(), len(valid), buffers)
+    values = bits.view(np.float64) if is_float(of) else bits != 0 if isinstance(of, Bool) else bits
+    return pa.array(values, mask=~there)
+
+
+def spread(column: pa.Array, of: FieldType, starts: Slots) -> Column:
+    """Return a result column; ``column`` has a value for each slot with a row, others are empty."""
+    valid = np.diff(starts).astype(np.bool_)
+    if column.null_count:
+        valid[valid] = column.is_valid().to_numpy(zero_copy_only=False)
+        column = column.drop_null()
+    if isinstance(of, String):
+        texts: list[Any] = [None] * len(valid)
+        for at, text in zip(np.flatnonzero(valid).tolist(), column.to_pylist(), strict=True):
+            texts[at] = text
+        return texts, valid
+    kind = np.bool_ if isinstance(of, Bool) else np.float64 if is_float(of) else np.int64
+    values = np.zeros(len(valid), kind)
+    values[valid] = column.to_numpy(zero_copy_only=False)
+    return values, valid

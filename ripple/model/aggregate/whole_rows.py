@@ -1,0 +1,214 @@
+"""Aggregates with rows as their result: the first, the last, those with the extremes of a value.
+
+A row is what some of its fields are, taken together: nulls among them are shown as they are, while
+a row whose value to compare is null does not count.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.arguments import need_whole, shown
+from ripple.core.errors import PlanError
+from ripple.model.aggregate.contract import Aggregate, Bound, Input
+from ripple.model.aggregate.orders import orderable
+from ripple.model.schema.types import Field, FieldType, Int64, List, Option, Record
+
+if TYPE_CHECKING:
+    from ripple.model.aggregate.contract import State
+
+
+def first_row(fields: Input | Sequence[Input]) -> Aggregate:
+    """Return the fields of the earliest event, with their nulls.
+
+    fields: a name or several. One is a result of its type, several are a result each.
+    """
+    return EdgeRow(*_inputs("first_row", fields), last=False)
+
+
+def last_row(fields: Input | Sequence[Input]) -> Aggregate:
+    """Return the fields of the latest event, as :func:`first_row` does."""
+    return EdgeRow(*_inputs("last_row", fields), last=True)
+
+
+def arg_min(by: Input, fields: Input | Sequence[Input]) -> Aggregate:
+    """Return the fields of the row with the smallest value, in the order of :func:`min`.
+
+    The earliest of equal ones; over the results of another fold, that with the smallest key. by: a
+    field or an expression; a row where it is null does not count. fields: as of :func:`first_row`.
+    """
+    return ArgExtreme(*_inputs("arg_min", fields, by), last=False)
+
+
+def arg_max(by: Input, fields: Input | Sequence[Input]) -> Aggregate:
+    """Return the fields of the row with the largest value, otherwise as :func:`arg_min`."""
+    return ArgExtreme(*_inputs("arg_max", fields, by), last=True)
+
+
+def top_rows(n: int, by: Input, fields: Input | Sequence[Input]) -> Aggregate:
+    """Return up to ``n`` rows with the largest values, the largest first; a List.
+
+    Each is a record of its fields, or the value of the only one. Equal values and nulls are as
+    :func:`arg_max` has them.
+    """
+    return TopRows(*_inputs("top_rows", fields, by), need_whole("top_rows: n", n, 1))
+
+
+@dataclass(frozen=True)
+class WholeRows(Aggregate):
+    """The best rows in some order; inputs: the value that decides, if one does, then the fields.
+
+    names: of the fields.
+    """
+
+    names: tuple[str, ...]
+
+    ordered = True
+    last = True
+
+    @property
+    def by_value(self) -> bool:
+        """Whether a value decides, and the place only between equal ones."""
+        return len(self.inputs) > len(self.names)
+
+    @property
+    def needed(self) -> int:
+        """How many of the first inputs a row must have in order to count."""
+        return len(self.inputs) - len(self.names)
+
+    def bind(self, types: tuple[FieldType, ...]) -> Bound:
+        """Return the aggregate over inputs of ``types``, and those of the place in a table."""
+        inner = tuple(of.of if isinstance(of, Option) else of for of in types)
+        for of in inner[: len(self.inputs)]:
+            if not orderable(of):
+                raise self.misfit("numbers, texts or booleans", of)
+        fields = types[self.needed : len(self.inputs)]
+        may_be_none = any(isinstance(of, Option) for of in types[: self.needed])
+
+        def make(retractable: bool) -> State:
+            from ripple.model.aggregate.best_rows import BestRows, HeldRows  # noqa: PLC0415 - most plans have none
+
+            own = inner[: len(self.inputs)]
+            if not retractable:
+                return BestRows(self, own)
+            return HeldRows(self, own, inner[len(self.inputs) :] or (Int64(), Int64()))
+
+        return Bound(self._results(fields, may_be_none=may_be_none), make)
+
+    def _bind(self, *types: FieldType) -> Bound:
+        return self.bind(types)
+
+    @property
+    def limit(self) -> int:
+        """How many rows of a group are shown."""
+        return 1
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the result is one list, in place of the fields of a row."""
+        return False
+
+    @abstractmethod
+    def _results(
+        self, fields: tuple[FieldType, ...], *, may_be_none: bool
+    ) -> tuple[tuple[str, FieldType], ...]:
+        """Return names and types of results. may_be_none: whether a group may be without rows."""
+
+
+class OneRow(WholeRows):
+    """The best row: a result for each field."""
+
+    def _results(
+        self, fields: tuple[FieldType, ...], *, may_be_none: bool
+    ) -> tuple[tuple[str, FieldType], ...]:
+        names = self.names if len(self.names) > 1 else ("",)
+        return tuple(
+            (name, Option(of) if may_be_none and not isinstance(of, Option) else of)
+            for name, of in zip(names, fields, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class EdgeRow(OneRow):
+    """The row at one end of time."""
+
+    last: bool = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # two names, one family
+        """Its name for users."""
+        return "last_row" if self.last else "first_row"
+
+
+@dataclass(frozen=True)
+class ArgExtreme(OneRow):
+    """The row at one end of a value's order."""
+
+    last: bool = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # two names, one family
+        """Its name for users."""
+        return "arg_max" if self.last else "arg_min"
+
+
+@dataclass(frozen=True)
+class TopRows(WholeRows):
+    """The rows at the upper end of a value's order: one list of them."""
+
+    n: int = 1
+
+    name = "top_rows"
+
+    @property
+    def limit(self) -> int:
+        """How many rows of a group are shown."""
+        return self.n
+
+    @property
+    def is_list(self) -> bool:
+        """The result is a list of rows."""
+        return True
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """How many."""
+        return (str(self.n),)
+
+    def _results(
+        self, fields: tuple[FieldType, ...], *, may_be_none: bool
+    ) -> tuple[tuple[str, FieldType], ...]:
+        del may_be_none  # then the list is empty
+        if len(fields) == 1:
+            return (("", List(fields[0])),)
+        members = tuple(Field(name, of) for name, of in zip(self.names, fields, strict=True))
+        return (("", List(Record(members))),)
+
+
+def _inputs(
+    what: str, fields: Input | Sequence[Input], *by: Input
+) -> tuple[tuple[Input, ...], tuple[str, ...]]:
+    """Return the inputs of an aggregate, and the names of its fields; raises PlanError."""
+    listed = tuple(fields) if isinstance(fields, (list, tuple)) else (fields,)
+    if not listed:
+        raise PlanError(f"{what}: name the fields to show, as in {what}(..., ['id', 'price'])")
+    names = tuple(_name(what, field) for field in listed)
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise PlanError(f"{what}: the field {name!r} is named twice: leave one out")
+    return (*by, *listed), names
+
+
+def _name(what: str, field: Any) -> str:
+    name = field if isinstance(field, str) else None
+    if getattr(field, "operation", None) == "col":  # an expression that is a field
+        name = field.value
+    if not isinstance(name, str) or not name:
+        raise PlanError(
+            f"{what}: fields are names of fields, not {shown(field)}: give an expression a name "
+            "with .derive(...) first"
+        )
+    return name
