@@ -137,6 +137,11 @@ def extremes(
     if not retractable and (is_float(of) or is_integer(of)):
         running = ExtremeValues(integer=is_integer(of), last=last)
         return running, running.result
+    if not retractable:
+        from ripple.model.aggregate.best_texts import BestValues  # noqa: PLC0415 - most are of numbers
+
+        best = BestValues(of, last=last)
+        return best, best.result
     part = ordered_values(of)
     return part, lambda slots: end_of(part, slots, last=last)
 
@@ -152,6 +157,11 @@ def edges(of: FieldType, *, last: bool, retractable: bool) -> tuple[Any, Callabl
     if not retractable and (is_float(of) or is_integer(of)):
         running: Running = EdgeEvents(integer=is_integer(of), last=last)
         return running, running.result
+    if not retractable:
+        from ripple.model.aggregate.best_texts import BestEvents  # noqa: PLC0415 - most are of numbers
+
+        best = BestEvents(of, last=last)
+        return best, best.result
     part = ordered_events(of)
     return part, lambda slots: part.edge(slots, last)
 
