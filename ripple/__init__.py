@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ripple.model.expression import when as when
     from ripple.model.pipeline.builder import Pipeline as Pipeline
     from ripple.model.pipeline.plan import Plan as Plan
+    from ripple.model.pipeline.union import union as union
     from ripple.model.records import schema_of as schema_of
     from ripple.model.records.record import Timestamp as Timestamp
     from ripple.model.records.record import field as field
@@ -132,6 +133,7 @@ _NAMES_BY_HOME = {
     "ripple.task.report": ("Report",),
     "ripple.model.pipeline.builder": ("Pipeline",),
     "ripple.model.pipeline.plan": ("Plan",),
+    "ripple.model.pipeline.union": ("union",),
     "ripple.task.run": ("run",),
     "ripple.task.task": ("Task",),
     "ripple.model.records": ("schema_of",),

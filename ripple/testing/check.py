@@ -16,6 +16,7 @@ from ripple.engine.operators.uncomputable import ROWS_NAMED_MAX
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.plan import Plan
 from ripple.model.schema.columns import records_of
 from ripple.model.window import watermark
@@ -83,7 +84,8 @@ def check_pipeline(
     """Compare the engine with the reference; raise :class:`Divergence` at the first difference.
 
     events: dicts by field name, record batches, tables, :class:`Marker`; and (input, any of these)
-    where there are several ``inputs``, consumed in the order given. batch_sizes: one engine for
+    where there are several ``inputs``, or sources, consumed in the order given. inputs: of several
+    sources, each is called as its source, or SOURCE/PARTITION. batch_sizes: one engine for
     each, fed in batches of so many events, all compared with the reference, which takes one event
     at a time. restarts: how many events after which every engine is restored from its snapshot, 0
     for before the first. Compared are tables, counters, refused events, the rows that cannot be
@@ -105,7 +107,8 @@ def check_pipeline(
     lanes = [Lane(plan, names, size) for size in batch_sizes]
     for lane in lanes if 0 in points else ():
         lane.restart()
-    for source, happening in one_by_one(events, names[0]):
+    alone = names[0] if len(plan.sources) == 1 else None
+    for source, happening in one_by_one(events, alone):
         if isinstance(happening, Marker):
             reference.advance(source, happening.watermark_ns)
         else:
@@ -137,7 +140,9 @@ def _apply(reference: Reference, event: Mapping[str, Any], source: str) -> None:
     try:
         reference.apply(event, source)
     except (TypeError, ValueError, OverflowError):
-        records_of([event], reference.plan.source.fields)  # which names a value of another type
+        records_of(
+            [event], source_of(reference.plan, source).fields
+        )  # which names a value of another type
         raise
 
 
@@ -154,14 +159,22 @@ def _check_happened(taken: int, events: Iterable[Happening], restarts: Collectio
 
 
 def one_by_one(
-    events: Iterable[Happening], source: str
+    events: Iterable[Happening], source: str | None
 ) -> Iterator[tuple[str, Mapping[str, Any] | Marker]]:
-    """Yield the events and markers, each with its input; ``source`` where none is named."""
+    """Yield the events and markers, each with its input; ``source`` where none is named.
+
+    Raises InputError for an event without an input where there is no such default.
+    """
     for happening in events:
         if isinstance(happening, Marker):
             yield happening.source, happening
         elif isinstance(happening, tuple):
             yield from one_by_one([happening[1]], happening[0])
+        elif source is None:
+            raise InputError(
+                f"an event is {shown(happening)}: with several sources, say of each which input it "
+                "is of, as in ('trades', event)"
+            )
         elif isinstance(happening, (pa.RecordBatch, pa.Table)):
             yield from ((source, row) for row in happening.to_pylist())
         elif not isinstance(happening, Mapping):
@@ -266,7 +279,7 @@ class Lane:
     def _feed(self) -> None:
         if not self._pending:
             return
-        batch = records_of(self._pending, self._plan.source.fields)
+        batch = records_of(self._pending, source_of(self._plan, self._source).fields)
         first = self.engine.cut[self._source]
         rejected = self._drive.apply(self._source, Batch(batch, first + len(self._pending)))
         self._refused += [(self._source, bad.offset, bad.step or "") for bad in rejected]
@@ -287,6 +300,8 @@ class Lane:
         watermark_ns = reference.watermark_ns
         self._expect("the cut", self.engine.cut, reference.cut)
         self._expect("the counters", self.engine.counters.as_dict(), reference.counts)
+        by_source = {name: own.as_dict() for name, own in self.engine.counters_by_source.items()}
+        self._expect("the counters by source", by_source, reference.counts_by_source)
         self._expect("the refused events", sorted(self._refused), sorted(refused))
         self._expect(
             "the watermark",

@@ -214,4 +214,4 @@ def judged(plan: Plan) -> Plan:
     A downstream task sees only part of an input and so lags its watermark: an event far ahead of
     that part is not ahead of the input.
     """
-    return replace(plan, source=replace(plan.source, reject_future_ns=None))
+    return replace(plan, sources=(replace(plan.source, reject_future_ns=None),))

@@ -85,15 +85,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _values(plan: Plan) -> dict[str, Any]:
-    """Return a plan as JSON values."""
+    """Return a plan as JSON values: ``source``, or ``sources`` where it has several."""
+    sources = [
+        {"name": one.name, "fields": _fields(one.fields), "key": one.node_key}
+        for one in plan.sources
+    ]
     return {
         "pipeline": plan.name,
         "topology": plan.topology_hash,
-        "source": {
-            "name": plan.source.name,
-            "fields": _fields(plan.source.fields),
-            "key": plan.source.node_key,
-        },
+        **({"source": sources[0]} if len(sources) == 1 else {"sources": sources}),
         "stages": [
             {
                 "number": stage.number,

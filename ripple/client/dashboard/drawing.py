@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.description import fields_text, window_text
-from ripple.model.pipeline.plan import Derive, Filter, Map
+from ripple.model.pipeline.plan import Derive, Filter, Map, Union, reads_of
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan, Step
+    from ripple.model.pipeline.plan import EventNode, Fold, FoldAggregate, Plan, SourceSpec
 
 # More than this is unreadable, and its layout takes too long.
 NODES_MAX = 300
@@ -33,21 +33,12 @@ def drawing(plan: Plan) -> dict[str, Any]:
             edges.append({"from": above, "to": node["id"], "kind": "rows", "why": ""} | edge)
         return str(node["id"])
 
-    source = plan.source
-    last[source.name] = add(
-        {
-            "id": f"source {source.name}",
-            "name": source.name,
-            "kind": "source",
-            "stage": 0,
-            "fields": fields_text(source.fields),
-            "about": source.topic or "",
-            "node_key": source.node_key,
-        },
-        None,
-    )
+    for source in plan.sources:
+        last[source.name] = add(_source(source), None)
     for step in plan.steps:
-        last[step.name] = add(_step(step, 0), last[step.reads])
+        first, *more = (last[name] for name in reads_of(step))
+        last[step.name] = add(_step(step, 0), first)
+        edges += ({"from": above, "to": step.name, "kind": "rows", "why": ""} for above in more)
     for fold in plan.folds:
         stage, edge = stage_of[fold.name], into.get(fold.name)
         about = {"of": fold.input} if edge is None else edge.as_values()
@@ -77,7 +68,7 @@ def drawing(plan: Plan) -> dict[str, Any]:
         "stages": [
             {
                 "number": stage.number,
-                "name": stage.folds[0] if stage.folds else source.name,
+                "name": stage.folds[0] if stage.folds else plan.sources[0].name,
                 "key": list(stage.key),
                 "folds": list(stage.folds),
             }
@@ -86,8 +77,22 @@ def drawing(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _step(step: Step, stage: int) -> dict[str, Any]:
-    if isinstance(step, Derive):
+def _source(source: SourceSpec) -> dict[str, Any]:
+    return {
+        "id": f"source {source.name}",
+        "name": source.name,
+        "kind": "source",
+        "stage": 0,
+        "fields": fields_text(source.fields),
+        "about": source.topic or "",
+        "node_key": source.node_key,
+    }
+
+
+def _step(step: EventNode, stage: int) -> dict[str, Any]:
+    if isinstance(step, Union):
+        kind, about = "union", ", ".join(step.reads)
+    elif isinstance(step, Derive):
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):
         kind, about = "filter", repr(step.condition.expr)

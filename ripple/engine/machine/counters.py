@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 
@@ -27,3 +28,8 @@ class Counters:
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""
         return asdict(self)
+
+    def add(self, now: Counters, before: Mapping[str, int]) -> None:
+        """Add by how much other counters have grown since they were ``before``."""
+        for name, was in before.items():
+            setattr(self, name, getattr(self, name) + getattr(now, name) - was)

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.core.arguments import need_bool, shown
-from ripple.core.errors import InputError, PlanError, SchemaError
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.graph.node import Graph
 from ripple.engine.kernels.columns import Columns, Layout
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.partition import Partition, Position
-from ripple.engine.operators.admission import Admission
-from ripple.engine.operators.arrow_types import arrow_fields, conformed
+from ripple.engine.operators.admission import Admission, with_declared
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.rows import RejectedRow, Rows
-from ripple.engine.snapshots.fitting import digests_to_make
+from ripple.engine.snapshots.fitting import check_sources, digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.plan import Fold, Plan
 from ripple.model.pipeline.topology import need_chain, stage_folds
-from ripple.model.schema.exported import Part, as_arrow
+from ripple.model.schema.exported import Part
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.engine.machine.counters import Counters
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.model.pipeline.plan import SourceSpec
     from ripple.model.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]
 
 
-_TAKEN = (pa.RecordBatch, Part)
+TAKEN = (pa.RecordBatch, Part)  # batches that need no conversion
 
 
 class Engine(Partition):
@@ -51,11 +53,8 @@ class Engine(Partition):
     also depends on the order in which the inputs were read; from its end on it does not.
     """
 
-    _rows_a_record: ClassVar[int] = 1
-    """How many rows one record may become before a fold."""
-
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Engine:
-        """Make the engine that computes ``plan``: of one with branches, a GraphEngine."""
+        """Make the engine that computes ``plan``: a GraphEngine of one that is no chain."""
         if cls is Engine and isinstance(plan, Plan) and not plan.is_chain:
             # Most pipelines are chains.
             from ripple.engine.machine.graph_engine import GraphEngine  # noqa: PLC0415
@@ -126,17 +125,11 @@ class Engine(Partition):
         start: Mapping[str, int],
     ) -> None:
         """Check the arguments and make the inputs, and what validates their records."""
-        _check_arguments(plan, inputs, start)
-        names = tuple(inputs) if inputs is not None else (plan.source.name,)
-        if not names or len(set(names)) < len(names):
-            raise InputError(f"an engine needs distinct inputs, not {names!r}")
-        unknown = [name for name in start if name not in names]
-        if unknown:
-            raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
+        names = names_of(plan, inputs, start)
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
         ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
-        # Room to tell in 64 bits which input an offset is of, and which row of a record.
-        offset_max = watermark.END // (len(names) * self._rows_a_record)
+        # Room to tell in 64 bits which input an offset is of.
+        offset_max = watermark.END // len(names)
         self._inputs = {
             name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
             for name in names
@@ -145,9 +138,8 @@ class Engine(Partition):
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._time_field = plan.source.time_field
         self._rank = {name: rank for rank, name in enumerate(names)}
-        self._schema = pa.schema(arrow_fields(plan.source.fields))
-        self._accepted = self._schema
-        self._layout = Layout(self._schema)
+        self._accepted = pa.schema(arrow_fields(plan.source.fields))
+        self._layout = Layout(self._accepted)
         self._admission = Admission(plan.source, self._layout)
         self._ahead_ns = ahead_ns
         self._division: Division | None = None
@@ -183,6 +175,7 @@ class Engine(Partition):
         _check_plan(plan)
         if not isinstance(snapshot, Snapshot):
             raise SnapshotError(f"Engine: snapshot must be a Snapshot, not {shown(snapshot)}")
+        check_sources(plan, snapshot)
         if snapshot.stage:
             raise SnapshotError(
                 f"the snapshot is of stage {snapshot.stage}: a Follower restores it"
@@ -211,6 +204,11 @@ class Engine(Partition):
         engine._load(snapshot, freed_digests)
         return engine
 
+    @property
+    def counters_by_source(self) -> Mapping[str, Counters]:
+        """Per source the counts of its records: of the one source, ``counters``."""
+        return {self.plan.source.name: self.counters}
+
     def expect(self, division: Division) -> None:
         """Refuse keys that do not belong where they come from, if it says where they do."""
         self._division = division if division.tells(self.plan) else None
@@ -237,8 +235,9 @@ class Engine(Partition):
         """
         if self._broken:
             self._refuse()
-        if not isinstance(batch, _TAKEN) or not batch.schema.equals(self._accepted):
-            batch = self._conforming(batch)
+        if not isinstance(batch, TAKEN) or not batch.schema.equals(self._accepted):
+            batch = with_declared(batch, self.plan.source)
+            self._accepted = batch.schema  # nullability may differ from batch to batch
         given = self._inputs.get(source) if type(source) is str else None
         if given is None:
             given = self._input(source)
@@ -268,8 +267,7 @@ class Engine(Partition):
             own = None if offsets is None else offsets[at : at + 1]
             alone = self._consume(given, batch.slice(at, 1), own)
             rejected.extend(RejectedRow(at, bad.step, bad.reason) for bad in alone)
-            for leaf in self._leaves:
-                leaf.settle(self.watermark_ns)
+            self._settle(self.watermark_ns)
         return rejected
 
     def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
@@ -285,9 +283,6 @@ class Engine(Partition):
         before_ns = self.watermark_ns
         given.raise_watermark(watermark_ns)
         self._reported = False
-        self._advance(before_ns)
-
-    def _advance(self, before_ns: int) -> None:
         self._fold.advance(before_ns, self.watermark_ns)
 
     def close(self) -> None:
@@ -373,51 +368,11 @@ class Engine(Partition):
         self.counters.very_late += very_late
         self.counters.future += future
         if refused:
-            beyond = self._reject_beyond(rows, verdicts)
+            beyond = reject_beyond(rows, verdicts, self.plan.source)
             verdicts = np.delete(verdicts, beyond)
         if very_late:
             rows.keep(verdicts != watermark.VERY_LATE)
         return crossing
-
-    def _reject_beyond(self, rows: Rows, verdicts: npt.NDArray[np.uint8]) -> list[int]:
-        """Reject the rows with times that cannot be, and return which they were."""
-        why = {
-            watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
-            watermark.TOO_FAR: "too far ahead",
-        }
-        beyond = {
-            row: f"the event time {self._time_field!r} is {why[verdict]}"
-            for row, verdict in enumerate(verdicts.tolist())
-            if verdict in why
-        }
-        rows.reject(beyond, self.plan.source.name)
-        return list(beyond)
-
-    def _conforming(self, batch: pa.RecordBatch | Part) -> pa.RecordBatch:
-        """Return the batch with exactly the declared columns, cast where nothing is lost."""
-        batch = as_arrow(batch)
-        if not isinstance(batch, pa.RecordBatch):
-            raise InputError(
-                f"source {self.plan.source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
-                f"them as .to_batches()), not {shown(batch)}"
-            )
-        missing = [name for name in self._schema.names if name not in batch.schema.names]
-        if missing:
-            raise InputError(
-                f"source {self.plan.source.name!r}: a batch lacks the fields {missing}; "
-                f"it has {batch.schema.names}"
-            )
-        chosen = batch.select(self._schema.names)
-        if chosen.schema.types == self._schema.types:
-            self._accepted = chosen.schema  # nullability may differ from batch to batch
-            return chosen
-        try:
-            return conformed(chosen, self.plan.source.fields)
-        except SchemaError as error:
-            raise InputError(
-                f"source {self.plan.source.name!r}: a batch does not have the declared types: "
-                f"{error}"
-            ) from error
 
     def _input(self, name: str) -> Input:
         given = self._inputs.get(name) if isinstance(name, str) else None
@@ -462,12 +417,31 @@ class Engine(Partition):
             given.watermark_ns = snapshot.watermarks_ns[name]
 
 
+def reject_beyond(rows: Rows, verdicts: npt.NDArray[np.uint8], source: SourceSpec) -> list[int]:
+    """Reject the rows with times that cannot be, and return which they were."""
+    why = {
+        watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
+        watermark.TOO_FAR: "too far ahead",
+    }
+    beyond = {
+        row: f"the event time {source.time_field!r} is {why[verdict]}"
+        for row, verdict in enumerate(verdicts.tolist())
+        if verdict in why
+    }
+    rows.reject(beyond, source.name)
+    return list(beyond)
+
+
 def _check_plan(plan: object) -> None:
     if not isinstance(plan, Plan):
         raise PlanError(f"Engine: plan must be what pipeline.plan() returns, not {shown(plan)}")
 
 
-def _check_arguments(plan: object, inputs: object, start: object) -> None:
+def names_of(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the names of the inputs of an engine, whose arguments these are.
+
+    Raises PlanError and InputError.
+    """
     _check_plan(plan)
     if inputs is not None and not (
         isinstance(inputs, (list, tuple)) and all(isinstance(name, str) for name in inputs)
@@ -475,3 +449,10 @@ def _check_arguments(plan: object, inputs: object, start: object) -> None:
         raise InputError(f"Engine: inputs must be a list of names, not {shown(inputs)}")
     if not isinstance(start, Mapping):
         raise InputError(f"Engine: start must be offsets by input, not {shown(start)}")
+    names = tuple(inputs if inputs is not None else (source.name for source in plan.sources))
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"an engine needs distinct inputs, not {names!r}")
+    unknown = [name for name in start if name not in names]
+    if unknown:
+        raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
+    return names

@@ -1,4 +1,4 @@
-"""The engine of a plan with branches: the way of a record to folds and outputs.
+"""The engine of a plan with branches or several sources: the way of a record to folds and outputs.
 
 The row steps of all branches run before any state changes, so that a record counts everywhere or
 nowhere. Everything else, from the counters to the views, is that of the engine of a chain.
@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ripple.engine.kernels.columns import Columns
-from ripple.engine.machine.engine import Engine
+from ripple.engine.machine.counters import Counters
+from ripple.engine.machine.engine import TAKEN, Engine, names_of, reject_beyond
+from ripple.engine.machine.inputs import Input
+from ripple.engine.machine.port import Port
+from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
-from ripple.engine.snapshots.snapshot import REJECTED
+from ripple.engine.operators.union_rows import united
+from ripple.engine.snapshots.snapshot import REJECTED, source_counter
 from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX
+from ripple.model.pipeline.input_names import inputs_by_source
+from ripple.model.pipeline.plan import Union
 from ripple.model.pipeline.topology import need_chain
-from ripple.model.window import duration_ns, watermark
-from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
+from ripple.model.window import watermark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.graph.node import Graph
-    from ripple.engine.machine.inputs import Input
+    from ripple.engine.machine.partition import Leaf
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
@@ -44,76 +49,123 @@ if TYPE_CHECKING:
 
 
 class GraphEngine(Engine):
-    """One partition of a pipeline with branches; see Engine.
+    """One partition of a pipeline with branches, or of several sources; see Engine.
 
-    A row's place is (offset, input, index in its record), as one number: ``offsets`` of rows.
+    A fold's watermark is the minimum over the inputs of the sources that come to it.
     """
 
-    _rows_a_record = FLAT_ROWS_MAX
+    @property
+    def counters_by_source(self) -> Mapping[str, Counters]:
+        """Per source the counts of its records, which together are ``counters``."""
+        if len(self._ports) == 1:
+            return dict.fromkeys(self._ports, self.counters)
+        return {name: port.counters for name, port in self._ports.items()}
+
+    def apply(
+        self,
+        source: str,
+        batch: pa.RecordBatch | Part,
+        next_offset: int,
+        offsets: Ints | None = None,
+        rejected: int | None = None,
+    ) -> list[RejectedRow]:
+        """Consume a slice of one input's log; see Engine. source: the input."""
+        port, before = self._port_of[self._input(source).name], self.counters.as_dict()
+        if not isinstance(batch, TAKEN) or not batch.schema.equals(port.accepted):
+            batch = with_declared(batch, port.source)
+            port.accepted = batch.schema  # nullability may differ from batch to batch
+        self._accepted = port.accepted
+        failed = super().apply(source, batch, next_offset, offsets, rejected)
+        port.counters.add(self.counters, before)
+        grown = self.counters.dead_lettered - before["dead_lettered"] - len(failed)
+        if grown and self._rejected is not None:  # by the source, before they came here
+            self._rejected[self._digests[port.source.name]] += grown
+        return failed
+
+    def advance(self, source: str, watermark_ns: int, next_offset: int) -> None:
+        """Consume a marker of an input's log; see Engine. source: the input."""
+        given = self._input(source)
+        given.check_marker(watermark_ns, next_offset)
+        given.advance_to(next_offset, 0)
+        folds = self._port_of[given.name].folds
+        before_ns = [self._watermark_of(fold) for fold in folds]
+        given.raise_watermark(watermark_ns)
+        self._reported = False
+        for fold, was_ns in zip(folds, before_ns, strict=True):
+            fold.advance(was_ns, self._watermark_of(fold))
+
+    def expect(self, division: Division) -> None:
+        """Take no notice: all keys are in this one partition."""
+
+    def _prepare(self, plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> None:
+        names = names_of(plan, inputs, start)
+        by_source = inputs_by_source(plan, names)
+        self._ports = {
+            source.name: Port(plan, source, by_source[source.name]) for source in plan.sources
+        }
+        self._port_of = {name: port for port in self._ports.values() for name in port.inputs}
+        self._inputs = {}
+        for name in names:
+            port = self._port_of[name]
+            late_ns, ahead_ns = port.source.out_of_order_ns, port.source.reject_future_ns
+            ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
+            self._inputs[name] = Input(
+                name, late_ns, ahead_ns, start.get(name, 0), offset_max=port.offset_max
+            )
+        self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
+        self._orders = True
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
     ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
         if staged:
             need_chain(plan, "a stage")
-        self._event_folds: list[EventFold] = [
-            self._first_fold(graph, fold) for fold in plan.event_folds
-        ]
-        self._is_stepwise = any(fold.stepwise for fold in self._event_folds)
-        windows = [fold.fold.window for fold in self._event_folds if fold.fold.window is not None]
-        self._latenesses_ns = sorted({window.lateness_ns for window in windows})
-        self._lateness_ns = watermark.ANY_LATENESS_NS
-        spans_ns = [window.future_ns for window in windows]
-        self._future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
-        self._orders = True
+        folds = [self._first_fold(graph, fold) for fold in plan.event_folds]
+        self._is_stepwise = any(fold.stepwise for fold in folds)
         shown = {output.of: output for output in plan.outputs if output.is_stream}
-        self._streams = {name: StreamRows(output.fields) for name, output in shown.items()}
-        self._readers = _readers(plan)
-        # By the digest of a step or fold; None after a start from a snapshot without these counts.
+        streams = {name: StreamRows(output.fields) for name, output in shown.items()}
+        for port in self._ports.values():
+            port.lead(plan, folds, streams)
+        self._feeds: dict[str, list[Input]] = {
+            fold.fold.name: [
+                self._inputs[name]
+                for port in self._ports.values()
+                if fold in port.folds
+                for name in port.inputs
+            ]
+            for fold in folds
+        }
+        # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
         above = [fold for fold in plan.folds if fold not in plan.event_folds]
-        return self._event_folds, above, self._streams
+        return folds, above, streams
 
-    def expect(self, division: Division) -> None:
-        """Take no notice: all keys are in this one partition."""
+    def _watermark_of(self, leaf: Leaf) -> int:
+        return min(given.watermark_ns for given in self._feeds[leaf.fold.name])
 
-    def _order(self, given: Input, offsets: Ints) -> Ints:
-        return super()._order(given, offsets) * FLAT_ROWS_MAX
-
-    def _rejected_counters(self) -> Mapping[str, int]:
-        if self._rejected is None or not self.counters.dead_lettered:
-            return {}
-        source = digest_of(self.plan.source.node_key)
-        counts = {digest: n for digest, n in self._rejected.items() if digest != source}
-        counts[source] = self.counters.dead_lettered - sum(counts.values())
-        return {f"{REJECTED}{digest}": count for digest, count in counts.items() if count}
-
-    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
-        super()._load(snapshot, freed_digests)
-        self._rejected = snapshot.rejected
-
-    def _advance(self, before_ns: int) -> None:
-        for fold in self._event_folds:
-            fold.advance(before_ns, self.watermark_ns)
+    def _settle(self, watermark_ns: int) -> None:
+        del watermark_ns
+        for leaf in self._leaves:
+            leaf.settle(self._watermark_of(leaf))
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
     ) -> list[RejectedRow]:
         """Judge rows of one input, transform them in all branches, then fold and show them."""
         assert offsets is not None, "every row has a place"
-        count = batch.num_rows
-        rows = Rows(Columns(batch, self._layout), count, self._order(given, offsets))
-        if not self._admission.passes(rows.columns):
-            self._admission.refuse(rows)
-        others_ns, before_ns = self._watermark_of_others(given), given.watermark_ns
-        times, too_late = self._judged(given, rows, count)
+        count, port = batch.num_rows, self._port_of[given.name]
+        rows = Rows(Columns(batch, port.layout), count, port.places(given.name, offsets))
+        if not port.admission.passes(rows.columns):
+            port.admission.refuse(rows)
+        before_ns = given.watermark_ns
+        times, too_late = self._judged(given, port, rows, count)
         origin = rows.origin
         fate = _Fate(count, rows)
-        branches = self._branches(rows, fate)
+        branches = _branches(port, rows, fate)
         folded = []
-        for fold in self._event_folds:
-            taken = self._branch_of(fold.fold.reads, branches, fold.fold.name)
+        for fold in port.folds:
+            taken = _branch_of(fold.fold.reads, branches, port, fold.fold.name)
             window = fold.fold.window
             if window is not None:
                 fate.drop_late(taken, too_late[window.lateness_ns])
@@ -130,7 +182,7 @@ class GraphEngine(Engine):
                     before_ns,
                     given.out_of_order_ns,
                     given.future_ns_max,
-                    others_ns,
+                    self._watermark_beside(given, fold),
                     fold.interval_ns,
                 )
                 if crossing >= 0 and origin is not None:
@@ -139,12 +191,11 @@ class GraphEngine(Engine):
                 fold.apply(taken, crossing)
             elif crossing >= 0:
                 fold.show_waiting()
-        for name, stream in self._streams.items():
-            shown = self._branch_of(name, branches, name)
+        for name, stream in port.streams.items():
+            shown = _branch_of(name, branches, port, name)
             fate.count_in(shown)
             assert shown.offsets is not None
-            records = shown.offsets // (FLAT_ROWS_MAX * len(self._rank))
-            stream.add(given.name, shown, records, shown.offsets % FLAT_ROWS_MAX)
+            stream.add(given.name, shown, *port.identities(shown.offsets))
         self._count(count, dead, fate.very_late)
         return dead
 
@@ -157,70 +208,94 @@ class GraphEngine(Engine):
         if self._rejected is not None:
             self._rejected.update(self._digests[bad.step] for bad in dead)
 
-    def _branches(self, rows: Rows, fate: _Fate) -> dict[str, Rows]:
-        """Return the rows of the source and after each step, and note refusals."""
-        branches = {self.plan.source.name: rows}
-        for step in self.plan.steps:
-            branch = self._branch_of(step.reads, branches, step.name)
-            branch.run((step,))
-            fate.note_refused(branch)
-            branches[step.name] = branch
-        return branches
-
-    def _branch_of(self, name: str, branches: dict[str, Rows], reader: str) -> Rows:
-        """Return the rows of a node for one that reads it: themselves for the last one."""
-        rows = branches[name]
-        return rows if self._readers[name] == reader else rows.branch()
+    def _watermark_beside(self, given: Input, fold: EventFold) -> int:
+        """Return the watermark of the other inputs of a fold."""
+        feeds = self._feeds[fold.fold.name]
+        others = [one.watermark_ns for one in feeds if one is not given]
+        return min(others, default=watermark.END)
 
     def _judged(
-        self, given: Input, rows: Rows, count: int
+        self, given: Input, port: Port, rows: Rows, count: int
     ) -> tuple[Ints | None, dict[int, Mask | None]]:
         """Judge rows and move the watermark past them; reject those whose times cannot be.
 
         Returns the times of all, and per lateness which records of the batch are later: bool[count]
         or None where none is.
         """
-        none_late: dict[int, Mask | None] = dict.fromkeys(self._latenesses_ns)
-        if self._time_field is None:
+        none_late: dict[int, Mask | None] = dict.fromkeys(port.latenesses_ns)
+        time_field = port.source.time_field
+        if time_field is None:
             return None, none_late
-        times: Ints = np.asarray(numbers(rows.columns[self._time_field], Kind.INT).values)
+        times: Ints = np.asarray(numbers(rows.columns[time_field], Kind.INT).values)
         rows.times_ns = times
         origin = np.arange(count) if rows.origin is None else rows.origin
-        before_ns = given.watermark_ns
-        verdicts, late, _, future, refused = given.judge(times, self._lateness_ns, self._future_ns)
+        before_ns, future_ns = given.watermark_ns, port.future_ns
+        judged = given.judge(times, watermark.ANY_LATENESS_NS, future_ns)
+        verdicts, late, _, future, refused = judged
         if verdicts is None:
             return times, none_late
         self.counters.mildly_late += late
         self.counters.future += future
-        for lateness_ns in self._latenesses_ns if late else ():
+        for lateness_ns in port.latenesses_ns if late else ():
             found = watermark.judge(
-                times,
-                before_ns,
-                given.out_of_order_ns,
-                lateness_ns,
-                self._future_ns,
-                given.future_ns_max,
+                times, before_ns, given.out_of_order_ns, lateness_ns, future_ns, given.future_ns_max
             )[1]
             if found is not None and (found == watermark.VERY_LATE).any():
                 mask = np.zeros(count, np.bool_)
                 mask[origin[found == watermark.VERY_LATE]] = True
                 none_late[lateness_ns] = mask
         if refused:
-            self._reject_beyond(rows, verdicts)
+            reject_beyond(rows, verdicts, port.source)
         return times, none_late
 
+    # --- snapshots ---
 
-def _readers(plan: Plan) -> dict[str, str]:
-    """Return per node the last reader of its rows in a batch: steps, then folds, then outputs."""
-    last: dict[str, str] = {}
-    for step in plan.steps:
-        last[step.reads] = step.name
-    for fold in plan.event_folds:
-        last[fold.reads] = fold.name
-    for output in plan.outputs:
-        if output.is_stream:
-            last[output.of] = output.of
-    return last
+    def _counted(self) -> dict[str, int]:
+        counts = super()._counted()
+        for name, own in self.counters_by_source.items() if len(self._ports) > 1 else ():
+            counts |= {source_counter(name, what): n for what, n in own.as_dict().items()}
+        return counts
+
+    def _rejected_counters(self) -> Mapping[str, int]:
+        return {f"{REJECTED}{digest}": count for digest, count in (self._rejected or {}).items()}
+
+    def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:
+        super()._load(snapshot, freed_digests)
+        self._rejected = snapshot.rejected
+
+    def _count_on(self, counts: dict[str, int]) -> None:
+        for name, port in self._ports.items() if len(self._ports) > 1 else ():
+            own = {what: counts.pop(source_counter(name, what)) for what in Counters().as_dict()}
+            port.counters = Counters(**own)
+        super()._count_on(counts)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when counters, graph or digests contradict themselves."""
+        super().check_invariants()
+        for counters in self.counters_by_source.values():
+            counters.check_invariants()
+
+
+def _branches(port: Port, rows: Rows, fate: _Fate) -> dict[str, Rows]:
+    """Return the rows of a source and after each step, and note refusals."""
+    branches = {port.source.name: rows}
+    for step in port.steps:
+        if isinstance(step, Union):
+            read = [name for name in step.reads if name in branches]
+            parts = [_branch_of(name, branches, port, step.name) for name in read]
+            branch = parts[0] if len(parts) == 1 else united(step, parts)
+        else:
+            branch = _branch_of(step.reads, branches, port, step.name)
+            branch.run((step,))
+        fate.note_refused(branch)
+        branches[step.name] = branch
+    return branches
+
+
+def _branch_of(name: str, branches: dict[str, Rows], port: Port, reader: str) -> Rows:
+    """Return the rows of a node for one that reads it: themselves for the last one."""
+    rows = branches[name]
+    return rows if port.readers[name] == reader else rows.branch()
 
 
 class _Fate:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ripple.engine.graph.column import Column
+    from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
 
 VERSION = 1
@@ -22,36 +23,30 @@ def inspected(partition: Partition) -> dict[str, Any]:
     are counted since the partition was restored here, events since its first. edges: pairs of
     numbers of nodes.
     """
-    plan, counters = partition.plan, partition.counters
-    is_first = not partition.stage
-    nodes: list[dict[str, Any]] = [
-        _node(
-            plan.source.name if is_first else "senders",
-            "source" if is_first else "senders",
-            rows_in=counters.consumed if is_first else None,
-            rows_out=counters.applied if is_first else None,
-            very_late=counters.very_late if is_first else None,
-            future=counters.future if is_first else None,
-            refused=counters.dead_lettered if is_first else None,
-        )
-    ]
+    plan = partition.plan
+    nodes = [_node("senders", "senders")]
+    if not partition.stage:
+        nodes = [_source(name, own) for name, own in partition.counters_by_source.items()]
     edges: list[tuple[int, int]] = []
     numbers: dict[str, int] = {}
     rows_of: dict[str, int] = {}
     uncomputable = partition.uncomputable_counts
     for fold, column, length_bytes in partition.inspected_folds():
-        below = numbers.get(fold.input, 0)
-        edges.append((below, len(nodes)))
+        below = _sources_of(partition, fold.name)
+        if fold.input in numbers:
+            below = [numbers[fold.input]]
+        edges += ((one, len(nodes)) for one in below)
         numbers[fold.name] = len(nodes)
         rows_of[fold.name] = column.row_count
-        rows_in = nodes[below]["rows_out"]
+        counts = [nodes[one]["rows_out"] for one in below]
+        rows_in = None if None in counts else sum(counts)
         nodes.append(
             _fold(fold.name, column, rows_in, length_bytes, uncomputable[fold.name])
             | {"key": fold.node_key}
         )
     for output in plan.outputs:
         if output.is_stream:
-            edges.append((0, len(nodes)))
+            edges += ((one, len(nodes)) for one in _sources_of(partition, output.of))
             rows_in = partition.rows_shown(output.of)
             nodes.append(_node(output.name, "output", rows_in=rows_in))
         elif output.name in partition.digests:
@@ -76,6 +71,26 @@ def inspected(partition: Partition) -> dict[str, Any]:
             "last_stabilization_ns": graph.last_stabilization_ns,
         },
     }
+
+
+def _sources_of(partition: Partition, name: str) -> list[int]:
+    """Return the numbers of the nodes from which rows come to a node on events."""
+    if partition.stage:
+        return [0]
+    plan = partition.plan
+    return [plan.sources.index(source) for source in plan.sources_of(name)]
+
+
+def _source(name: str, counters: Counters) -> dict[str, Any]:
+    return _node(
+        name,
+        "source",
+        rows_in=counters.consumed,
+        rows_out=counters.applied,
+        very_late=counters.very_late,
+        future=counters.future,
+        refused=counters.dead_lettered,
+    )
 
 
 def _fold(

@@ -200,8 +200,7 @@ class Partition(ABC):
         watermark_ns = self.watermark_ns
         if self._correcting and not self._shown:
             self._note_shown()
-        for leaf in self._leaves:
-            leaf.settle(watermark_ns)
+        self._settle(watermark_ns)
         self.graph.stabilize()
         taken: dict[str, Made | Part] = {}
         for view, names in self._taking:
@@ -220,6 +219,16 @@ class Partition(ABC):
         self._broken = False
         self._reported = True
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
+
+    def _settle(self, watermark_ns: int) -> None:
+        """Let the leaves show what is due at a watermark."""
+        for leaf in self._leaves:
+            leaf.settle(watermark_ns)
+
+    def _watermark_of(self, leaf: Leaf) -> int:
+        """Return the merged watermark of all that feeds a leaf."""
+        del leaf
+        return self.watermark_ns
 
     def _take_retracted(self) -> dict[str, pa.RecordBatch]:
         gone: dict[str, pa.RecordBatch] = {}
@@ -406,6 +415,11 @@ class Partition(ABC):
         """Load the state of its inputs from a snapshot."""
 
     @property
+    def counters_by_source(self) -> Mapping[str, Counters]:
+        """The counts of each source's records: none where other partitions feed it."""
+        return {}
+
+    @property
     def digests(self) -> dict[str, str]:
         """Per output, 16 hexadecimal digits that are equal for equal tables, final rows too."""
         return {output.name: f"{self._views[output.of].digest:016x}" for output in self._outputs}
@@ -553,7 +567,7 @@ class Partition(ABC):
             topology_hash=self.plan.topology_hash,
             partition=self.partition,
             counters={
-                **self.counters.as_dict(),
+                **self._counted(),
                 **{name: count for name, count in final.items() if count},
                 **self._rejected_counters(),
             },
@@ -583,7 +597,7 @@ class Partition(ABC):
         counts = {n: count for n, count in snapshot.counters.items() if not n.startswith(REJECTED)}
         for fold in self._folds:
             fold.uncomputable.final = counts.pop(uncomputable_counter(fold.fold.name), 0)
-        self.counters = Counters(**counts)
+        self._count_on(counts)
         self._load_state(snapshot)
         for name, view in self._views.items():
             view.take()
@@ -600,10 +614,18 @@ class Partition(ABC):
                     "recorded: it is damaged, or an aggregate is not deterministic"
                 )
 
+    def _counted(self) -> dict[str, int]:
+        """Return the counts of events for a snapshot."""
+        return self.counters.as_dict()
+
+    def _count_on(self, counts: dict[str, int]) -> None:
+        """Take over the counts of events of a snapshot."""
+        self.counters = Counters(**counts)
+
     def _load_state(self, snapshot: Snapshot) -> None:
         """Take over leaf state, from the first fold to the last, and compute the rest."""
         for leaf in self._leaves:
-            leaf.load(snapshot.tables[leaf.fold.node_key], self.watermark_ns)
+            leaf.load(snapshot.tables[leaf.fold.node_key], self._watermark_of(leaf))
         self.graph.stabilize()
         for fold in self._table_folds:
             table = snapshot.tables.get(fold.fold.node_key)

@@ -7,7 +7,7 @@ the log's first record; the last only on request, since it may take long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from ripple.engine.migration.lineage import (
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Fold, Migration, Output, Plan
+_READ = ("source", "sources")
 _PLACES_MAX = 5  # of code that changed, in a message
 
 
@@ -129,15 +130,28 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
     problems = unknown_folds(plan, rebuild)
     is_same = snapshot.topology_hash == plan.topology_hash
     written = lineage_of(plan) if is_same else written_lineage(snapshot)
-    if written and written.source.name != plan.source.name:
-        was, now = written.source.name, plan.source.name
-        problems.append(
-            f"source {now!r} was called {was!r} when the checkpoint was written, and offsets in "
-            f"checkpoints and outputs stand under that name: call it {was!r} again, or begin anew "
-            "with another checkpoint folder and other outputs"
-        )
+    if written:
+        problems += _other_sources(plan, [node.name for node in written.sources])
     judge = _Judge(plan, snapshot, written, frozenset(rebuild))
     return Comparison(judge.nodes(), tuple(problems), changed_libraries(plan, snapshot))
+
+
+def _other_sources(plan: Plan, before: Sequence[str]) -> list[str]:
+    """Return why a checkpoint of sources of these names is none of the plan's."""
+    now = [source.name for source in plan.sources]
+    if sorted(now) == sorted(before):
+        return []
+    if len(now) == len(before) == 1:
+        return [
+            f"source {now[0]!r} was called {before[0]!r} when the checkpoint was written, and "
+            f"offsets in checkpoints and outputs stand under that name: call it {before[0]!r} "
+            "again, or begin anew with another checkpoint folder and other outputs"
+        ]
+    return [
+        f"the pipeline read the sources {', '.join(before)} when the checkpoint was written, and "
+        f"reads {plan.source_names}, and offsets stand under their names: read the same, or begin "
+        "anew with another checkpoint folder and other outputs"
+    ]
 
 
 class _Judge:
@@ -358,7 +372,7 @@ class _Judge:
         shown = self.before.reads.get(old.key)
         if shown is None:
             return False
-        way = self.before.up_to(next(node for node in self.before.chain if node.key == shown))
+        way = self.before.up_to(next(node for node in self.before.chain if node.key in shown))
         return [node.key for node in way if node.kind == "fold"][-1] != fold.old_key
 
     def _stream_sink(self, node: Node) -> Judged:
@@ -377,7 +391,7 @@ class _Judge:
             cause = "its topic, or a step before it, has changed"
         elif self.source_change is not None:
             cause = self.source_change
-        elif self.snapshot.notes.get("source") != self.plan.notes["source"]:
+        elif any(self.snapshot.notes.get(of) != self.plan.notes.get(of) for of in _READ):
             cause = "the source has other fields"
         else:
             return Judged(Verdict.KEEP, "sink", node.key, old.key)

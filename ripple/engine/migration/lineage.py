@@ -45,19 +45,24 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The nodes of a plan: ``chain`` from the source to the last step on results, and the sinks.
+    """The nodes of a plan: ``chain`` from the sources to the last step on results, and the sinks.
 
-    reads: of a plan with branches, per node the key of the one that it reads.
+    reads: of a plan with branches, per node the keys of those that it reads.
     """
 
     chain: tuple[Node, ...]
     sinks: tuple[Node, ...]
-    reads: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def source(self) -> Node:
         """The beginning of the chain."""
         return self.chain[0]
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        """The nodes that read nothing."""
+        return tuple(node for node in self.chain if node.kind == "source")
 
     @property
     def folds(self) -> tuple[Node, ...]:
@@ -68,10 +73,11 @@ class Lineage:
         """Return the chain that ends with ``node``."""
         if not self.reads:
             return self.chain[: self.chain.index(node) + 1]
-        by_key, way = {one.key: one for one in self.chain}, [node]
-        while way[0].key in self.reads:
-            way.insert(0, by_key[self.reads[way[0].key]])
-        return tuple(way)
+        found, left = set[str](), [node.key]
+        while left:
+            found.add(key := left.pop())
+            left += self.reads.get(key, ())
+        return tuple(one for one in self.chain if one.key in found)
 
     @property
     def of_events(self) -> tuple[Node, ...]:
@@ -80,7 +86,9 @@ class Lineage:
             folds = [at for at, node in enumerate(self.chain) if node.kind == "fold"]
             return self.chain[1 : folds[0] + 1] if folds else self.chain[1:]
         return tuple(
-            node for node in self.chain[1:] if all(n.kind != "fold" for n in self.up_to(node)[:-1])
+            node
+            for node in self.chain
+            if node.kind != "source" and all(n.kind != "fold" for n in self.up_to(node)[:-1])
         )
 
     def steps_on(self, fold: Node) -> tuple[Node, ...]:
@@ -93,24 +101,32 @@ class Lineage:
 def lineage_of(plan: Plan) -> Lineage:
     """Return the nodes of ``plan``."""
     reads = {} if plan.is_chain else plan.reads
-    return _lineage(plan.node_keys, {fold.node_key for fold in plan.folds}, reads)
+    folds = {fold.node_key for fold in plan.folds}
+    return _lineage(plan.node_keys, folds, reads, len(plan.sources))
 
 
 def written_lineage(snapshot: Snapshot) -> Lineage | None:
     """Return the nodes of the plan that wrote ``snapshot``; None if it does not name them."""
     if not snapshot.nodes:
         return None
-    return _lineage(snapshot.nodes, snapshot.tables.keys(), _loaded(snapshot.notes, "reads"))
+    reads, sources = _loaded(snapshot.notes, "reads"), _loaded(snapshot.notes, "sources")
+    return _lineage(snapshot.nodes, snapshot.tables.keys(), reads, max(1, len(sources)))
 
 
-def _lineage(keys: Sequence[str], folds: AbstractSet[str], reads: Mapping[str, str]) -> Lineage:
-    nodes = [Node("source", keys[0])]
-    for key in keys[1:]:
+def _lineage(
+    keys: Sequence[str],
+    folds: AbstractSet[str],
+    reads: Mapping[str, str | list[str]],
+    sources: int,
+) -> Lineage:
+    nodes = [Node("source", key) for key in keys[:sources]]
+    for key in keys[sources:]:
         # The path of a sink is its name alone; everything else stands below the source.
         kind = "fold" if key in folds else "step" if "/" in key else "sink"
         nodes.append(Node(kind, key))
     chain = tuple(node for node in nodes if node.kind != "sink")
-    return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"), reads)
+    read = {key: [of] if isinstance(of, str) else of for key, of in reads.items()}
+    return Lineage(chain, tuple(node for node in nodes if node.kind == "sink"), read)
 
 
 def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
@@ -121,21 +137,34 @@ def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
     """
     if snapshot.topology_hash == plan.topology_hash:
         return None
-    text = snapshot.notes.get("source")
-    if text is None or not snapshot.nodes:
+    if not snapshot.nodes or snapshot.notes.keys().isdisjoint(("source", "sources")):
         return "the checkpoint was written by a version of Ripple that did not note of what"
-    before, now = notation.loads(text), plan.source.schema
-    for name in dict.fromkeys((*_fields(before), *_fields(now))):
-        was, is_now = _fields(before).get(name), _fields(now).get(name)
-        change = _change(was, is_now)
+    only = plan.sources[0].name
+    before, now = _read(snapshot.notes, only), _read(plan.notes, only)
+    if before.keys() != now.keys():
+        return f"the pipeline had the sources {', '.join(before)}, and has {', '.join(now)}"
+    changes = (_change_of(name, before[name], now[name]) for name in now)
+    return next((change for change in changes if change is not None), None)
+
+
+def _read(notes: Mapping[str, str], only: str) -> Mapping[str, Mapping[str, str]]:
+    """Return per source the notes of its records; only: the name where there is one."""
+    return _loaded(notes, "sources") or {only: notes}
+
+
+def _change_of(source: str, was_read: Mapping[str, str], read: Mapping[str, str]) -> str | None:
+    """Return how the records of a source that count differ, None if they do not."""
+    before, now = (_fields(notation.loads(notes["source"])) for notes in (was_read, read))
+    for name in dict.fromkeys((*before, *now)):
+        change = _change(before.get(name), now.get(name))
         if change is not None:
-            return f"the field {name!r} of source {plan.source.name!r} {change}"
-    checked_before, checked_now = _checks(snapshot.notes), _checks(plan.notes)
+            return f"the field {name!r} of source {source!r} {change}"
+    checked_before, checked_now = _checks(was_read), _checks(read)
     for name in dict.fromkeys((*checked_before, *checked_now)):
         was_checked, is_checked = (c.get(name, "nothing") for c in (checked_before, checked_now))
         if was_checked != is_checked:
             return (
-                f"the field {name!r} of source {plan.source.name!r} was checked for {was_checked} "
+                f"the field {name!r} of source {source!r} was checked for {was_checked} "
                 f"and is checked for {is_checked}"
             )
     return None

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from ripple.core.arguments import shown
+from ripple.core.errors import InputError, SchemaError
 from ripple.engine.kernels.screen import Screen
+from ripple.engine.operators.arrow_types import arrow_fields, conformed
+from ripple.model.schema.exported import as_arrow
 from ripple.model.schema.failing import Judge
 
 if TYPE_CHECKING:
     from ripple.engine.kernels.columns import Layout
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.plan import SourceSpec
+    from ripple.model.schema.exported import Part
 
 
 class Admission:
@@ -41,3 +47,31 @@ class Admission:
                     refused.setdefault(row, f"{name} is {reason}")
         if refused:
             rows.reject(dict(sorted(refused.items())), self._name)
+
+
+def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.RecordBatch:
+    """Return a batch with exactly the columns of ``source``, cast where nothing is lost.
+
+    Raises InputError.
+    """
+    batch, declared = as_arrow(batch), pa.schema(arrow_fields(source.fields))
+    if not isinstance(batch, pa.RecordBatch):
+        raise InputError(
+            f"source {source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
+            f"them as .to_batches()), not {shown(batch)}"
+        )
+    missing = [name for name in declared.names if name not in batch.schema.names]
+    if missing:
+        raise InputError(
+            f"source {source.name!r}: a batch lacks the fields {missing}; "
+            f"it has {batch.schema.names}"
+        )
+    chosen = batch.select(declared.names)
+    if chosen.schema.types == declared.types:
+        return chosen
+    try:
+        return conformed(chosen, source.fields)
+    except SchemaError as error:
+        raise InputError(
+            f"source {source.name!r}: a batch does not have the declared types: {error}"
+        ) from error

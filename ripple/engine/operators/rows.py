@@ -20,10 +20,10 @@ from ripple.model.expression.typed import Kind, kind_of
 from ripple.model.pipeline.plan import (
     FLAT_ROWS_MAX,
     Derive,
+    EventNode,
     Filter,
     FlatMap,
     Map,
-    Step,
     type_of,
 )
 from ripple.model.schema.columns import Fitted, called, fitted, objects
@@ -110,8 +110,8 @@ class Rows(Held):
                 reason = f"the field {name!r} is null"
                 self.reject(dict.fromkeys(np.flatnonzero(~valid).tolist(), reason), step)
 
-    def run(self, steps: Sequence[Step]) -> None:
-        """Pass the rows through ``steps``."""
+    def run(self, steps: Sequence[EventNode]) -> None:
+        """Pass the rows through ``steps``, of which none is a union."""
         for step in steps:
             if isinstance(step, Filter):
                 self._filter(step)
@@ -119,10 +119,8 @@ class Rows(Held):
                 self._derive(step)
             elif isinstance(step, FlatMap):
                 self._flat_map(step)
-            elif step.batch:
-                self._map_batch(step)
-            else:
-                self._map_rows(step)
+            elif isinstance(step, Map):
+                self._map_batch(step) if step.batch else self._map_rows(step)
 
     def _filter(self, step: Filter) -> None:
         kept = self.evaluate(step.condition)

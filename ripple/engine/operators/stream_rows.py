@@ -44,7 +44,7 @@ class StreamRows:
         """Add rows of input ``name``, each of the record at an offset, with its index there."""
         if not rows.count:
             return
-        columns = [_as_arrow(rows.columns[field.name], field.type) for field in self.schema]
+        columns = [as_arrow(rows.columns[field.name], field.type) for field in self.schema]
         hashes = np.full(rows.count, xxh64_of(name.encode()), np.uint64)
         for identity in (offsets, indexes):
             mix_each(hashes, np.ascontiguousarray(identity).view(np.uint64))
@@ -78,7 +78,7 @@ class StreamRows:
         return pa.Table.from_batches([self._nothing.arrow()])
 
 
-def _as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
+def as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
     """Return a column of rows, of any form, as Arrow's."""
     if isinstance(column, Values):
         array, valid = column.values, column.valid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,10 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
             f"{owner}has topology {snapshot.topology_hash} and does not name its nodes, but this "
             f"pipeline has {plan.topology_hash}"
         )
-    if snapshot.notes.get("source") != plan.notes["source"]:
+    read = ("source", "sources")
+    if [snapshot.notes.get(name) for name in read] != [plan.notes.get(name) for name in read]:
         raise SnapshotError(
-            f"{owner}is of events with another schema than source {plan.source.name!r} declares, "
+            f"{owner}is of events with another schema than source {plan.source_names!r} declares, "
             "so that other records may have been refused"
         )
     afresh = {}
@@ -51,6 +53,21 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     if not plan.is_chain or "reads" in snapshot.notes:
         _check_branches(plan, snapshot, owner)
     return afresh
+
+
+def check_sources(plan: Plan, snapshot: Snapshot) -> None:
+    """Raise SnapshotError unless the snapshot is of inputs of all sources, and of no others."""
+    was = json.loads(snapshot.notes.get("sources", "[]"))
+    now = [source.name for source in plan.sources]
+    if len(now) > 1 or was:
+        if not was:
+            was = sorted({name.partition("/")[0] for name in snapshot.cut})
+        if sorted(was) != sorted(now):
+            raise SnapshotError(
+                f"the snapshot of pipeline {snapshot.pipeline!r} has read the sources "
+                f"{', '.join(was)}, and this pipeline reads {plan.source_names}: where sources "
+                "come or go, begin anew"
+            )
 
 
 def _check_stream(plan: Plan, output: Output, snapshot: Snapshot, owner: str) -> None:

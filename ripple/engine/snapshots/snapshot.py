@@ -24,20 +24,26 @@ def uncomputable_counter(fold: str) -> str:
 REJECTED = "rejected/"  # and a node's digest: the count of records that it has rejected
 
 
+def source_counter(source: str, what: str) -> str:
+    """Return the name of a count of one source's records, where there are several sources."""
+    return f"source/{source}/{what}"
+
+
 @frozen
 class Snapshot:
     """Everything that a partition's future depends on.
 
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's counts
-    of events, and per fold that has some, as ``uncomputable_counter`` names it, how many rows could
-    not be computed when they became final; of a plan with branches also per node, as ``REJECTED``
-    names it, how many records it has rejected. digests: per fold, (whole table, rows that were
-    freed). tables: per fold, its leaf state under the fold's node key. nodes: the keys of all nodes
-    of the plan, to find later changes. stage: the stage of its partition, None if all stages are in
-    it. epochs: of a downstream stage, the epoch of each sender; cut then has each sender's
-    inputs, and watermarks_ns each sender's. retained: final rows that the next stage has not
-    released. notes: the caller's own. number: of the engine's snapshots, this
-    one; since: the one that the tables hold the changes of, None if they hold everything.
+    of events, of several sources also those of each, as ``source_counter`` names them, and per fold
+    that has some, as ``uncomputable_counter`` names it, how many rows could not be computed when
+    they became final; of a plan with branches also per node, as ``REJECTED`` names it, how many
+    records it has rejected. digests: per fold, (whole table, rows that were freed). tables: per
+    fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the plan, to
+    find later changes. stage: the stage of its partition, None if all stages are in it. epochs: of
+    a downstream stage, the epoch of each sender; cut then has each sender's inputs, and
+    watermarks_ns each sender's. retained: final rows that the next stage has not released. notes:
+    the caller's own. number: of the engine's snapshots, this one; since: the one that the tables
+    hold the changes of, None if they hold everything.
     """
 
     pipeline: str

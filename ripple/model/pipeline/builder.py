@@ -32,6 +32,9 @@ from ripple.model.pipeline.draft import (
     REFUSALS,
     TRANSITIONS,
     Draft,
+    check_count,
+    check_ended,
+    check_read,
     check_topic,
     unfinished,
     united,
@@ -59,6 +62,8 @@ from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
+    OnCount,
+    OnInterval,
     Session,
     window_spec,
 )
@@ -109,6 +114,8 @@ class Pipeline:
     ) -> Pipeline:
         """Read events: ``record`` is a record class or a schema.
 
+        Each call, on one Pipeline or on a branch of it, declares another source. Where events of
+        several have the same time, those of the source that was declared first come first.
         A record in which a check that the class declares fails (``ripple.field``) is refused.
         time: the field with the event time, nanoseconds since the epoch; by default the one
         declared as ``rp.Timestamp``, else ``timestamp_ns`` if there is such an integer.
@@ -133,11 +140,24 @@ class Pipeline:
                 if time_field is None:
                     raise PlanError("reject_future needs an event time: name it with time=")
             names = tuple(field.name for field in _dividing(key, schema.fields))
+            ordinal = next(draft.ordinals)
             spec = SourceSpec(
-                name, schema, topic, time_field, delay_ns, cls, name, checks, ahead_ns, names
+                name,
+                schema,
+                topic,
+                time_field,
+                delay_ns,
+                cls,
+                name,
+                checks,
+                ahead_ns,
+                names,
+                ordinal,
             )
-            seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name}
-            return _grown(draft, "source", source=spec, **seen)
+            sources = (*draft.sources, spec)
+            check_count(sources)
+            seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name, "root": name}
+            return _grown(draft, "source", sources=sources, read=(spec,), fold=None, **seen)
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
@@ -292,6 +312,11 @@ class Pipeline:
         with self._step("window", name) as draft:
             _need_time(draft, "windows are spans of event time")
             spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
+            if len(draft.read) > 1 and isinstance(spec.trigger, OnCount | OnInterval):
+                raise PlanError(
+                    f"which partial results {spec.trigger!r} shows would depend on the order in "
+                    "which the sources are read: use OnWatermark or OnEveryElement"
+                )
             return _grown(draft, "window", window=spec, path=(*draft.path, name))
 
     def fold(self, name: str, /, **aggregates: Any) -> Pipeline:
@@ -309,10 +334,9 @@ class Pipeline:
                 for field, aggregate in aggregates.items()
             ]
             row = _result_row(draft, members)
-            assert draft.source is not None, "a fold comes after a source"
             fold = Fold(
                 name,
-                draft.source.name if below is None else below.name,
+                draft.root if below is None else below.name,
                 draft.partition,
                 draft.key,
                 draft.window,
@@ -389,6 +413,7 @@ class Pipeline:
         with blaming("pipeline", self.name):
             if not isinstance(other, Pipeline):
                 raise PlanError(f"also takes another branch of the pipeline, not {shown(other)}")
+            check_ended(self._draft, other._draft)
             pipeline = Pipeline.__new__(Pipeline)
             pipeline._draft = united(self._draft, other._draft)
             return pipeline
@@ -425,10 +450,12 @@ class Pipeline:
         Functions are looked into now, with all that they read: see ``docs/changing.md``.
         """
         draft = self._draft
-        if draft.is_open or draft.source is None:
+        if draft.is_open or not draft.sources:
             raise unfinished(draft)
-        nodes = (draft.source, draft.steps, draft.folds, draft.outputs)
-        return keyed(Plan(draft.name, *nodes, draft.migrations))
+        nodes = (draft.sources, draft.steps, draft.folds, draft.outputs)
+        plan = Plan(draft.name, *nodes, draft.migrations)
+        check_read(plan)
+        return keyed(plan)
 
     def __repr__(self) -> str:
         steps = " > ".join(self._draft.used)
@@ -539,10 +566,9 @@ def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
 
 
 def _need_time(draft: Draft, why: str) -> None:
-    assert draft.source is not None, "checked by the transitions"
-    name = draft.source.time_field
-    if name is None:
-        raise PlanError(
-            f"{why}, and the source {draft.source.name!r} has no time field: declare one as "
-            "rp.Timestamp, or name it with .source(..., time=...)"
-        )
+    for source in draft.read:
+        if source.time_field is None:
+            raise PlanError(
+                f"{why}, and the source {source.name!r} has no time field: declare one as "
+                "rp.Timestamp, or name it with .source(..., time=...)"
+            )

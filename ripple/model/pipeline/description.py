@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from ripple.model.pipeline.plan import (
     Derive,
+    EventNode,
     Fields,
     Filter,
     FlatMap,
     Fold,
     Map,
     Plan,
-    Step,
+    SourceSpec,
+    Union,
+    reads_of,
     type_of,
 )
 from ripple.model.pipeline.topology import Stage, Transport, divided_into, divided_why, stages_of
@@ -29,9 +32,32 @@ def describe(plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    source = plan.source
-    checks = (f"{name} {checks}" for name, checks in source.checks.items())
     yield f"pipeline {plan.name}  topology {plan.topology_hash}"
+    for source in plan.sources:
+        yield from _source_lines(source)
+    for step in plan.steps:
+        yield from _step_lines(plan, step)
+        if not plan.is_chain:
+            yield from _details(("reads", ", ".join(reads_of(step))))
+    why = divided_why(plan)
+    if why is not None:
+        yield "stage repartition: as many partitions as are configured, divides records anew"
+        yield f"event edge {plan.source.name} -> {plan.folds[0].name}: {why}"
+        yield f"    through repartition topic {plan.name}.records"
+    if not plan.is_chain:
+        yield "one process computes all: a plan with branches has no stages"
+    for stage in stages_of(plan):
+        if plan.is_chain:
+            yield from _stage_lines(plan, stage, divided=why is not None)
+        for name in stage.folds:
+            yield from _fold_lines(plan, plan.fold(name))
+    for output in plan.outputs:
+        yield f"sink {output.name}: {fields_text(output.fields)}"
+        yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
+
+
+def _source_lines(source: SourceSpec) -> Iterator[str]:
+    checks = (f"{name} {checks}" for name, checks in source.checks.items())
     yield f"source {source.name}: {fields_text(source.fields)}"
     yield from _details(
         ("topic", source.topic),
@@ -41,28 +67,6 @@ def _lines(plan: Plan) -> Iterator[str]:
         ("checks", "; ".join(checks)),
         ("node", source.node_key),
     )
-    for step in plan.steps:
-        yield from _step_lines(plan, step)
-        if not plan.is_chain:
-            yield from _details(("reads", step.reads))
-    why = divided_why(plan)
-    if why is not None:
-        yield "stage repartition: as many partitions as are configured, divides records anew"
-        yield f"event edge {source.name} -> {plan.folds[0].name}: {why}"
-        yield f"    through repartition topic {plan.name}.records"
-    if not plan.is_chain:
-        yield "one process computes all: a plan with branches has no stages"
-    for stage in stages_of(plan):
-        if plan.is_chain:
-            yield from _stage_lines(plan, stage, divided=why is not None)
-        for name in stage.folds:
-            fold = plan.fold(name)
-            yield from _fold_lines(plan, fold)
-            if not plan.is_chain:
-                yield from _details(("reads", fold.reads))
-    for output in plan.outputs:
-        yield f"sink {output.name}: {fields_text(output.fields)}"
-        yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
 
 
 def _rejects_text(ahead_ns: int | None) -> str | None:
@@ -83,8 +87,10 @@ def _code_lines(plan: Plan, name: str) -> Iterator[str]:
     yield from _details(("known by name:", named), ("cannot see:", blind_spots(plan, name)))
 
 
-def _step_lines(plan: Plan, step: Step) -> Iterator[str]:
-    if isinstance(step, Derive):
+def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
+    if isinstance(step, Union):
+        yield f"union {step.name}: {fields_text(step.fields_out)}"
+    elif isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
         yield f"filter {step.name}: {step.condition.expr!r}"
@@ -125,6 +131,8 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     yield from _details(("node", fold.node_key))
     for step in fold.steps:
         yield from _step_lines(plan, step)
+    if not plan.is_chain:
+        yield from _details(("reads", fold.reads))
 
 
 def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:

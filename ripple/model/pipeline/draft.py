@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import Enum
+from itertools import count, product
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.pipeline.plan import Fields, Fold, Migration, Output, SourceSpec, Step
+from ripple.model.pipeline.plan import (
+    SOURCES_MAX,
+    EventNode,
+    Fields,
+    Fold,
+    Migration,
+    Output,
+    Plan,
+    SourceSpec,
+)
 from ripple.model.window.spec import WindowSpec
 
 
@@ -26,6 +36,9 @@ class Stage(Enum):
 # The steps allowed at each stage, and the stage after each.
 TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EMPTY, "source"): Stage.EVENTS,
+    # Begins another branch.
+    (Stage.EVENTS, "source"): Stage.EVENTS,
+    (Stage.RESULTS, "source"): Stage.EVENTS,
     (Stage.EVENTS, "derive"): Stage.EVENTS,
     (Stage.EVENTS, "filter"): Stage.EVENTS,
     (Stage.EVENTS, "map"): Stage.EVENTS,
@@ -64,9 +77,8 @@ _ONE_ROW_A_KEY = (
 # Why the rest may not be written, and the alternative.
 REFUSALS: dict[tuple[Stage, str], str] = {
     **{
-        (stage, "source"): "there is a source already: a pipeline reads one"
-        for stage in Stage
-        if stage is not Stage.EMPTY
+        (stage, "source"): "another source begins another branch: add .fold(...) to this one first"
+        for stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED)
     },
     **{
         (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
@@ -97,11 +109,13 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 
 
 # Invariants: ``at`` is the node whose rows the next step takes, ``fields`` are their fields;
-# ``fold`` is the one whose rows they are, None of events; ``path`` names the source, partitions,
-# windows and folds on the way. ``partition`` is set from its step to the fold, ``window`` likewise.
-# The nodes have their paths for keys: what they mean is not looked into yet. ``used`` has per name
-# what was written under it, so that steps that branches have in common are told from two of one
-# name. ``is_open`` until a sink shows what was written last.
+# ``fold`` is the one whose rows they are, None of events; ``root`` is the source or union of those,
+# and ``read`` the sources that they come from, of ``sources``; ``path`` names the source,
+# partitions, windows and folds on the way. ``partition`` is set from its step to the fold,
+# ``window`` likewise. The nodes have their paths for keys: what they mean is not looked into yet.
+# ``used`` has per name what was written under it, so that steps that branches have in common are
+# told from two of one name. ``is_open`` until a sink shows what was written last. All that began
+# with one Pipeline share ``ordinals``.
 @frozen
 class Draft:
     """A pipeline as far as it has been written."""
@@ -110,8 +124,11 @@ class Draft:
     stage: Stage = Stage.EMPTY
     used: Mapping[str, object] = field(default_factory=dict)
     is_open: bool = True
-    source: SourceSpec | None = None
-    steps: tuple[Step, ...] = ()
+    sources: tuple[SourceSpec, ...] = ()
+    read: tuple[SourceSpec, ...] = ()
+    root: str = ""
+    ordinals: Iterator[int] = field(default_factory=count, compare=False)
+    steps: tuple[EventNode, ...] = ()
     partition: str = ""
     key: Fields = ()
     partitions: int | None = None
@@ -162,9 +179,12 @@ def united(one: Draft, other: Draft) -> Draft:
         if output.name not in outputs:
             check_topic(output.topic, one.outputs)
             outputs[output.name] = output
+    sources = {source.name: source for source in (*one.sources, *other.sources)}
+    check_count(sources)
     return replace(
         one,
         used={**one.used, **other.used},
+        sources=tuple(sorted(sources.values(), key=lambda source: source.ordinal)),
         steps=tuple({step.name: step for step in (*one.steps, *other.steps)}.values()),
         folds=tuple(folds.values()),
         outputs=tuple(outputs.values()),
@@ -172,23 +192,50 @@ def united(one: Draft, other: Draft) -> Draft:
     )
 
 
-def _check_alike(one: Draft, other: Draft) -> None:
-    if one.name != other.name:
-        raise PlanError(
-            f"{other.name!r} is another pipeline: begin both branches with the same Pipeline and "
-            "source"
-        )
+def check_count(sources: Collection[object]) -> None:
+    """Raise PlanError for more sources than a place in their order has room for."""
+    if len(sources) > SOURCES_MAX:
+        raise PlanError(f"a pipeline has at most {SOURCES_MAX} sources, not {len(sources)}")
+
+
+def check_ended(one: Draft, other: Draft) -> None:
+    """Raise PlanError unless both branches end with a sink."""
     for draft in (one, other):
         if draft.is_open:
             last = list(draft.used)[-1] if draft.used else draft.name
             raise PlanError(
                 f"the branch to {last!r} ends with {draft.stage.value}: end it with .sink(name)"
             )
-    if one.source is not other.source:
+
+
+def check_read(plan: Plan) -> None:
+    """Raise PlanError for a source, or a step on events, whose rows nothing takes."""
+    read = {name for node in plan.nodes for name in node.inputs}
+    for source in plan.sources:
+        if source.name not in read:
+            raise PlanError(
+                f"source {source.name!r}: no step and no sink reads it: give it a .sink(name), or "
+                "leave it out"
+            )
+    for step in plan.steps:
+        if step.name not in read:
+            raise PlanError(
+                f"step {step.name!r}: nothing takes its rows: end its branch with .sink(name), or "
+                "leave it out"
+            )
+
+
+def _check_alike(one: Draft, other: Draft) -> None:
+    if one.name != other.name:
         raise PlanError(
-            "each branch has a source of its own: begin them with the same value, as in "
-            "events = Pipeline(...).source(...)"
+            f"{other.name!r} is another pipeline: begin both branches with the same Pipeline"
         )
+    for mine, theirs in product(one.sources, other.sources):
+        if mine.name == theirs.name and mine is not theirs:
+            raise PlanError(
+                f"each branch has a source of its own with the name {mine.name!r}: rename one, or "
+                "begin both with the same value, as in events = Pipeline(...).source(...)"
+            )
     for name, step in one.used.items():
         if other.used.get(name, step) is not step:
             raise PlanError(f"two steps are called {name!r}: rename one")

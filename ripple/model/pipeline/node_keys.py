@@ -26,6 +26,7 @@ from ripple.model.pipeline.plan import (
     Map,
     Output,
     SourceSpec,
+    Union,
     type_of,
 )
 from ripple.model.schema.notation import type_to_sexp
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.canonical import OfCode
     from ripple.model.code_fingerprint.form import CodeForm
-    from ripple.model.pipeline.plan import Fields, FoldAggregate, NodeOf, Plan, Step
+    from ripple.model.pipeline.plan import EventNode, Fields, FoldAggregate, NodeOf, Plan, Step
 
-_N = TypeVar("_N", "SourceSpec", "Step", "Fold", "Output")
+_N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 
 
 def keyed(plan: Plan) -> Plan:
@@ -52,7 +53,7 @@ def keyed(plan: Plan) -> Plan:
 
     return replace(
         plan,
-        source=key(plan.source),
+        sources=tuple(key(source) for source in plan.sources),
         steps=tuple(key(step) for step in plan.steps),
         folds=tuple(
             replace(key(fold), steps=tuple(key(step) for step in fold.steps)) for fold in plan.folds
@@ -89,12 +90,20 @@ class _Forms:
 
 
 def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
-    """Yield the path and the key of each node, from the source to the outputs."""
+    """Yield the path and the key of each node, from the sources to the outputs."""
     digests = {"": ""}
     for node, inputs in plan.nodes:
         # An output is one of its fold, whatever steps are on the results: they are found apart.
-        of = node.of if isinstance(node, Output) else "".join(inputs)
-        key = node_key(node.node_key, digests[of], _meaning(node, forms))
+        of = node.of if isinstance(node, Output) else "".join(inputs[:1])
+        meaning = _meaning(node, forms)
+        if isinstance(node, Union):
+            # Ties are decided by the order of the sources, and rows numbered by that of the nodes.
+            ranked: list[Sexp] = [digests[source.name] for source in plan.sources_of(node.name)]
+            meaning = ["union", [digests[name] for name in inputs], ranked]
+        elif isinstance(node, SourceSpec) and node is not plan.sources[0]:
+            # Of two that are declared alike, each has its own records; the first as an only one.
+            meaning = ["named", node.name, meaning]
+        key = node_key(node.node_key, digests[of], meaning)
         if not isinstance(node, Output):
             digests[node.name] = digest_of(key)
         yield node.node_key, key
@@ -108,6 +117,8 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             if node.reject_future_ns is not None:
                 ahead.append(["reject-future", str(node.reject_future_ns)])
             return ["source", node.topic or "", node.time_field or "", delay, *ahead]
+        case Union():
+            return ["union"]
         case Derive():
             added: list[Sexp] = [[name, bound.canonical] for name, bound in node.exprs]
             return ["derive", *added]

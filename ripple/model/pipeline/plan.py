@@ -1,10 +1,10 @@
 """The validated plan of a pipeline: an acyclic graph of sources, computations and outputs.
 
-Each node reads the rows of those that it names: a step, a fold or an output those of one node. Rows
-of the source, and of steps on them, are a stream: they stay as they are. Those of a fold are a
-table. In a chain there is a source, steps on its events, a first fold by key (and window), steps on
-its result rows, and any number of further folds, each over the result rows of the one before.
-Everything in a plan has been checked; the engine only executes.
+Each node reads the rows of those that it names: a union those of several, any other step, a fold
+or an output those of one. Rows of sources, and of steps on them, are a stream: they stay as they
+are. Those of a fold are a table. In a chain there is a source, steps on its events, a first fold by
+key (and window), steps on its result rows, and any number of further folds, each over the result
+rows of the one before. Everything in a plan has been checked; the engine only executes.
 
 Every node has a key, under which its state is found again; ``node_keys`` makes them.
 """
@@ -19,7 +19,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ripple.core.errors import OutputError
+from ripple.core.errors import OutputError, PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
 from ripple.model.canonical import digest, digest_of
@@ -54,7 +54,7 @@ class SourceSpec:
     reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
     record: the class that the schema was derived from, or None. checks: conditions on fields for
     their record to count, fitted to the fields' types. key: the fields by which their writer
-    chooses the partition, () where that is not known.
+    chooses the partition, () where that is not known. ordinal: orders the sources of a pipeline.
     """
 
     name: str
@@ -67,6 +67,7 @@ class SourceSpec:
     checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     reject_future_ns: int | None = None
     key: tuple[str, ...] = ()
+    ordinal: int = field(default=0, compare=False)
 
     @property
     def fields(self) -> Fields:
@@ -151,8 +152,26 @@ class FlatMap:
 
 
 FLAT_ROWS_MAX = 10_000
+SOURCES_MAX = 16
 
 Step: TypeAlias = Derive | Filter | Map | FlatMap
+
+
+@frozen
+class Union:
+    """The rows of several streams with the same fields, each with its identity and its place.
+
+    reads: the names of the nodes whose rows it takes. Where one record comes by several of them,
+    its rows are numbered anew, in this order.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    fields_out: Fields
+    node_key: str
+
+
+EventNode: TypeAlias = Step | Union
 
 
 @frozen
@@ -176,10 +195,11 @@ class FoldAggregate:
 class Fold:
     """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
 
-    reads: the name of the node whose rows it takes. input: the source of those, or the fold below:
-    a new row is added, the one that it replaces removed. partition: the name of the step that chose
-    ``key``, which is empty for one total over everything. partitions, via_log: how its stage is
-    spread, if it begins one (:mod:`ripple.model.pipeline.topology`); no part of its results.
+    reads: the name of the node whose rows it takes. input: the source or union of those, or the
+    fold below: a new row is added, the one that it replaces removed. partition: the name of the
+    step that chose ``key``, which is empty for one total over everything. partitions, via_log: how
+    its stage is spread, if it begins one (:mod:`ripple.model.pipeline.topology`); no part of its
+    results.
     """
 
     name: str
@@ -245,7 +265,7 @@ class Output:
     key: Fields = ()
 
 
-NodeOf: TypeAlias = SourceSpec | Step | Fold | Output
+NodeOf: TypeAlias = SourceSpec | EventNode | Fold | Output
 
 
 class Node(NamedTuple):
@@ -269,9 +289,10 @@ class Migration:
 
 @frozen
 class Plan:
-    """A complete pipeline. ``steps`` are those on events, before a first fold.
+    """A complete pipeline. ``steps`` are those on events, before a first fold, and unions.
 
-    Steps, folds and outputs stand after what they read. is_chain: whether each is read by one
+    sources: in the order in which they were declared, which decides ties. Steps, folds and outputs
+    stand after what they read. is_chain: whether there is one source, and each node is read by one
     other, from the source through the steps and the folds, and outputs show folds.
 
     migrations: functions applied once to older state; they are no part of the plan's results.
@@ -279,8 +300,8 @@ class Plan:
     """
 
     name: str
-    source: SourceSpec
-    steps: tuple[Step, ...]
+    sources: tuple[SourceSpec, ...]
+    steps: tuple[EventNode, ...]
     folds: tuple[Fold, ...]
     outputs: tuple[Output, ...]
     migrations: tuple[Migration, ...] = field(default=(), compare=False)
@@ -291,6 +312,21 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "topology_hash", self._hash(self.node_keys))
         object.__setattr__(self, "is_chain", self._is_chain())
+
+    @property
+    def source(self) -> SourceSpec:
+        """The only source; raises PlanError where there are several."""
+        if len(self.sources) > 1:
+            raise PlanError(
+                f"pipeline {self.name!r} has the sources {self.source_names}, and this takes "
+                "pipelines of one: compute it with rp.Engine"
+            )
+        return self.sources[0]
+
+    @property
+    def source_names(self) -> str:
+        """The names of the sources, for messages."""
+        return ", ".join(source.name for source in self.sources)
 
     def fold(self, name: str) -> Fold:
         """Return the fold of that name; raises ``KeyError`` if there is none."""
@@ -311,7 +347,19 @@ class Plan:
     @property
     def event_folds(self) -> tuple[Fold, ...]:
         """The folds over events, rather than over the rows of a fold."""
-        return tuple(fold for fold in self.folds if fold.input == self.source.name)
+        return tuple(fold for fold in self.folds if self._is_over_events(fold))
+
+    def _is_over_events(self, fold: Fold) -> bool:
+        return all(below.name != fold.input for below in self.folds)
+
+    def sources_of(self, name: str) -> tuple[SourceSpec, ...]:
+        """Return the sources whose records come to a node, as they were declared."""
+        reads = {node.of.name: node.inputs for node in self.nodes}
+        found, left = set(), [name]
+        while left:
+            found.add(one := left.pop())
+            left += reads[one]
+        return tuple(source for source in self.sources if source.name in found)
 
     @property
     def has_windows(self) -> bool:
@@ -319,19 +367,21 @@ class Plan:
         return any(fold.window is not None for fold in self.folds)
 
     def _is_chain(self) -> bool:
-        line = [self.source.name, *(step.name for step in self.steps)]
+        if len(self.sources) > 1:
+            return False
+        line = [self.sources[0].name, *(step.name for step in self.steps)]
         reads = [*(step.reads for step in self.steps), *(fold.reads for fold in self.folds[:1])]
         above = [fold.input for fold in self.folds[1:]]
         return (
             reads == line
             and above == [fold.name for fold in self.folds[:-1]]
-            and not any(isinstance(step, FlatMap) for step in self.steps)
+            and not any(isinstance(step, FlatMap | Union) for step in self.steps)
             and not any(output.is_stream for output in self.outputs)
         )
 
     def frees(self, fold: Fold) -> bool:
         """Tell whether rows of ``fold`` become final, when their window is over, and are freed."""
-        if fold.window is not None or fold.input == self.source.name:
+        if fold.window is not None or self._is_over_events(fold):
             return fold.window is not None
         return fold.ends_with_window and self.frees(self.fold(fold.input))
 
@@ -341,7 +391,7 @@ class Plan:
         Sessions are over then at the earliest; only aligned windows may be a further fold's key.
         """
         first = fold
-        while first.input != self.source.name:
+        while not self._is_over_events(first):
             first = self.fold(first.input)
         window = first.window
         assert window is not None
@@ -353,23 +403,33 @@ class Plan:
     def notes(self) -> dict[str, str]:
         """Notes of a snapshot with the node keys, to name later changes.
 
-        ``reads``: of a plan with branches, per node the key of the one that it reads.
-        ``python``: the version, on which the forms of functions depend. ``source``: the schema.
-        ``checks``: of its fields, if there are any. ``code``: per digest of a node with a user's
-        code, the parts of that code, where they are not too many to keep. ``libraries``: those
-        that code takes by their names.
+        ``reads``: of a plan with branches, per node the key of the one that it reads, of a union a
+        list. ``python``: the version, on which the forms of functions depend. ``source``: the
+        schema. ``checks``: of its fields, if there are any. ``sources``: of several sources both,
+        by name. ``code``: per digest of a node with a user's code, the parts of that code, where
+        they are not too many to keep. ``libraries``: those that code takes by their names.
         """
         major, minor = sys.version_info[:2]
-        source = _noted(self.source.schema)
-        checks = {"checks": dumps(checks_to_sexp(self.source.checks))} if self.source.checks else {}
-        notes = {"python": f"{major}.{minor}", "source": source, **checks, **self._code_notes()}
+        sources = {source.name: _source_notes(source) for source in self.sources}
+        read = {"sources": json.dumps(sources)}
+        if len(sources) == 1:
+            read = sources[self.sources[0].name]
+        notes = {"python": f"{major}.{minor}", **read, **self._code_notes()}
         return notes if self.is_chain else notes | {"reads": json.dumps(self.reads)}
 
     @property
-    def reads(self) -> dict[str, str]:
-        """Return per node the key of the one that it reads: a list of keys does not say it."""
+    def reads(self) -> dict[str, str | list[str]]:
+        """Return per node the key of the one that it reads: a list of keys does not say it.
+
+        Of a union a list.
+        """
         keys = {node.of.name: node.of.node_key for node in self.nodes}
-        return {node.of.node_key: keys[name] for node in self.nodes for name in node.inputs}
+        found: dict[str, str | list[str]] = {}
+        for node, inputs in self.nodes:
+            read = [keys[name] for name in inputs]
+            if read:
+                found[node.node_key] = read if isinstance(node, Union) else read[0]
+        return found
 
     def _code_notes(self) -> dict[str, str]:
         if not self.code:
@@ -389,9 +449,11 @@ class Plan:
 
     def _hash(self, keys: tuple[str, ...]) -> str:
         """Return the digest of everything that two workers must agree on."""
-        about: list[Sexp] = [self.name, fingerprint(self.source.schema)]
-        if self.source.checks:
-            about.append(["checks", checks_to_sexp(self.source.checks)])
+        about: list[Sexp] = [self.name]
+        for source in self.sources:
+            about.append(fingerprint(source.schema))
+            if source.checks:
+                about.append(["checks", checks_to_sexp(source.checks)])
         return digest(["ripple-plan", str(FORMAT_VERSION), *about, *keys])
 
     def describe(self) -> str:
@@ -402,25 +464,25 @@ class Plan:
 
     @property
     def node_keys(self) -> tuple[str, ...]:
-        """The keys of all nodes, from the source to the outputs."""
+        """The keys of all nodes, from the sources to the outputs."""
         return tuple(node.of.node_key for node in self.nodes)
-
-    @property
-    def sources(self) -> tuple[SourceSpec, ...]:
-        """The sources, as they were declared."""
-        return (self.source,)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, each after those that it reads."""
         found = [Node(source, ()) for source in self.sources]
-        found += [Node(step, (step.reads,)) for step in self.steps]
+        found += [Node(step, reads_of(step)) for step in self.steps]
         ends = {node.of.name: node.of.name for node in found}
         for fold in self.folds:
             found += [Node(node, (node.reads,)) for node in (fold, *fold.steps)]
             ends[fold.name] = found[-1].of.name
         found += [Node(output, (ends[output.of],)) for output in self.outputs]
         return tuple(found)
+
+
+def reads_of(step: EventNode) -> tuple[str, ...]:
+    """Return the names of the nodes whose rows a step on events takes."""
+    return step.reads if isinstance(step, Union) else (step.reads,)
 
 
 def type_of(member: Field) -> FieldType:
@@ -432,6 +494,11 @@ def type_of(member: Field) -> FieldType:
 def types_of(fields: Fields) -> dict[str, FieldType]:
     """Return name to type, as expressions are bound to."""
     return {member.name: type_of(member) for member in fields}
+
+
+def _source_notes(source: SourceSpec) -> dict[str, str]:
+    checks = {"checks": dumps(checks_to_sexp(source.checks))} if source.checks else {}
+    return {"source": _noted(source.schema), **checks}
 
 
 @lru_cache(maxsize=16)  # each snapshot asks

@@ -146,10 +146,20 @@ def need_chain(plan: Plan, where: str) -> None:
 
     A plan with branches is one stage. Stages of their own would need an edge for each branch.
     """
+    need_one_source(plan, where)
     if not plan.is_chain:
         raise PlanError(
             f"pipeline {plan.name!r} has branches, a flat_map or a sink of events, and {where} "
             "computes chains of folds alone: run it in one process, with ripple run or rp.run"
+        )
+
+
+def need_one_source(plan: Plan, where: str) -> None:
+    """Raise PlanError unless ``plan`` has one source: ``where`` takes no other."""
+    if len(plan.sources) > 1:
+        raise PlanError(
+            f"pipeline {plan.name!r} has the sources {plan.source_names}, and {where} takes "
+            "pipelines of one: compute it with rp.Engine"
         )
 
 

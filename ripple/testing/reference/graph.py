@@ -1,4 +1,4 @@
-"""The reference interpreter of plans with branches: each record through all nodes, one at a time.
+"""The reference of plans with branches or several sources: each record through all its nodes.
 
 A record that any branch refuses has no effect in any. It is very late if it reached at least one
 window and each that it reached was over for it, and no sink; see ``docs/design/0001-graph.md``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ripple.model.pipeline.input_names import inputs_by_source, source_of
 from ripple.model.pipeline.plan import Fold
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -28,20 +29,31 @@ from ripple.testing.reference.steps import (
     kinds_of,
     refuse_nulls,
     refuse_unfit,
-    rows_of,
+    rows_after,
 )
 from ripple.testing.reference.windows import Event
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
 
 
 class GraphReference(Reference):
-    """One partition of a pipeline with branches; see Reference."""
+    """One partition of a pipeline with branches or several sources; see Reference.
+
+    counts_by_source: per source, as ``counts``.
+    """
 
     def __init__(self, plan: Plan, inputs: Sequence[str] | None = None) -> None:
         self._begin(plan, inputs)
+        self.counts_by_source = {source.name: dict(self.counts) for source in plan.sources}
         self._event_folds = [EventFold(fold) for fold in plan.event_folds]
+        self._sources = {
+            node.of.name: {source.name for source in plan.sources_of(node.of.name)}
+            for node in plan.nodes
+        }
+        for inputs_of_one in inputs_by_source(plan, self._inputs).values():
+            for rank, name in enumerate(inputs_of_one):
+                self._inputs[name].rank = rank
         self._streams: dict[str, dict[str, list[Row]]] = {
             output.name: {name: [] for name in self._inputs}
             for output in plan.outputs
@@ -51,49 +63,71 @@ class GraphReference(Reference):
     def apply(self, event: Mapping[str, Any], source: str | None = None) -> None:
         """Consume the next event of an input, by default the only one."""
         name = source if source is not None else next(iter(self._inputs))
-        given = self._input(name)
+        given, of = self._input(name), source_of(self.plan, name)
         offset, given.next_offset = given.next_offset, given.next_offset + 1
-        before_ns = self.watermark_ns
+        before_ns = self._marks()
+        before = dict(self.counts)
         self.counts["consumed"] += 1
         arrived: dict[str, list[Event]] = {}
         try:
-            arrived = self._through(typed(event, self.plan), name, offset, given)
+            arrived = self._through(typed(event, of), of, (name, offset), given)
         except RefusedRow as refused:
             self.counts["dead_lettered"] += 1
             self.dead_letters.append((name, offset, refused.step, refused.reason))
-        after_ns = self.watermark_ns
+        for what, count in self.counts.items():
+            self.counts_by_source[of.name][what] += count - before[what]
         for fold in self._event_folds:
             events = arrived.get(fold.fold.name, [])
+            was_ns = before_ns[fold.fold.name]
             for one in events[:-1]:
-                fold.step(one, before_ns, before_ns)
-            fold.step(events[-1] if events else None, before_ns, after_ns)
+                fold.step(one, was_ns, was_ns)
+            fold.step(events[-1] if events else None, was_ns, self._mark(fold))
 
-    def _through(self, row: Row, name: str, offset: int, given: Input) -> dict[str, list[Event]]:
+    def _mark(self, fold: EventFold) -> int | None:
+        """Return the watermark of a fold: the least of the inputs that come to it."""
+        come = self._sources[fold.fold.name]
+        known = [
+            given.watermark_ns
+            for name, given in self._inputs.items()
+            if source_of(self.plan, name).name in come
+        ]
+        return None if None in known else min(ns for ns in known if ns is not None)
+
+    def _marks(self) -> dict[str, int | None]:
+        return {fold.fold.name: self._mark(fold) for fold in self._event_folds}
+
+    def _through(
+        self, row: Row, source: SourceSpec, at: tuple[str, int], given: Input
+    ) -> dict[str, list[Event]]:
         """Return the events that a record is for each fold, and show its rows in outputs.
 
-        Counts it as applied or very late. Raises RefusedRow with nothing else done.
+        at: its input and offset. Counts it as applied or very late. Raises RefusedRow with nothing
+        else done.
         """
-        source = self.plan.source
+        name, offset = at
+        place = (self.plan.sources.index(source), offset, given.rank)
         refuse_nulls(row, [field for field in source.fields if not field.optional], source.name)
         refuse_unfit(row, source)
-        behind_ns = self._behind(row, given)
+        behind_ns = self._behind(row, source, given)
         branches = {source.name: [row]}
         for step in self.plan.steps:
-            branches[step.name] = rows_of(step, branches[step.reads])
+            if source.name in self._sources[step.name]:
+                branches[step.name] = rows_after(step, branches)
         time_ns = 0 if source.time_field is None else row[source.time_field]
         arrived: dict[str, list[Event]] = {}
         was_late = False
         for one in self._event_folds:
-            fold, rows = one.fold, branches[one.fold.reads]
+            fold, rows = one.fold, branches.get(one.fold.reads, [])
             if rows and fold.window is not None and behind_ns > fold.window.lateness_ns:
                 was_late = True
                 continue
             arrived[fold.name] = [
-                self._event(fold, each, time_ns, (offset, given.rank, index))
-                for index, each in enumerate(rows)
+                self._event(fold, each, time_ns, (*place, index)) for index, each in enumerate(rows)
             ]
         shown = {
-            output.name: branches[output.of] for output in self.plan.outputs if output.is_stream
+            output.name: branches[output.of]
+            for output in self.plan.outputs
+            if output.is_stream and output.of in branches
         }
         for output, rows in shown.items():
             fields = [field.name for field in self.plan.output(output).fields]
@@ -105,16 +139,17 @@ class GraphReference(Reference):
             self.counts["applied"] += 1
         return arrived
 
-    def _behind(self, row: Row, given: Input) -> int:
+    def _behind(self, row: Row, source: SourceSpec, given: Input) -> int:
         """Return how far a record is behind its input's watermark, and move that past it."""
-        source = self.plan.source
         if source.time_field is None:
             return 0
         time_ns: int = row[source.time_field]
         watermark_ns = given.move_past(row, source)
         if watermark_ns is None:
             return 0
-        spans_ns = [one.fold.window.future_ns for one in self._event_folds if one.fold.window]
+        folds = [one.fold for one in self._event_folds]
+        reached = [fold for fold in folds if source.name in self._sources[fold.name]]
+        spans_ns = [fold.window.future_ns for fold in reached if fold.window]
         future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
         self.counts["mildly_late"] += time_ns < watermark_ns
         self.counts["future"] += time_ns > watermark_ns + future_ns
@@ -129,11 +164,10 @@ class GraphReference(Reference):
 
     def advance(self, source: str, watermark_ns: int) -> None:
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
-        given = self._input(source)
-        before_ns = self.watermark_ns
+        given, before_ns = self._input(source), self._marks()
         given.watermark_ns = latest(given.watermark_ns, watermark_ns)
         for fold in self._event_folds:
-            fold.step(None, before_ns, self.watermark_ns)
+            fold.step(None, before_ns[fold.fold.name], self._mark(fold))
 
     def streams(self) -> dict[str, dict[str, list[Row]]]:
         """Return per output of events, and input, the rows that it received, in their order."""

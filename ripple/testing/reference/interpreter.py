@@ -115,12 +115,13 @@ class Reference:
     >>> reference.emissions()
     [Emit(output='rows', key=('A',), row={'symbol': 'A', 'vwap': 1.5})]
 
-    counts: by the names of :class:`ripple.engine.machine.Counters`. dead_letters: (input, offset,
+    counts: by the names of :class:`ripple.engine.machine.Counters`. counts_by_source: the same for
+    each source. dead_letters: (input, offset,
     step, reason) of every refused event.
     """
 
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Reference:
-        """Make the reference of ``plan``: of one with branches, a GraphReference."""
+        """Make the reference of ``plan``: a GraphReference of one that is no chain."""
         if cls is Reference and not plan.is_chain:
             from ripple.testing.reference.graph import GraphReference  # noqa: PLC0415 - a subclass
 
@@ -132,11 +133,12 @@ class Reference:
         self._fold = EventFold(plan.folds[0])
 
     def _begin(self, plan: Plan, inputs: Sequence[str] | None) -> None:
-        names = tuple(inputs) if inputs is not None else (plan.source.name,)
+        names = tuple(inputs if inputs is not None else (one.name for one in plan.sources))
         self.plan = plan
         self.counts = dict.fromkeys(
             ("consumed", "applied", "mildly_late", "very_late", "future", "dead_lettered"), 0
         )
+        self.counts_by_source = {plan.sources[0].name: self.counts}
         self.dead_letters: list[tuple[str, int, str, str]] = []
         self._inputs = {name: Input(rank) for rank, name in enumerate(names)}
         self._emitted: dict[str, Table] = {
@@ -154,7 +156,7 @@ class Reference:
         self.counts["consumed"] += 1
         accepted: Event | None = None
         try:
-            row = typed(event, self.plan)
+            row = typed(event, self.plan.source)
             refuse_nulls(
                 row, [f for f in self.plan.source.fields if not f.optional], self.plan.source.name
             )
@@ -419,10 +421,10 @@ def inputs_of(
     return values
 
 
-def typed(event: Mapping[str, Any], plan: Plan) -> Row:
+def typed(event: Mapping[str, Any], source: SourceSpec) -> Row:
     """Return the declared fields, whole numbers as floats where a float is declared."""
     row: Row = {}
-    for field in plan.source.fields:
+    for field in source.fields:
         value = event.get(field.name)
         if value is None and not field.optional and field.name not in event:
             raise InputError(

@@ -14,12 +14,14 @@ import numpy as np
 from ripple.model.pipeline.plan import (
     FLAT_ROWS_MAX,
     Derive,
+    EventNode,
     Fields,
     Filter,
     FlatMap,
     Map,
     SourceSpec,
     Step,
+    Union,
     type_of,
 )
 from ripple.model.schema.types import Field, Option
@@ -79,7 +81,7 @@ def refuse_unfit(row: Mapping[str, Any], source: SourceSpec) -> None:
                 raise RefusedRow(source.name, f"{name} does not pass {check}={bound!r}")
 
 
-def run_steps(steps: Sequence[Step], row: Row) -> Row | None:
+def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
     """Return the row that comes out, None if a filter drops it.
 
     Raises :class:`RefusedRow`, and :class:`FunctionFailed` for a batch function.
@@ -95,11 +97,24 @@ def run_steps(steps: Sequence[Step], row: Row) -> Row | None:
                 name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
             }
             row = {**row, **derived}
-        elif isinstance(step, FlatMap):
+        elif isinstance(step, FlatMap | Union):
             raise TypeError(f"{step.name} may make several rows: see rows_of")
         else:
             row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
     return row
+
+
+def rows_after(step: EventNode, branches: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Return the rows of one record after a step, from those of each node that it has come to.
+
+    Raises :class:`RefusedRow` if one of them is refused, and :class:`FunctionFailed`.
+    """
+    if not isinstance(step, Union):
+        return rows_of(step, branches[step.reads])
+    rows = [row for name in step.reads for row in branches.get(name, ())]
+    if len(rows) > FLAT_ROWS_MAX:
+        raise RefusedRow(step.name, f"more than {FLAT_ROWS_MAX} rows")
+    return rows
 
 
 def rows_of(step: Step, rows: Sequence[Row]) -> list[Row]:

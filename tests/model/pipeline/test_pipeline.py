@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import ripple as rp
 import ripple.model.aggregate as rpa
 from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
@@ -15,7 +16,7 @@ from ripple.model.expression import col
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.draft import REFUSALS, TRANSITIONS, Stage
 from ripple.model.schema.types import Field, Float, Int, Int64, Option, Schema, String
-from ripple.model.window import Session, Sliding, Tumbling
+from ripple.model.window import OnCount, Session, Sliding, Tumbling
 from tests.records import Trade
 
 _SYMBOL = (Field("symbol", String()),)
@@ -144,9 +145,65 @@ def _other_steps() -> Pipeline:
     return fold.sink("all").also(fold.filter("some", col("n") > 1).sink("few"))
 
 
+def _many(count: int) -> Pipeline:
+    pipeline = Pipeline("p")
+    for number in range(count):
+        pipeline = pipeline.source(f"s{number}", Trade).sink(f"o{number}")
+    return pipeline
+
+
+def _united(branches: Callable[[Pipeline, Pipeline], tuple[Pipeline, Pipeline]]) -> Pipeline:
+    pipeline = Pipeline("p")
+    sources = (pipeline.source(name, Trade) for name in ("trades", "other"))
+    return rp.union("u", *branches(*sources))
+
+
 MISTAKES: list[tuple[Any, str]] = [
     (lambda: Pipeline("p").sink("s"), "start with .source"),
-    (lambda: _events().source("again", Trade), "there is a source already"),
+    (lambda: _keyed().source("more", Trade), "add .fold(...) to this one first"),
+    (
+        lambda: _events().source("more", Trade).sink("s").plan(),
+        "source 'trades': no step and no sink reads it: give it a .sink(name), or leave it out",
+    ),
+    (
+        lambda: _events().filter("f", col("size") > 0).source("m", Trade).sink("s").plan(),
+        "step 'f': nothing takes its rows: end its branch with .sink(name)",
+    ),
+    (lambda: _many(17), "a pipeline has at most 16 sources, not 17"),
+    (lambda: rp.union("u", _events()), "union 'u': it unites two streams or more"),
+    (lambda: rp.union("u", _events(), 3), "union 'u': it unites branches of a pipeline, not 3"),
+    (lambda: rp.union("u", Pipeline("p"), _events()), "start it with .source"),
+    (lambda: rp.union("u", _events(), _keyed()), "put .partition(...) behind"),
+    (lambda: rp.union("u", _events(), _folded()), "'vwap' is a table: unite the events before"),
+    (lambda: rp.union("u", _events(), _events()), "with the name 'trades': rename one, or begin"),
+    (lambda: rp.union("u", _events(), _of("q")), "union 'u': 'q' is another pipeline"),
+    (lambda: _united(lambda a, b: (a, a)), "union 'u': 'trades' is named twice: leave one out"),
+    (
+        lambda: _united(lambda a, b: (a, b.derive("d", more=col("size")))),
+        "union 'u': 'd' alone has the field 'more': give all of them the same fields",
+    ),
+    (
+        lambda: _united(lambda a, b: (a.derive("d", more=col("size")), b)),
+        "union 'u': 'other' has no field 'more': give all of them the same fields",
+    ),
+    (
+        lambda: _united(
+            lambda a, b: (a.derive("d", x=col("size")), b.derive("e", x=col("symbol")))
+        ),
+        "union 'u': the field 'x' is string in 'e', and int before: give all of them",
+    ),
+    (
+        lambda: _united(lambda a, b: (a.sink("s"), b.filter("s", col("size") > 0))),
+        "two steps are called 's'",
+    ),
+    (
+        lambda: (
+            _united(lambda a, b: (a, b))
+            .partition("k", key="symbol")
+            .window("w", Tumbling("1s"), trigger=OnCount(3))
+        ),
+        "which partial results OnCount(count=3) shows would depend on the order",
+    ),
     (lambda: _events().plan(), "ends with rows of events: end it with .sink"),
     (lambda: _events().sink("s").filter("f", col("size") > 0).plan(), "end it with .sink"),
     (lambda: _events().sink("s").sink("s"), "another step has that name"),

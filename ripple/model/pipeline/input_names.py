@@ -1,0 +1,46 @@
+"""Which source an input is of, by its name: the source's own, or NAME/PARTITION of several.
+
+So inputs of two sources never have the same name, in cuts, checkpoints and dead letters. Names of
+inputs of a pipeline with one source are free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ripple.model.pipeline.plan import Plan, SourceSpec
+
+
+def inputs_by_source(plan: Plan, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the inputs of each source, by its name, in the order given.
+
+    Raises InputError for an input of no source, and for a source without inputs.
+    """
+    found: dict[str, list[str]] = {source.name: [] for source in plan.sources}
+    for name in names:
+        found[source_of(plan, name).name].append(name)
+    for source, inputs in found.items():
+        if not inputs:
+            raise InputError(
+                f"source {source!r} has no input: pipeline {plan.name!r} reads {plan.source_names}"
+            )
+    return {source: tuple(inputs) for source, inputs in found.items()}
+
+
+def source_of(plan: Plan, name: str) -> SourceSpec:
+    """Return the source of an input. Raises InputError."""
+    if len(plan.sources) == 1:
+        return plan.sources[0]
+    of = name.partition("/")[0]
+    for source in plan.sources:
+        if source.name == of:
+            return source
+    raise InputError(
+        f"input {name!r} is of no source: pipeline {plan.name!r} reads {plan.source_names}, and an "
+        "input is called as its source, or SOURCE/PARTITION"
+    )

@@ -1,0 +1,102 @@
+"""The union of streams: one stream of all their rows, each with its identity and its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from ripple.core.arguments import shown
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.checks import blaming, check_name, type_text
+from ripple.model.pipeline.draft import Draft, Stage, united
+from ripple.model.pipeline.plan import Fields, Union, type_of
+from ripple.model.schema.types import Field, Int, Int64, Option
+
+
+def union(name: str, *branches: Pipeline) -> Pipeline:
+    """Return a branch with the rows of several streams: ``rp.union("all", trades, quotes)``.
+
+    branches: two or more of one pipeline, with the same fields by name and type, in any order; a
+    field that may be null in one of them may be null in the union. Raises PlanError, naming the
+    step, the field and what to change.
+    """
+    with blaming("union", name):
+        check_name(name)
+        drafts = [_stream(branch) for branch in branches]
+        if len(drafts) < 2:
+            raise PlanError("it unites two streams or more: name another one, or leave it out")
+        whole = reduce(united, drafts)
+        _check_once([draft.at for draft in drafts])
+        fields = reduce(_common, drafts[1:], drafts[0].fields)
+        if name in whole.used:
+            raise PlanError("another step has that name: choose another one")
+        read = {source.name for draft in drafts for source in draft.read}
+        sources = tuple(source for source in whole.sources if source.name in read)
+        roots = "+".join(source.name for source in sources)
+        node = Union(name, tuple(draft.at for draft in drafts), fields, f"{roots}/{name}")
+        rows = [draft.row for draft in drafts if draft.fields == fields]
+        is_one = len(rows) == len(drafts) and all(row is rows[0] for row in rows)
+        pipeline = Pipeline.__new__(Pipeline)
+        pipeline._draft = replace(
+            whole,
+            used={**whole.used, name: object()},
+            is_open=True,
+            steps=(*whole.steps, node),
+            read=sources,
+            root=name,
+            fields=fields,
+            row=rows[0] if is_one else None,
+            path=(roots, name),
+            at=name,
+        )
+        return pipeline
+
+
+def _stream(branch: Any) -> Draft:
+    if not isinstance(branch, Pipeline):
+        raise PlanError(f"it unites branches of a pipeline, not {shown(branch)}")
+    draft = branch._draft
+    if draft.stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED):
+        raise PlanError("rows on their way into a fold are not united: put .partition(...) behind")
+    if draft.stage is Stage.RESULTS:
+        raise PlanError(f"{draft.at!r} is a table: unite the events before the fold")
+    if draft.stage is Stage.EMPTY:
+        raise PlanError("a branch has nothing to read yet: start it with .source(...)")
+    return draft
+
+
+def _check_once(nodes: list[str]) -> None:
+    for node in nodes:
+        if nodes.count(node) > 1:
+            raise PlanError(f"{node!r} is named twice: leave one out")
+
+
+def _common(fields: Fields, other: Draft) -> Fields:
+    """Return fields that may be null where they may be in either of two streams."""
+    theirs = {field.name: field for field in other.fields}
+    for name in theirs:
+        if all(field.name != name for field in fields):
+            raise PlanError(f"{other.at!r} alone has the field {name!r}: {_ALIKE}")
+    for field in fields:
+        if field.name not in theirs:
+            raise PlanError(f"{other.at!r} has no field {field.name!r}: {_ALIKE}")
+    return tuple(_either(field, theirs[field.name], other.at) for field in fields)
+
+
+_ALIKE = "give all of them the same fields, with .derive(...) or .map(..., into=...)"
+
+
+def _either(one: Field, other: Field, node: str) -> Field:
+    types = [type_of(field) for field in (one, other)]
+    bare = [found.of if isinstance(found, Option) else found for found in types]
+    if bare[0] != bare[1] and not all(isinstance(found, Int | Int64) for found in bare):
+        raise PlanError(
+            f"the field {one.name!r} is {type_text(bare[1])} in {node!r}, and {type_text(bare[0])} "
+            f"before: {_ALIKE}"
+        )
+    is_optional = any(isinstance(found, Option) for found in types)
+    if is_optional == isinstance(types[0], Option):
+        return one
+    return replace(one, type=bare[0], optional=True)

@@ -1,0 +1,310 @@
+"""Plans of several sources against the reference, and against themselves read in another order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ripple as rp
+import ripple.model.aggregate as ra
+from ripple.core.errors import InputError, PlanError
+from ripple.engine.machine import Engine
+from ripple.engine.machine.graph_engine import GraphEngine
+from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.input_names import source_of
+from ripple.model.schema.columns import records_of
+from ripple.testing import Marker, check_pipeline
+from tests.engine.machine.ticks import AGGREGATES, Tick, ticks
+from tests.examples import EXAMPLES
+
+SIZES = (1, 7, 1000)
+INPUTS = {
+    1: ("ticks", "more", "quotes"),
+    2: ("ticks/0", "ticks/1", "more/0", "quotes/0", "quotes/1"),
+}
+
+
+@rp.record
+class Quote:
+    """A quote with its fields in another order, and a name of its own for the time."""
+
+    size: int
+    symbol: str
+    at_ns: rp.Timestamp
+    bid: float | None
+
+
+class Starts:
+    """The beginnings of a pipeline with three sources, which a test may use or leave."""
+
+    def __init__(self) -> None:
+        pipeline = Pipeline("test")
+        self.ticks = pipeline.source("ticks", Tick, out_of_order=10, reject_future=100_000)
+        self.more = pipeline.source("more", Tick, out_of_order=40)
+        self.quotes = pipeline.source("quotes", Quote, out_of_order=0)
+
+
+def as_tick(quote: Any) -> dict[str, Any]:
+    if quote.size == 7:
+        raise ValueError("no such quote was expected")
+    return {
+        "symbol": quote.symbol,
+        "price": quote.bid,
+        "size": quote.size,
+        "venue": None,
+        "timestamp_ns": quote.at_ns,
+    }
+
+
+def doubled(tick: Any) -> list[dict[str, Any]]:
+    return [{**vars(tick), "size": tick.size + part} for part in range(tick.size % 3)]
+
+
+def plain(starts: Starts) -> Pipeline:
+    """Unite two sources of one record, and show and fold the rows."""
+    both = rp.union("both", starts.ticks, starts.more)
+    fold = both.partition("p0", key="symbol").fold(
+        "f0", **{name: AGGREGATES[name] for name in ("n", "vwap", "opened", "closed", "candle")}
+    )
+    return both.sink("both-out").also(fold.sink("f0-out"))
+
+
+def windowed(starts: Starts) -> Pipeline:
+    """Unite three sources, one of them mapped, below two windows of other lateness."""
+    mapped = starts.quotes.filter("q1", rp.col("size") != 3).map("m1", as_tick, into=Tick)
+    every = rp.union("every", starts.more, mapped, starts.ticks.filter("k1", rp.col("size") < 3))
+    keyed = every.partition("p1", key="symbol")
+    fold = keyed.window("w1", rp.Tumbling(50), lateness=20).fold(
+        "f1", n=ra.count(), first=ra.first("size"), last=ra.last("size")
+    )
+    late = keyed.window("w1b", rp.Sliding(60, 25), lateness=200).fold("f1b", t=ra.sum("size"))
+    total = fold.partition("by-window", key="window_start_ns").fold("over", all=ra.sum("n"))
+    return fold.sink("f1-out").also(late.sink("f1b-out")).also(total.sink("over-out"))
+
+
+def branches(starts: Starts) -> Pipeline:
+    """Unite branches of one source, of which a record comes by both, and another source."""
+    cheap = starts.ticks.filter("c2", rp.col("size") < 3)
+    many = starts.ticks.flat_map("d2", doubled, into=Tick)
+    united = rp.union("twice", cheap, many, starts.more)
+    more = united.flat_map("e2", doubled, into=Tick)
+    fold = more.partition("p2", key="symbol").window("w2", rp.Session(30), lateness=0)
+    last = united.partition("p2b", key="size").fold(
+        "f2b", at=ra.last("symbol"), o=ra.first("price")
+    )
+    return (
+        united.sink("twice-out")
+        .also(fold.fold("f2", n=ra.count(), last=ra.last("size")).sink("f2-out"))
+        .also(last.sink("f2b-out"))
+    )
+
+
+def beside(starts: Starts) -> Pipeline:
+    """Fold one source alone, by its own watermark, beside another one."""
+    keyed = starts.quotes.partition("p3", key="symbol")
+    fold = keyed.window("w3", rp.Tumbling(40), lateness=10).fold("f3", n=ra.count())
+    parts = starts.more.derive("s3", part=10 // (rp.col("size") - 3)).sink("parts")
+    return fold.sink("f3-out").also(parts)
+
+
+def nested(starts: Starts) -> Pipeline:
+    """Unite unions."""
+    mapped = starts.quotes.map("m4", as_tick, into=Tick)
+    inner = rp.union("inner", starts.ticks, mapped)
+    outer = rp.union("outer", inner.filter("i4", rp.col("size") > 0), starts.more)
+    return outer.partition("p4", key="symbol").fold("f4", last=ra.last("price")).sink("f4-out")
+
+
+WAYS = [plain, windowed, branches, beside, nested]
+# Ways that together read all three sources.
+chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True).filter(
+    lambda ways: any(way in ways for way in (windowed, nested)) or {plain, beside} <= {*ways}
+)
+
+
+def pipeline_of(ways: list[Any]) -> Pipeline:
+    starts = Starts()
+    first, *rest = (way(starts) for way in ways)
+    for branch in rest:
+        first = first.also(branch)
+    return first
+
+
+def quoted(tick: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "size": tick["size"],
+        "symbol": tick["symbol"],
+        "at_ns": tick["timestamp_ns"],
+        "bid": tick["price"],
+    }
+
+
+def mixed(happened: list[Any], owners: list[str]) -> list[tuple[str, Any]]:
+    """Return the events, each with the input that it is of."""
+    pairs = zip(owners, happened, strict=False)
+    return [(name, quoted(one) if name.startswith("quotes") else one) for name, one in pairs]
+
+
+def owners(parts: int) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(INPUTS[parts]), min_size=45, max_size=45)
+
+
+@pytest.mark.parametrize("parts", INPUTS)
+@settings(max_examples=40 * EXAMPLES, deadline=None)
+@given(data=st.data(), ways=chosen, happened=ticks(extreme=True), restart=st.integers(0, 45))
+def test_sources_equal_their_evaluation_from_scratch(
+    parts: int, data: Any, ways: list[Any], happened: list[Any], restart: int
+) -> None:
+    events: list[Any] = mixed(happened, data.draw(owners(parts)))
+    marker = Marker(data.draw(st.sampled_from(INPUTS[parts])), 150)
+    events.insert(data.draw(st.integers(0, len(events))), marker)
+    check_pipeline(
+        pipeline_of(ways),
+        events,
+        SIZES,
+        inputs=INPUTS[parts],
+        restarts=[min(restart, len(events))],
+    )
+
+
+class Reading:
+    """What an engine comes to that reads the lanes of its inputs in an order of its own."""
+
+    def __init__(self, pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> None:
+        plan, chance = pipeline.plan(), random.Random(seed)
+        engine = Engine(plan, inputs=list(lanes))
+        shown: dict[str, list[str]] = {one.name: [] for one in plan.outputs if one.is_stream}
+        left = {name: list(events) for name, events in lanes.items()}
+        while any(left.values()):
+            name = chance.choice([name for name, events in left.items() if events])
+            size = chance.randint(1, 7)
+            events, left[name] = left[name][:size], left[name][size:]
+            batch = records_of(events, source_of(plan, name).fields)
+            engine.apply(name, batch, engine.cut[name] + len(events))
+            if chance.random() < 0.5:
+                self._note(engine, shown)
+            if chance.random() < 0.1:
+                self._note(engine, shown)
+                engine = Engine.restore(plan, engine.snapshot())
+        self._note(engine, shown)
+        counts = {name: one.as_dict() for name, one in engine.counters_by_source.items()}
+        tables = {
+            one.name: sorted(map(repr, engine.table(one.name).to_pylist())) for one in plan.outputs
+        }
+        self.open = (engine.cut, engine.digests, tables, counts, engine.watermarks_ns)
+        engine.close()
+        self._note(engine, shown)
+        rows = {name: sorted(rows) for name, rows in shown.items()}
+        self.closed = (engine.digests, engine.uncomputable_counts, rows)
+
+    def _note(self, engine: Engine, shown: dict[str, list[str]]) -> None:
+        changes = engine.stabilize()
+        for name, rows in shown.items():
+            rows.extend(map(repr, changes.outputs[name].to_pylist()))
+
+
+@settings(max_examples=60 * EXAMPLES, deadline=None)
+@given(data=st.data(), ways=chosen, happened=ticks(), seeds=st.tuples(st.integers(), st.integers()))
+def test_a_cut_does_not_tell_how_its_inputs_interleaved(
+    data: Any, ways: list[Any], happened: list[Any], seeds: tuple[int, int]
+) -> None:
+    lanes: dict[str, list[Any]] = {name: [] for name in INPUTS[2]}
+    for name, event in mixed(happened, data.draw(owners(2))):
+        lanes[name].append(event)
+    one, other = (Reading(pipeline_of(ways), lanes, seed) for seed in seeds)
+
+    assert one.open == other.open
+    assert one.closed == other.closed
+
+
+def batch(rows: list[tuple[str, int, int]], *, of: type = Tick) -> Any:
+    events = [
+        {"symbol": symbol, "price": 1.0, "size": size, "venue": None, "timestamp_ns": at}
+        for symbol, size, at in rows
+    ]
+    if of is Quote:
+        events = [quoted(event) for event in events]
+    return records_of(events, rp.schema_of(of).fields)
+
+
+def test_a_tie_goes_to_the_source_that_was_declared_first() -> None:
+    starts = Starts()
+    for united in (
+        rp.union("u", starts.ticks, starts.more),
+        rp.union("u", starts.more, starts.ticks),
+    ):
+        fold = united.partition("p", key="symbol").fold(
+            "f", first=ra.first("size"), last=ra.last("size")
+        )
+        engine = Engine(fold.sink("o").plan())
+        engine.apply("more", batch([("A", 3, 5), ("A", 4, 5)]), 2)
+        engine.apply("ticks", batch([("A", 1, 5), ("A", 2, 5)]), 2)
+        engine.stabilize()
+
+        assert engine.table("o").to_pylist() == [{"symbol": "A", "first": 1, "last": 4}]
+
+
+def test_a_window_waits_for_the_sources_that_come_to_it_alone() -> None:
+    starts = Starts()
+    keyed = starts.quotes.partition("p", key="symbol").window("w", rp.Tumbling(10), lateness=0)
+    both = rp.union("u", starts.ticks, starts.more).partition("q", key="symbol")
+    other = both.window("v", rp.Tumbling(10), lateness=0).fold("g", n=ra.count())
+    engine = Engine(keyed.fold("f", n=ra.count()).sink("o").also(other.sink("r")).plan())
+    engine.apply("quotes", batch([("A", 1, 5), ("A", 1, 25)], of=Quote), 2)
+    engine.apply("ticks", batch([("A", 1, 5), ("A", 1, 500)]), 2)
+    first = engine.stabilize().outputs
+
+    assert first["o"].num_rows == 1
+    assert first["r"].num_rows == 0, "the other source of the union has told no time"
+    engine.apply("more", batch([("A", 1, 500)]), 1)
+    assert engine.stabilize().outputs["r"].num_rows == 1
+    counts = {name: one.consumed for name, one in engine.counters_by_source.items()}
+    assert counts == {"ticks": 2, "more": 1, "quotes": 2}
+    assert engine.counters.consumed == 5
+
+
+def test_a_plan_of_one_source_has_the_engine_that_it_had() -> None:
+    plan = Starts().ticks.partition("p", key="symbol").fold("f", n=ra.count()).sink("o").plan()
+
+    assert plan.is_chain
+    assert type(Engine(plan)) is Engine
+    assert type(Engine(pipeline_of([nested]).plan())) is GraphEngine
+
+
+def test_inputs_are_called_after_their_sources() -> None:
+    plan = pipeline_of([nested]).plan()
+
+    with pytest.raises(InputError, match=r"'trades/0' is of no source.*reads ticks, more, quotes"):
+        Engine(plan, inputs=["ticks", "more", "trades/0"])
+    with pytest.raises(InputError, match=r"source 'quotes' has no input.*reads ticks, more"):
+        Engine(plan, inputs=["ticks/0", "ticks/1", "more"])
+    with pytest.raises(InputError, match="source 'quotes': a batch lacks the fields"):
+        Engine(plan).apply("quotes", batch([("A", 1, 1)]), 1)
+
+
+def test_a_snapshot_is_of_the_sources_that_it_has_read() -> None:
+    starts = Starts()
+    fold = starts.ticks.partition("p", key="symbol").fold("f", n=ra.count()).sink("o")
+    one, two = Engine(fold.plan()), Engine(fold.also(starts.more.sink("m")).plan())
+    for engine in (one, two):
+        engine.apply("ticks", batch([("A", 1, 1)]), 1)
+        engine.stabilize()
+
+    with pytest.raises(SnapshotError, match=r"read the sources ticks, and.* reads ticks, more"):
+        Engine.restore(two.plan, one.snapshot())
+    with pytest.raises(SnapshotError, match=r"read the sources ticks, more, and.* reads ticks:"):
+        Engine.restore(one.plan, two.snapshot())
+
+
+def test_other_runtimes_refuse_several_sources_by_name() -> None:
+    plan = pipeline_of([nested]).plan()
+
+    with pytest.raises(PlanError, match=r"has the sources ticks, more, quotes, and a stage takes"):
+        Engine(plan, staged=True)
+    with pytest.raises(PlanError, match=r"has the sources ticks, more, quotes, and this takes"):
+        _ = plan.source
