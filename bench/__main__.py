@@ -33,9 +33,10 @@ def main() -> int:
         return _against(given)
     machine = describe(given.date)
     print(header(machine), flush=True)
-    measured: dict[str, list[dict[str, Any]]] = {}
+    path = given.json or _default_path(machine)
+    measured = _measured(path, machine) if given.resume else {}
     failed = []
-    for name in given.names or BENCHMARKS:
+    for name in given.names or [name for name in BENCHMARKS if name not in measured]:
         started = time.monotonic()
         rows = _run(name, given)
         if rows is None:
@@ -43,7 +44,7 @@ def main() -> int:
             continue
         measured[name] = [row.as_dict() for row in rows]
         print(f"\n{table(f'{name} ({time.monotonic() - started:.0f} s)', rows)}", flush=True)
-    _save(given.json or _default_path(machine), {"machine": machine, "benchmarks": measured})
+        _save(path, {"machine": machine, "benchmarks": measured})
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -53,6 +54,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the figures of this machine and commit in --json FILE: run the others, "
+        "or those named again",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer events and rounds: noisier")
     parser.add_argument("--events", type=int, metavar="N", help="of nexmark: how many")
     parser.add_argument("--queries", metavar="q1,q5", help="of nexmark: all that run by default")
@@ -79,6 +86,8 @@ def _arguments() -> argparse.Namespace:
     if given.against is not None and given.json is not None:
         parser.error("--json does not go with --against")
     _check_nexmark(parser, given)
+    if given.resume and given.json is None:
+        parser.error("--resume goes with --json FILE")
     return given
 
 
@@ -136,6 +145,25 @@ def _run(name: str, given: argparse.Namespace) -> list[Row] | None:
 def _default_path(machine: dict[str, str]) -> Path:
     commit = machine["commit"].split(",")[0]
     return RESULTS / f"{machine['date'].replace(' ', 'T').replace(':', '')}-{commit}.json"
+
+
+def _measured(path: Path, machine: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the figures in a file of an earlier run, by benchmark; none if there is no file.
+
+    Raises SystemExit where they are of another machine or commit.
+    """
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text())
+    differs = [
+        n for n in machine.keys() - {"date", "load"} if found["machine"].get(n) != machine[n]
+    ]
+    if differs:
+        sys.exit(
+            f"bench: {path} has another {' and '.join(differs)}: remove it, or name another file"
+        )
+    measured: dict[str, list[dict[str, Any]]] = found["benchmarks"]
+    return {name: measured[name] for name in BENCHMARKS if name in measured}
 
 
 def _save(path: Path, figures: dict[str, Any]) -> None:
