@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ripple.core.errors import DeltaError
-from ripple.engine.changes.algebra import apply, diff
-from ripple.engine.changes.rows import ABSENT, Delta, Patch, Set
+from ripple.engine.changes.algebra import apply
+from ripple.engine.changes.rows import ABSENT, Delta, Set
 
 if TYPE_CHECKING:
     from ripple.model.schema.types import Schema
@@ -44,17 +44,6 @@ class Table(Mapping[K, Any], Generic[K]):
     def snapshot(self) -> list[tuple[K, Delta[Any]]]:
         """Return the deltas that make this table out of an empty one: a Set per key."""
         return [(key, Set(value)) for key, value in self._values.items()]
-
-    def changes_to(self, other: Mapping[K, Any]) -> list[tuple[K, Delta[Any]]]:
-        """Return the deltas that make ``other`` out of this table; unchanged keys have none."""
-        keys = [*self._values, *(key for key in other if key not in self._values)]
-        changes: list[tuple[K, Delta[Any]]] = []
-        for key in keys:
-            old, new = self._values.get(key, ABSENT), other.get(key, ABSENT)
-            delta = diff(old, new, schema=self.schema)
-            if delta != Patch():
-                changes.append((key, delta))
-        return changes
 
     def __getitem__(self, key: K) -> Any:
         return self._values[key]

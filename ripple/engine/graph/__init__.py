@@ -5,5 +5,4 @@ heights     heights when an edge is added; invariants: the graph's invariants, a
 cell, bind  nodes with one value; cutoff: when a value counts as unchanged
 column      nodes with a row per slot
 arguments   checks of users' arguments
-introspect  a snapshot of all nodes, as S-expression, JSON or DOT
 """

@@ -268,18 +268,6 @@ def key_space(fields: Sequence[Field]) -> KeySpace:
     return space
 
 
-def part_of(space: KeySpace, slots: Slots, at: int) -> pa.Array:
-    """Return the field number ``at`` of the keys of ``slots``."""
-    while isinstance(space, PairKeys):
-        left, right = space.index.pairs_at(slots)
-        if at == len(space.fields) - 1:
-            return (
-                space.right.arrays(right)[0] if space.right else _int_array(space.fields[at], right)
-            )
-        space, slots = space.left, left
-    return space.arrays(slots)[at]
-
-
 def _release_uses(space: KeySpace, slots: Slots) -> None:
     """Count one use less of each slot; free those that have none left, with their parts."""
     gone = space.index.drop_uses(slots)

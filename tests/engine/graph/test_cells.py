@@ -373,3 +373,14 @@ def test_clock_times_only_stabilizations_that_work():
 
 def test_cells_are_generic_at_run_time():
     assert Cell[float].__origin__ is Cell
+
+
+def test_nodes_count_how_often_they_were_recomputed_and_cut_off(g):
+    price, size = g.leaf(2.5), g.leaf(4)
+    product = g.map2(price, size, lambda p, s: p * s)
+    for value in (3.0, 3.0, -3.0):
+        price.set(value)
+        g.stabilize()
+    price.set(9.0)
+    counts = [(n.recompute_count, n.cutoff_count, n.dirty) for n in (price, size, product)]
+    assert counts == [(2, 1, True), (0, 0, False), (2, 0, False)]

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from ripple.core.errors import GraphError, NodeError, PlanError, SchemaError
-from ripple.engine.graph import introspect
 from ripple.model import aggregate
 from ripple.model.expression import col, when
 from ripple.model.records import record
@@ -675,20 +674,29 @@ def test_columns_that_share_keys_free_a_slot_when_none_has_a_row(g):
     assert len(price.directory) == 2
 
 
-def test_kinds_and_row_counts_are_in_the_snapshot(g):
+def test_nodes_know_their_kinds_and_row_counts(g):
     price, size = _pair(g)
     total = g.map([price, size], col("price") * col("size"), name="notional").sum(name="total")
-    nodes = introspect.snapshot(g, values=True).nodes
-    assert [(n.kind, n.row_count, n.height) for n in nodes] == [
+    nodes = [(n.kind(), getattr(n, "row_count", None), n.height) for n in g.nodes]
+    assert nodes == [
         ("column", 2, 0),
         ("column", 2, 0),
         ("column_map", 1, 1),
         ("column_fold", None, 2),
     ]
-    assert nodes[total.id].value_sexp == "30.0"
-    detail = introspect.to_sexp(introspect.snapshot(g), detail=True)
-    assert ["row_count", "1"] in detail[0][3]
-    assert "column_fold: total" in introspect.to_dot_by_kind(introspect.snapshot(g))
+    assert g.nodes[total.id].value_sexp() == "30.0"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("a b", "a b"), (True, "true"), (None, []), (7, "7"), (object(), None)],
+)
+def test_value_sexp_of_plain_scalars_needs_no_serializer(g, value, expected):
+    assert g.leaf(value).value_sexp() == expected
+
+
+def test_serializer_gives_the_sexp_of_a_record(g):
+    assert g.leaf((1, 2), serializer=lambda v: [str(x) for x in v]).value_sexp() == ["1", "2"]
 
 
 # --- memory ---
