@@ -84,9 +84,12 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
 
 
 def shown_of(plan: Plan) -> dict[str, Edge]:
-    """Return the outputs of a plan for external clients, by the name on the wire."""
+    """Return the outputs of a plan for external clients, by the name on the wire.
+
+    Those of events have no table that one could follow.
+    """
     shown = {}
-    for output in plan.outputs:
+    for output in (one for one in plan.outputs if not one.is_stream):
         stage, schema = stage_of_output(plan, output.name), shown_schema(plan, output)
         offer = _offer(f"stage {stage}", schema)
         for ahead in _PREFIXES:

@@ -73,6 +73,7 @@ def singles_of(plan: Plan, shown: Sequence[Edge]) -> dict[str, Single]:
     return {
         one.name: Single(committed[one.name], plan.fold(one.of).row_key, one.fields)
         for one in plan.outputs
+        if not one.is_stream
     }
 
 

@@ -9,7 +9,7 @@ from ripple.connectors.connector import Part
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
-from ripple.model.pipeline.topology import divided_why, outputs_of
+from ripple.model.pipeline.topology import divided_why, need_one_division, outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
 
@@ -92,7 +92,7 @@ class EndpointUris:
     def divides(self) -> bool:
         """Return whether the source is repartitioned, by the keys of pipeline and input.
 
-        Raises InputError if both contradict each other.
+        Raises InputError if both contradict each other, PlanError for branches that do not fit.
         """
         inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
         found = keyed_by(inputs)
@@ -104,6 +104,7 @@ class EndpointUris:
                 f"partitioned by {', '.join(said)}: say key={by!r}, and records are repartitioned "
                 "where necessary, or leave it out"
             )
+        need_one_division(self._plan, "a cluster", found)
         return divided_why(self._plan, found) is not None
 
     def inputs(self, part: Part) -> Inputs:

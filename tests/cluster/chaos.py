@@ -47,6 +47,7 @@ PIPELINES = {
     "totals": ("out", "decades", "portfolio"),
     "events": ("out", "classes", "total"),
     "venues": ("volume", "ever"),
+    "branches": ("large", "out", "counts"),
 }
 DIVIDED = {"venues"}
 BATCH_ROWS = 1000

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -23,8 +24,10 @@ import ripple as rp
 from ripple.storage.log import PartitionReader, Topic
 from ripple.world.live_disk import LiveDisk
 from tests.cli.processes import RIPPLE, ROOT, ripple
-from tests.patience import PATIENCE_S
+from tests.cluster.settled import settled
+from tests.patience import PATIENCE_S, until
 from tests.services.kafka import Broker
+from tests.services.kafka_reader import read
 from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
 from tests.services.nats_server import Nats
@@ -47,6 +50,11 @@ def make_log(folder: Path, trades: int) -> list[Row]:
     """Make a log with two partitions; return its events, partition by partition."""
     divided = ("--partitions", "2", "--key", "symbol")
     ripple("log", "create", "--schema", "trade", *divided, folder / "trades")
+    return append(folder, trades)
+
+
+def append(folder: Path, trades: int) -> list[Row]:
+    """Append to both partitions; return all that is there."""
     ripple("log", "append", folder / "trades", f"synthetic:{trades}")
     topic, rows = Topic.open(LiveDisk(folder), "trades"), []
     for number in range(2):
@@ -173,3 +181,65 @@ def test_a_compacted_topic_takes_no_event_without_a_key(
         )
         assert problem in ended.stderr
         assert (ended.returncode == 0) == (not problem), ended.stderr
+
+
+def test_a_cluster_of_which_a_worker_is_killed_writes_each_event_once(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """In two topics by one transaction a partition, and all of them in one table."""
+    try:
+        table = Postgres(tmp_path / "postgres")
+    except MissingError as error:
+        skip(error)
+    make_log(tmp_path, TRADES)
+    said = tmp_path / "said"
+
+    async def make() -> None:
+        async with Topics(broker.bootstrap) as topics:
+            await topics.create(f"{topic}-large", 3)
+
+    asyncio.run(make())
+    # Its name is that of transactions and topics of cuts.
+    named = tmp_path / "pipeline.py"
+    named.write_text(PIPELINE.read_text().replace('"fills"', f'"{topic[-60:]}"'))
+
+    def start(*more: str) -> subprocess.Popen[str]:
+        command = [
+            *(*RIPPLE, "cluster", "up", str(named), "--source", f"log:{tmp_path}/trades"),
+            *("--sink", f"large=kafka:{broker.bootstrap}/{topic}-large"),
+            *("--sink", f"small=kafka:{broker.bootstrap}/{topic}-small"),
+            *("--sink", "all=postgres:everything", "--sink", f"counts=log:{tmp_path}/counts"),
+            *("--dir", str(tmp_path / "cluster"), "--workers", "2", "--free-ports", *more),
+        ]
+        environment = os.environ | table.environment | {"PYTHONPATH": str(ROOT)}
+        with said.open("a") as log:
+            return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=log, text=True)
+
+    with table:
+        up = start()
+        try:
+            until(lambda: "shows them\n" in said.read_text(), said.read_text)
+            (coordinator,) = re.findall(r"--coordinator (\S+)", said.read_text())
+            asyncio.run(settled(coordinator, workers=2))
+            subprocess.run(["pkill", "-9", "-P", str(up.pid), "-f", "worker-1"], check=True)
+            events = append(tmp_path, TRADES)
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(PATIENCE_S) == 0, said.read_text()
+            up = start("--until-end")
+            assert up.wait(PATIENCE_S) == 0, said.read_text()
+        finally:
+            up.kill()
+        with table.connect() as connection:
+            found = connection.execute(f"SELECT {', '.join(FIELDS)} FROM everything").fetchall()
+
+    async def topics_read() -> list[list[Row]]:
+        shown = [await read(broker.bootstrap, f"{topic}-{name}") for name in ("large", "small")]
+        return [
+            [row_of(json.loads(one.value or b"")) for part in parts.values() for one in part]
+            for parts in shown
+        ]
+
+    large, small = asyncio.run(topics_read())
+    assert sorted(found) == sorted(events)
+    assert by_symbol(large) == by_symbol(row for row in events if row[2] > 300)
+    assert by_symbol(small) == by_symbol(row for row in events if row[2] <= 300)

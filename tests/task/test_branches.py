@@ -25,7 +25,7 @@ from ripple.spark.parcel import Parcel
 from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore
 from ripple.task.dead_letters.log import letters_in
-from ripple.testing import CrashScenario, cluster_test, crash_test, explore
+from ripple.testing import CrashScenario, crash_test, explore
 from ripple.world.live_disk import LiveDisk
 from tests.engine.machine.ticks import Tick
 from tests.examples import EXAMPLES
@@ -396,7 +396,5 @@ def test_a_connector_that_does_not_say_so_takes_no_events() -> None:
 def test_runtimes_with_stages_refuse_branches() -> None:
     pipeline = source().sink("events")
 
-    with pytest.raises(PlanError, match=r"'p' has branches.*a cluster computes chains"):
-        cluster_test(pipeline, rows(4))
     with pytest.raises(PlanError, match=r"'p' has branches.*Spark computes chains"):
         Parcel.of(pipeline, lambda plan: b"")

@@ -44,7 +44,26 @@ def shown(name: str, pipeline: Any, given: list[Any] | None = None) -> ClusterTr
     return ClusterTrial(pipeline, events(name) if given is None else given)
 
 
-# One stage. Then partial edges, of rows that stay and of windows that end; a row edge; both.
+def branches() -> Any:
+    """Show events twice, and fold them three times, by keys that have a field in common."""
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
+    named = start.derive("valued", value=rp.col("price") * rp.col("size"))
+    large = named.filter("of-more", rp.col("size") > 1)
+    by_symbol = named.partition("first", key=("symbol", "venue"))
+    bars = by_symbol.window("w", rp.Tumbling(10), lateness=4).fold("bars", total=rp.sum("value"))
+    kept = large.partition("second", key="symbol").fold("rows", n=rp.count(), last=rp.last("size"))
+    over = kept.partition("third", key=("symbol", "n")).fold("by_n", at=rp.max("last"))
+    return (
+        named.sink("all")
+        .also(large.sink("large", key="venue"))
+        .also(bars.sink("shown"))
+        .also(over.sink("last"))
+    )
+
+
+# Branches and a chain of one stage. Then partial edges, of rows that stay and of windows that end;
+# a row edge; both.
+branched = ClusterTrial(branches(), events("branched"))
 windows = shown("windows", first(rp.Tumbling(10)))
 totals = shown(
     "totals",

@@ -50,8 +50,9 @@ def stage_counts(plan: Plan, *, divides: bool = False) -> tuple[tuple[str, int],
 
 def check_stages(plan: Plan, assignment: Assignment) -> None:
     """Raise PlanError if a plan cannot be computed with so many partitions."""
-    window, divides = plan.folds[0].window, assignment.stages[0].name == DIVIDING
-    if divides and window is not None and isinstance(window.trigger, OnCount | OnInterval):
+    divides = assignment.stages[0].name == DIVIDING
+    window = plan.folds[0].window if divides else None
+    if window is not None and isinstance(window.trigger, OnCount | OnInterval):
         raise PlanError(
             f"{plan.name} shows partial results by {window.trigger!r}, and its records are "
             "repartitioned: partial results would depend on the order of reading"

@@ -27,13 +27,13 @@ from ripple.cli.lib.exits import EXIT_FAILURE
 from ripple.cli.lib.number_options import positive
 from ripple.cli.lib.output_forms import many
 from ripple.cli.lib.path_options import STORE, a_place, a_store
-from ripple.cli.lib.user_file import FILE_HELP, load_chain
+from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.locate import sinks_by_output
 from ripple.connectors.registry import forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
-from ripple.model.pipeline.topology import is_spread
+from ripple.model.pipeline.topology import is_spread, need_one_division
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.home import check_home
@@ -129,10 +129,12 @@ def run(options: argparse.Namespace) -> int:
         import_module(module)  # a missing extra is named before anything starts
     from coordinator.decisions.compatibility import undivided_by  # noqa: PLC0415 - of an extra
 
-    plan = load_chain(options.file, "a cluster")
+    plan = load_plan(options.file)
+    need_one_division(plan, "a cluster")
     places = sinks_by_output(plan, options.sink)
     check_not_read(options.source, places)
     reach = Reach(plan, options.source, places)
+    need_one_division(plan, "a cluster", reach.keyed_by)
     reach.look()  # topics of other pipelines are refused before anything starts
     partitions = options.partitions or reach.partitions
     undivided = undivided_by(options.source, reach.partitions, partitions)

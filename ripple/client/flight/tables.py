@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ripple.client.flight.errors import FlightError, Why
+from ripple.client.outputs.discovery import NO_TABLE
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Tables:
     async def _following(self, output: str) -> AsyncIterator[OutputSubscription]:
         if output not in await self.names():
             known = ", ".join(self._observer.outputs)
-            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known}")
+            raise FlightError(
+                Why.UNKNOWN, f"no output {output!r}: there are {known or 'none'} ({NO_TABLE})"
+            )
         one = self._followed.setdefault(output, _Followed())
         async with one.lock:  # a subscription has one caller at a time
             if one.seen is None:

@@ -18,6 +18,8 @@ STATUS_S = 5.0
 # The repartitioning stage has no outputs, and is not in the plan.
 DIVIDING = "repartition"
 
+NO_TABLE = "an output of events has no table: read it where its sink writes it"
+
 
 class AccessDeniedError(ConnectionError):
     """Coordinators answer, and refuse access."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
-from ripple.client.outputs.discovery import AccessDeniedError, Endpoints
+from ripple.client.outputs.discovery import NO_TABLE, AccessDeniedError, Endpoints
 from ripple.client.outputs.subscription import OutputSubscription
 from ripple.core.errors import InputError
 from ripple.exchange.connection import speak
@@ -141,7 +141,8 @@ class Observer:
         edges = await self.known(timeout_s)
         if output not in edges:
             meant = get_close_matches(output, edges, n=1)
-            hint = f"did you mean {meant[0]}?" if meant else f"they are {', '.join(edges)}"
+            known = f"they are {', '.join(edges) or 'none'} ({NO_TABLE})"
+            hint = f"did you mean {meant[0]}?" if meant else known
             raise InputError(f"no output {output!r}: {hint}")
         name = shown_name(output, uncommitted=uncommitted)
         if name not in self._edges:

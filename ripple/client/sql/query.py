@@ -83,7 +83,8 @@ def query(
             raise TimeoutError(f"no answer within {timeout_s:g} s") from error
         text = " ".join(str(error).split())
         if absent := _ABSENT.search(text):  # DuckDB would suggest names of its own
-            text = f"no output {absent[1]}: ripple query --list shows the outputs"
+            text = f"no output {absent[1]}: ripple query --list shows the outputs. Those of "
+            text += "events have no table: read them where their sinks write them"
         raise InputError(text[:MESSAGE_CHARACTERS_MAX]) from error
     finally:
         timer.cancel()

@@ -310,7 +310,7 @@ class Engine(Partition):
             known = 0 if self._division is None else len(self._fold.keys.index)
             self._fold.apply(rows, crossing)
             if self._division is not None and len(self._fold.keys.index) > known:
-                self._division.check(given.name, rows, self.plan)
+                self._division.check(given.name, rows, self._fold.fold)
         elif crossing >= 0:
             self._fold.show_waiting()
         rejected = rows.rejected

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
-    from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.snapshots.snapshot import Snapshot
@@ -94,9 +93,6 @@ class GraphEngine(Engine):
         for fold, was_ns in zip(folds, before_ns, strict=True):
             fold.advance(was_ns, self._watermark_of(fold))
 
-    def expect(self, division: Division) -> None:
-        """Take no notice: all keys are in this one partition."""
-
     def _prepare(self, plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> None:
         names = names_of(plan, inputs, start)
         by_source = inputs_by_source(plan, names)
@@ -114,6 +110,7 @@ class GraphEngine(Engine):
             )
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._orders = True
+        self._division = None
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
@@ -188,7 +185,7 @@ class GraphEngine(Engine):
                 if crossing >= 0 and origin is not None:
                     crossing = int(origin[crossing])
             if taken.count:
-                fold.apply(taken, crossing)
+                self._apply(fold, given, taken, crossing)
             elif crossing >= 0:
                 fold.show_waiting()
         for name, stream in port.streams.items():
@@ -213,6 +210,13 @@ class GraphEngine(Engine):
         feeds = self._feeds[fold.fold.name]
         others = [one.watermark_ns for one in feeds if one is not given]
         return min(others, default=watermark.END)
+
+    def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
+        """Fold rows of an input, and check that new keys are where they belong."""
+        known = len(fold.keys.index)
+        fold.apply(rows, crossing)
+        if self._division is not None and len(fold.keys.index) > known:
+            self._division.check(given.name, rows, fold.fold, divides=False)
 
     def _judged(
         self, given: Input, port: Port, rows: Rows, count: int

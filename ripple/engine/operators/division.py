@@ -15,14 +15,17 @@ import pyarrow as pa
 from ripple.core.errors import InputError
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
-from ripple.model.pipeline.plan import Map
+from ripple.model.pipeline.plan import FlatMap, Map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Fold, Plan
+
+
+_OR_DIVIDE = ", or have the records divided anew, with .partition(..., via='log')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,21 @@ class Division:
     partitions: int
 
     def tells(self, plan: Plan) -> bool:
-        """Return whether it says where each key of the first fold belongs.
+        """Return whether it says where each key of the folds of events belongs.
 
         Not where a map comes first: it may make other keys, each still in one partition.
         """
-        of_fold = {field.name for field in plan.folds[0].key}
-        has_map = any(isinstance(step, Map) for step in plan.steps)
-        return bool(self.key) and set(self.key) <= of_fold and not has_map
+        folds = plan.folds[:1] if plan.is_chain else plan.event_folds
+        keys = [{field.name for field in fold.key} for fold in folds]
+        has_map = any(isinstance(step, Map | FlatMap) for step in plan.steps)
+        return bool(self.key) and all(set(self.key) <= key for key in keys) and not has_map
 
-    def check(self, name: str, rows: Rows, plan: Plan) -> None:
-        """Raise InputError unless all these rows of an input belong there."""
-        kinds = {field.name: field for field in arrow_fields(plan.folds[0].key)}
+    def check(self, name: str, rows: Rows, fold: Fold, *, divides: bool = True) -> None:
+        """Raise InputError unless all these rows of an input, taken by a fold, belong there.
+
+        divides: whether records could be divided anew.
+        """
+        kinds = {field.name: field for field in arrow_fields(fold.key)}
         schema = pa.schema([kinds[field] for field in self.key])
         keys = pa.RecordBatch.from_arrays(
             [as_arrow(rows.columns[field.name], field.type) for field in schema], schema=schema
@@ -65,7 +72,7 @@ class Division:
             f"{numbers[row]}: the writer of this record has chosen the partition in another way, "
             "so the key may be in two partitions, of which each would have a row for it. Let all "
             "writers partition alike (ripple log append does; librdkafka with partitioner="
-            "murmur2_random), or have the records divided anew, with .partition(..., via='log')"
+            f"murmur2_random){_OR_DIVIDE if divides else ''}"
         )
 
 

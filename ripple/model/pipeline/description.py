@@ -18,7 +18,14 @@ from ripple.model.pipeline.plan import (
     reads_of,
     type_of,
 )
-from ripple.model.pipeline.topology import Stage, Transport, divided_into, divided_why, stages_of
+from ripple.model.pipeline.topology import (
+    Stage,
+    Transport,
+    divided_into,
+    divided_why,
+    stages_of,
+    undivided_why,
+)
 from ripple.model.schema.types import FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
 
@@ -44,16 +51,16 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield "stage repartition: as many partitions as are configured, divides records anew"
         yield f"event edge {plan.source.name} -> {plan.folds[0].name}: {why}"
         yield f"    through repartition topic {plan.name}.records"
-    if not plan.is_chain:
-        yield "one process computes all: a plan with branches has no stages"
     for stage in stages_of(plan):
-        if plan.is_chain:
-            yield from _stage_lines(plan, stage, divided=why is not None)
+        yield from _stage_lines(plan, stage, divided=why is not None)
         for name in stage.folds:
             yield from _fold_lines(plan, plan.fold(name))
     for output in plan.outputs:
         yield f"sink {output.name}: {fields_text(output.fields)}"
-        yield from _details(("of", output.of), ("topic", output.topic), ("node", output.node_key))
+        key = ", ".join(field.name for field in output.key)
+        yield from _details(
+            ("of", output.of), ("topic", output.topic), ("key", key), ("node", output.node_key)
+        )
 
 
 def _source_lines(source: SourceSpec) -> Iterator[str]:
@@ -113,7 +120,12 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
         partitions = divided_into(plan)
     if partitions is not None:
         count = f"{partitions} partition{'s' if partitions > 1 else ''}"
-    yield f"stage {stage.number}: {count}, by {', '.join(stage.key) or '() (one total)'}"
+    alone = undivided_why(plan)
+    if alone is not None:
+        yield f"one process computes all: {alone}"
+        return
+    by = ", ".join(stage.key) or ("() (one total)" if plan.is_chain else "whatever divides it")
+    yield f"stage {stage.number}: {count}, by {by}"
 
 
 def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:

@@ -129,7 +129,7 @@ def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | No
     nothing is known of it. What the pipeline says counts before.
     """
     if not plan.is_chain:
-        return None
+        return None  # its records are divided as they must be, or it is refused
     first, source = plan.folds[0], plan.source
     key = ", ".join(_key_of(first))
     if first.via_log:
@@ -141,11 +141,58 @@ def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | No
     return f"records of {source.name} are divided {by}, and {first.name} needs all of one {key}"
 
 
-def need_chain(plan: Plan, where: str) -> None:
-    """Raise PlanError unless ``plan`` is a chain: ``where`` computes no other.
+def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | None:
+    """Return why the partitions of the source do not fit all branches, None where they do.
 
-    A plan with branches is one stage. Stages of their own would need an edge for each branch.
+    keyed_by: as for ``divided_why``, which says the same of a chain.
     """
+    if len(plan.sources) > 1:
+        return f"it reads the sources {plan.source_names}"
+    if plan.is_chain or not plan.folds:
+        return None
+    source, by = plan.source, {fold.name: _key_of(fold) for fold in plan.folds}
+    through = [fold.name for fold in plan.folds if fold.via_log]
+    if through:
+        return f"{through[0]} asks for via='log', and there is no log between branches"
+    known = source.key or keyed_by
+    if known is not None:
+        for name, key in by.items():
+            if not known or not set(known) <= set(key):
+                return (
+                    f"records of {source.name} are divided by {', '.join(known) or 'nothing'}, and "
+                    f"{name} needs all of one {', '.join(key) or 'total'}"
+                )
+    if not _shared_key(plan):
+        keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
+        return f"its folds have no field of their keys in common: {keys}"
+    return None
+
+
+def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None = None) -> None:
+    """Raise PlanError for branches that ``where`` cannot compute in partitions of the source.
+
+    keyed_by: as for ``undivided_why``.
+    """
+    need_one_source(plan, where)
+    why = undivided_why(plan, keyed_by)
+    if why is not None:
+        raise PlanError(
+            f"pipeline {plan.name!r} has branches, which {where} computes in the partitions of its "
+            f"source, and {why}: run it in one process, with ripple run or rp.run, or make a "
+            "pipeline of each branch"
+        )
+
+
+def _shared_key(plan: Plan) -> tuple[str, ...]:
+    """Return the fields that all folds are by; without folds, those that divide the source."""
+    if not plan.folds:
+        return plan.source.key if len(plan.sources) == 1 else ()
+    first, *others = (_key_of(fold) for fold in plan.folds)
+    return tuple(name for name in first if all(name in other for other in others))
+
+
+def need_chain(plan: Plan, where: str) -> None:
+    """Raise PlanError unless ``plan`` is a chain: ``where`` computes no other."""
     need_one_source(plan, where)
     if not plan.is_chain:
         raise PlanError(
@@ -165,7 +212,7 @@ def need_one_source(plan: Plan, where: str) -> None:
 
 def _stages(plan: Plan) -> Iterator[Stage]:
     if not plan.is_chain:
-        yield Stage(0, (), tuple(fold.name for fold in plan.folds), None, None)
+        yield Stage(0, _shared_key(plan), tuple(fold.name for fold in plan.folds), None, None)
         return
     groups: list[list[Fold]] = []
     for fold in plan.folds:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.model.window.watermark import END
 from ripple.testing.check import Marker, one_by_one
@@ -40,7 +41,7 @@ def spread(
             if isinstance(one, Marker):
                 listed += [Marker(each, one.watermark_ns) for each in names]
             else:
-                listed.append((names[_number_of(plan, one)], one))
+                listed.append((names[_number_of(plan, one, len(listed))], one))
     return CrashSource(plan, [*listed, *(Marker(each, END) for each in names)], names)
 
 
@@ -51,8 +52,10 @@ def one_by_one_with_input(events: Iterable[Happening], source: str) -> list[Happ
     ]
 
 
-def _number_of(plan: Plan, event: Mapping[str, Any]) -> int:
-    key = plan.source.key or tuple(member.name for member in plan.folds[0].key)
+def _number_of(plan: Plan, event: Mapping[str, Any], before: int) -> int:
+    key = plan.source.key or stages_of(plan)[0].key
+    if not key:
+        return before % INPUTS
     if not set(key) <= {member.name for member in plan.source.fields}:
         raise PlanError(
             f"cluster_test: {plan.name!r} is keyed by {', '.join(key)}, which events of "

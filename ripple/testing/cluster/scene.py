@@ -260,6 +260,15 @@ class ClusterScene:
             found |= own
         return found
 
+    def events(self, output: str) -> list[list[Any]]:
+        """Return the events that an output shows, partition by partition, in order."""
+        topic, found = Topic.open(self.disk, topic_of(output)), []
+        for number in range(topic.partitions):
+            with PartitionReader(topic, number) as reader:
+                batches = [entry for entry in reader.read() if isinstance(entry, Batch)]
+            found.append([row for batch in batches for row in batch.records.to_pylist()])
+        return found
+
     def _follow(self, table: dict[Any, Any], output: str, entry: Batch) -> None:
         """I16, I17: no row is written twice, and each removed row was there."""
         for row in entry.records.to_pylist():

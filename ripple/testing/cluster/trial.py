@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.topology import need_chain
-from ripple.testing.check import NO_EVENTS
+from ripple.model.pipeline.topology import need_one_division
+from ripple.testing.check import NO_EVENTS, as_text
 from ripple.testing.cluster.input import spread
 from ripple.testing.cluster.truth import Truth
 from ripple.testing.reference.interpreter import same_row
@@ -64,7 +64,7 @@ class ClusterTrial:
         with needed("cluster", "a simulated cluster"):
             import ripple.testing.cluster.scene  # noqa: F401, PLC0415 - needed by a trial alone
         plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
-        need_chain(plan, "a cluster")
+        need_one_division(plan, "a cluster")
         self.plan = plan
         events = list(events)
         if not events:
@@ -137,9 +137,29 @@ class ClusterTrial:
                         f"output {output!r}, key {key!r}: the cluster has {_shown(one)}, one "
                         f"process {_shown(other)}"
                     )
+        for output in self.truth.events:
+            for number, rows in enumerate(scene.events(output)):
+                self._compare_events(output, number, rows, scene.shape.partitions)
         dead_letters = await scene.dead_letters()
         assert dead_letters == self.truth.dead_letters, (
             f"dead letters: {dead_letters ^ self.truth.dead_letters}"
+        )
+
+    def _compare_events(
+        self, output: str, number: int, rows: Sequence[Any], partitions: int
+    ) -> None:
+        """Raise AssertionError unless each event of a partition is there once, in order."""
+        found, of_input = list(map(as_text, rows)), self.truth.events[output]
+        for name in self.truth.inputs_of(number, partitions):
+            left = iter(found)
+            for event in map(as_text, of_input[name]):
+                assert event in left, (
+                    f"output {output!r}, partition {number}: {event} of {name} is not there, or "
+                    f"not in its order: {found}"
+                )
+        expected = sum(len(of_input[one]) for one in self.truth.inputs_of(number, partitions))
+        assert len(found) == expected, (
+            f"output {output!r}, partition {number}: {len(found)} events, not {expected}: {found}"
         )
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.crash.source import CrashSource
     from ripple.testing.reference.interpreter import Table
+    from ripple.testing.reference.steps import Row
 
 DIVIDING = -1  # the stage in front that divides records anew
 KEPT = 20_000  # digests in memory
@@ -44,7 +45,8 @@ class Truth:
     def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
         """Compute the end: ``tables`` and ``digests`` by output, ``dead_letters`` by offset.
 
-        schemas: of the topic of each output.
+        events: those of each output that shows some, by input, in order. schemas: of the topic of
+        each output.
         """
         self.plan = plan
         self.source = source
@@ -66,7 +68,7 @@ class Truth:
         engine = Engine(plan, inputs=source.inputs)
         self.dead_letters |= self._feed(engine, source.end)
         for output, rows in engine.stabilize().outputs.items():
-            for row in rows.to_pylist():
+            for row in rows.to_pylist() if output not in reader.streams else ():
                 key = tuple(row[part] for part in reader.identity[output])
                 if row.pop(OP) == OP_REMOVE:
                     reader.tables[output].pop(key, None)
@@ -74,8 +76,18 @@ class Truth:
                     reader.tables[output][key] = row
         self.tables: dict[str, Table] = reader.tables
         self.identity = reader.identity
+        self.events = {output: self._events_of(output) for output in reader.streams}
         self.schemas = {one.name: schema_of_output(plan, one) for one in plan.outputs}
         self.digests = engine.digests
+
+    def _events_of(self, output: str) -> dict[str, list[Row]]:
+        """Return the events that an output shows, by input: none depends on another input."""
+        found = {}
+        for name, end in self.source.end.items():
+            alone = Engine(self.plan, inputs=(name,))
+            self._feed(alone, {name: end})
+            found[name] = alone.stabilize().outputs[output].to_pylist()
+        return found
 
     def counts(self, first: int) -> dict[int, int]:
         """Return how many partitions each stage has, the reading one ``first``."""

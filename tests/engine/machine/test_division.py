@@ -76,6 +76,26 @@ def test_a_new_key_where_it_does_not_belong_is_refused_with_the_way_out(
         engine.stabilize()
 
 
+def test_a_new_key_where_it_does_not_belong_is_refused_in_each_branch() -> None:
+    start = rp.Pipeline("p").source("trades", Trade, time="t")
+    whole = start.sink("events")
+    for name, only, key in (("f", "X", "symbol"), ("g", "Y", ("venue", "symbol"))):
+        fold = start.filter(f"of-{name}", rp.col("venue") == only).partition(f"by-{name}", key=key)
+        whole = whole.also(fold.fold(name, n=rp.count()).sink(f"{name}-out"))
+    wrong = next(name for name in NAMES if name != home_of("S0"))
+    for venue in "XY":
+        engine = Engine(whole.plan(), inputs=NAMES)
+        engine.expect(DIVISION)
+        for name, symbol in ((home_of("S1"), "S1"), (wrong, "S0")):
+            rows = [{"symbol": symbol, "venue": one, "t": 0} for one in ("Z", venue)]
+            batch = pa.RecordBatch.from_pylist(rows, engine._schema)
+            if symbol == "S1":
+                engine.apply(name, batch, engine.cut[name] + 2)
+                continue
+            with pytest.raises(InputError, match=r"the symbol 'S0' is in .*murmur2_random\)$"):
+                engine.apply(name, batch, engine.cut[name] + 2)
+
+
 def test_key_freed_by_a_window_is_checked_again() -> None:
     engine = engine_of(window=True)
     apply(engine, home_of("S0"), "S0", t=1)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import ripple as rp
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.topology import (
     EdgeKind,
     Transport,
     divided_why,
+    need_one_division,
     stages_of,
     transport_into,
+    undivided_why,
 )
 
 
@@ -213,3 +217,46 @@ def test_a_key_of_the_source_changes_no_topology() -> None:
         return by.fold("f", n=rp.count()).sink("out").plan()
 
     assert plan("symbol").topology_hash == plan(None).topology_hash
+
+
+def branches(*keys: Any, source_key: Any = None, **how: Any) -> Plan:
+    """Return a plan with a sink of events and a fold by each of the keys."""
+    start = rp.Pipeline("p").source("trades", Trade, key=source_key)
+    whole = start.sink("events")
+    for at, key in enumerate(keys):
+        by = start.partition(f"by-{at}", key=key, **how).fold(f"f{at}", n=rp.count())
+        whole = whole.also(by.sink(f"out-{at}"))
+    return whole.plan()
+
+
+def test_branches_are_one_stage_where_the_partitions_of_the_source_fit_all() -> None:
+    plan = branches(("venue", "symbol"), "symbol")
+    (stage,) = stages_of(plan)
+    assert (stage.key, stage.folds, stage.edge) == (("symbol",), ("f0", "f1"), None)
+    assert divided_why(plan) is None
+    assert undivided_why(plan) is None
+    assert undivided_why(plan, ("symbol",)) is None
+    assert "stage 0: as many partitions as are configured, by symbol" in plan.describe()
+    assert undivided_why(branches()) is None
+    assert undivided_why(branches(), ()) is None
+    assert "by whatever divides it" in branches().describe()
+
+
+@pytest.mark.parametrize(
+    ("plan", "keyed_by", "why"),
+    [
+        (branches("symbol", "venue"), None, "in common: f0 is by symbol, f1 is by venue"),
+        (branches("symbol"), ("venue",), "divided by venue, and f0 needs all of one symbol"),
+        (branches("symbol"), (), "divided by nothing, and f0 needs all of one symbol"),
+        (branches("symbol", "venue", source_key="symbol"), None, "by symbol, and f1 needs all"),
+        (branches("symbol", via="log"), None, "f0 asks for via='log'"),
+    ],
+)
+def test_branches_that_would_be_divided_in_two_ways_are_refused(
+    plan: Plan, keyed_by: Any, why: str
+) -> None:
+    assert why in str(undivided_why(plan, keyed_by))
+    with pytest.raises(PlanError, match=f"'p' has branches, which a cluster.*{re.escape(why)}"):
+        need_one_division(plan, "a cluster", keyed_by)
+    if keyed_by is None:
+        assert f"one process computes all: {undivided_why(plan)}" in plan.describe()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.connector import Writing
 from ripple.connectors.files.text.cut_record import Owner
+from ripple.connectors.inputs import keyed_by
 from ripple.connectors.installed import load
 from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import committed_in
@@ -63,6 +64,8 @@ class Reach:
         self._kept = inputs if source.startswith(PREFIX) else None
         self.partitions = len(inputs.names)
         """The number of the source's partitions."""
+        self.keyed_by = keyed_by(inputs)
+        """The fields by which they are divided, None where that is unknown."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }

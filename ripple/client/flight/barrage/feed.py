@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.client.flight.barrage.rows import Rows
 from ripple.client.flight.errors import FlightError, Why
+from ripple.client.outputs.discovery import NO_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -132,7 +133,8 @@ class Feeds:
         """Subscribe to an output. Raises FlightError."""
         names = await self.names()
         if output not in names:
-            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {', '.join(names)}")
+            known = ", ".join(names) or "none"
+            raise FlightError(Why.UNKNOWN, f"no output {output!r}: there are {known} ({NO_TABLE})")
         async with self._following:
             feed = self._feeds.get(output)
             if feed is not None and feed.is_over:  # its users were told of the end
