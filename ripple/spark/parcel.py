@@ -45,16 +45,22 @@ class Parcel:
     pickled: bytes = b""
 
     @classmethod
-    def of(cls, pipeline: str | os.PathLike[str] | Pipeline | Plan, dumps: Pickler) -> Parcel:
+    def of(
+        cls,
+        pipeline: str | os.PathLike[str] | Pipeline | Plan,
+        dumps: Pickler,
+        *,
+        has_branches: bool = False,
+    ) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
-        dumps: a pickler that pickles local classes and functions by value. Raises PlanError and
-        InputError.
+        dumps: a pickler that pickles local classes and functions by value. has_branches: whether
+        it may have some. Raises PlanError and InputError.
         """
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            need_chain(plan, "Spark")
+            _check(plan, has_branches=has_branches)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -72,7 +78,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        need_chain(plan, "Spark")
+        _check(plan, has_branches=has_branches)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -83,6 +89,11 @@ class Parcel:
                 f"{ripple.__version__}: install the same version everywhere"
             )
         return _opened(self)
+
+
+def _check(plan: Plan, *, has_branches: bool) -> None:
+    if not has_branches:
+        need_chain(plan, "Spark, but for a replay,")
 
 
 @lru_cache(maxsize=4)

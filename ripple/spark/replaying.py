@@ -57,7 +57,7 @@ def replay(
     header: bool = False,
     closes: bool = True,
 ) -> DataFrame:
-    """Return the rows of an output, from a range of an input through a pipeline.
+    """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
     pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
     folder or a pattern of files. output: needed where there are several. start, stop: an offset,
@@ -86,15 +86,16 @@ class Replay:
         """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled)
+        self._parcel = Parcel.of(pipeline, pickled, has_branches=True)
         self.plan = self._parcel.plan()
         self.source = source_at(
             source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header
         )
+        self.source.check_branches(self.plan)
         self._closes = closes
 
     def rows(self, output: str | None = None) -> DataFrame:
-        """Return the rows of an output, each key once. Raises OutputError."""
+        """Return the rows of an output, each key or event once. Raises OutputError."""
         if output is None and len(self.plan.outputs) > 1:
             names = ", ".join(one.name for one in self.plan.outputs)
             raise OutputError(f"the pipeline has the outputs {names}: choose one")

@@ -13,7 +13,7 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
-from ripple.model.pipeline.topology import divided_why
+from ripple.model.pipeline.topology import divided_why, need_one_division
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
@@ -114,9 +114,14 @@ class Source:
         """Return why its records must be repartitioned, None if they need not be."""
         if len(self.shares) == 1:
             return None
-        if self.are_files:
+        if self.are_files and plan.is_chain:
             return "files are not divided by key"
         return divided_why(plan, self.keyed_by)
+
+    def check_branches(self, plan: Plan) -> None:
+        """Raise PlanError for branches that would need the records of several shares together."""
+        if len(self.shares) > 1:
+            need_one_division(plan, "Spark", () if self.are_files else self.keyed_by)
 
     def division(self, plan: Plan) -> Division | None:
         """Return the partitioning by key, if known."""

@@ -66,11 +66,12 @@ class Results:
             )
 
     def changed(self, changes: Changes) -> Iterator[Packet]:
-        """Yield rows that became final, and dead letters if there are many."""
+        """Yield rows that became final, as events are at once, and dead letters if many."""
         if len(self._letters) >= LETTERS_MAX:
             yield from self._given_letters()
         for output in self._here:
-            rows = changes.final.get(output)
+            is_stream = self._plan.output(output).is_stream
+            rows = changes.outputs[output] if is_stream else changes.final.get(output)
             if rows is not None and rows.num_rows:
                 yield from self._given(output, rows)
 

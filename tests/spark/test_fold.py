@@ -8,13 +8,15 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+import ripple as rp
+from ripple.core.errors import PlanError
 from ripple.model.pipeline.plan import Plan
 from ripple.spark import packet_output, packets
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
 from ripple.spark.shares import source_at
 from ripple.storage.log import PartitionReader
-from tests.engine.machine.stage_plans import PLANS, trades
+from tests.engine.machine.stage_plans import PLANS, Trade, trades
 from tests.spark.here import replayed
 from tests.spark.logs import topic_of, whole_engine
 
@@ -64,3 +66,41 @@ def test_shares_together_show_what_one_engine_shows(
         if not plan.frees(plan.fold(output.of)):
             expected = sorted(whole.table(output.name).to_pylist(), key=repr)
             assert rows[output.name] == expected
+
+
+def branched() -> Plan:
+    """Return a plan that shows events, and folds them by two keys with a field in common."""
+    start = rp.Pipeline("branched").source("trades", Trade, time="t", out_of_order=3)
+    some = start.filter("some", rp.col("size") > 1)
+    by_symbol = start.partition("by-symbol", key="symbol").window("w", rp.Tumbling(10))
+    by_both = some.partition("by-both", key=("venue", "symbol"))
+    return (
+        some.sink("events")
+        .also(by_symbol.fold("bars", n=rp.count()).sink("bars-out"))
+        .also(by_both.fold("last", price=rp.last("price")).sink("last-out"))
+        .plan()
+    )
+
+
+def test_shares_of_branches_show_each_event_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = branched()
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=("symbol",))
+    parcel = Parcel.of(plan, lambda plan: b"", has_branches=True)
+    report, rows, _ = replayed(parcel, plan, source_at(place, plan))
+    shares = shares_of(place)
+    assert report.digests == whole_engine(plan, shares).digests
+    expected = [row for share in shares for row in share.to_pylist() if row["size"] > 1]
+    assert rows["events"] == sorted(expected, key=repr)
+    assert report.rows["events"] == len(expected) > 10
+    assert rows["last-out"]
+
+
+def test_branches_whose_records_would_have_to_come_together_are_refused(tmp_path: Path) -> None:
+    plan = branched()
+    undivided = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=())
+    with pytest.raises(PlanError, match="which Spark computes in the partitions of its source"):
+        source_at(undivided, plan).check_branches(plan)
+    source_at(f"{undivided}/0", plan).check_branches(plan)
