@@ -17,6 +17,7 @@ PARTITIONS = 4
 NAMES = tuple(f"trades/{number}" for number in range(PARTITIONS))
 DIVISION = Division(("symbol",), {name: at for at, name in enumerate(NAMES)}, PARTITIONS)
 SYMBOLS = [f"S{number}" for number in range(12)]
+SCHEMA = pa.schema([("symbol", pa.string()), ("venue", pa.string()), ("t", pa.int64())])
 
 
 @rp.record(version=1)
@@ -40,7 +41,7 @@ def engine_of(
 
 def apply(engine: Engine, name: str, *symbols: str, t: int = 0) -> None:
     rows = [{"symbol": symbol, "venue": "X", "t": t} for symbol in symbols]
-    batch = pa.RecordBatch.from_pylist(rows, engine._schema)
+    batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
     engine.apply(name, batch, engine.cut[name] + len(rows))
 
 
@@ -88,7 +89,7 @@ def test_a_new_key_where_it_does_not_belong_is_refused_in_each_branch() -> None:
         engine.expect(DIVISION)
         for name, symbol in ((home_of("S1"), "S1"), (wrong, "S0")):
             rows = [{"symbol": symbol, "venue": one, "t": 0} for one in ("Z", venue)]
-            batch = pa.RecordBatch.from_pylist(rows, engine._schema)
+            batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
             if symbol == "S1":
                 engine.apply(name, batch, engine.cut[name] + 2)
                 continue
