@@ -85,6 +85,30 @@ def _fold_of_results() -> rp.Plan:
     return total.sink("vwaps", of="vwap").sink("output").plan()
 
 
+def _texts() -> rp.Plan:
+    """Every ordered aggregate of texts."""
+    return _folded(
+        first=rp.first("venue"),
+        last=rp.last("venue"),
+        least=rp.min("venue"),
+        most=rp.max("venue"),
+    )
+
+
+def _rows() -> Callable[[int], Run]:
+    """Whole rows: the last, the dearest, the ten largest."""
+
+    def begin(events: int) -> Run:
+        plan = _folded(
+            last=rp.last_row(["price", "venue"]),
+            dearest=rp.arg_max("price", ["size", "venue"]),
+            largest=rp.top_rows(10, "size", ["price", "venue"]),
+        )
+        return _engine(plan)(events)
+
+    return begin
+
+
 def _users_aggregate() -> rp.Plan:
     spread = rp.custom(
         "price",
@@ -164,6 +188,9 @@ WORKLOADS = {
     "filter-and-derive": Workload(200_000, _engine(_filter_and_derive())),
     "median": Workload(50_000, _engine(_folded(median=rp.median("price")))),
     "top-k": Workload(50_000, _engine(_folded(top=rp.top_k("price", 3)))),
+    "last-text": Workload(20_000, _engine(_folded(last=rp.last("venue")))),
+    "texts": Workload(20_000, _engine(_texts())),
+    "rows": Workload(50_000, _rows()),
     "users-aggregate": Workload(20_000, _engine(_users_aggregate())),
     "fold-of-results": Workload(100_000, _engine(_fold_of_results())),
     "partitions-1": Workload(100_000, _partitions(1)),

@@ -23,8 +23,18 @@ cdef extern from *:
     """
     const uint64_t RIPPLE_NULL_HASH
 
+cdef extern from "Python.h":
+    int PyUnicode_IS_COMPACT_ASCII(object text)
+    void* PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
 cdef enum:
     HASHED_TOGETHER = 64
+    DIGIT_ZERO = 48
+    HEAD_BYTES = 24
+    SHORT_TEXT = 104
+
+cdef const char* HEXADECIMAL = b"0123456789abcdef"
 
 KINDS = {"float": FLOAT, "int": INT, "bool": BOOL, "object": OBJECT}
 
@@ -38,33 +48,116 @@ cdef void* grown(void* block, int64_t old_bytes, int64_t new_bytes) except NULL:
     return bigger
 
 
+cdef struct Written:
+    char* text
+    Py_ssize_t size, room
+
+
 def fingerprint(value):
     """Return 63 bits that stand for a value that is not a number: equal values, equal bits."""
-    cdef bytes text = canonical(value)
-    return <int64_t>(xxh64(<const uint8_t*><const char*>text, len(text), 0) >> 1)
+    cdef Written out
+    cdef const char* text
+    cdef Py_ssize_t size
+    if isinstance(value, str) and PyUnicode_IS_COMPACT_ASCII(value):
+        text, size = <const char*>PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value)
+        if size <= SHORT_TEXT:
+            return fingerprint_of_short(text, size)
+    out.text, out.size, out.room = NULL, 0, 0
+    try:
+        write_canonical(&out, value)
+        return <int64_t>(xxh64(<const uint8_t*>out.text, out.size, 0) >> 1)
+    finally:
+        free(out.text)
+
+
+cdef int64_t fingerprint_of_short(const char* text, Py_ssize_t size) noexcept nogil:
+    """Return the same of a text of ASCII with at most SHORT_TEXT characters."""
+    cdef char[SHORT_TEXT + HEAD_BYTES] written
+    cdef int head = write_head(written, b"s", size, b":")
+    memcpy(written + head, text, size)
+    return <int64_t>(xxh64(<const uint8_t*>written, head + size, 0) >> 1)
 
 
 def canonical(value):
     """Return bytes that are equal exactly for equal values: text, numbers, lists, none."""
+    cdef Written out
+    out.text, out.size, out.room = NULL, 0, 0
+    try:
+        write_canonical(&out, value)
+        return out.text[: out.size]
+    finally:
+        free(out.text)
+
+
+cdef int write_canonical(Written* out, value) except -1:
+    cdef char[HEAD_BYTES] head
+    cdef bytes text
+    cdef uint64_t bits
+    cdef int digit
     if value is None:
-        return b"n"
+        return write(out, b"n", 1)
     if isinstance(value, str):
-        encoded = value.encode("utf-8", "surrogatepass")
-        return b"s%d:" % len(encoded) + encoded
+        if PyUnicode_IS_COMPACT_ASCII(value):
+            write(out, head, write_head(head, b"s", PyUnicode_GET_LENGTH(value), b":"))
+            return write(out, <const char*>PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value))
+        text = value.encode("utf-8", "surrogatepass")
+        write(out, head, write_head(head, b"s", len(text), b":"))
+        return write(out, text, len(text))
     if isinstance(value, bool):
-        return b"t" if value else b"f"
+        return write(out, b"t" if value else b"f", 1)
     if isinstance(value, int):
-        return b"i%d;" % value
+        text = b"i%d;" % value
+        return write(out, text, len(text))
     if isinstance(value, float):
-        return b"d%016x" % (<uint64_t>float_bits(value))
+        bits = float_bits(value)
+        head[0] = b"d"
+        for digit in range(16):
+            head[1 + digit] = HEXADECIMAL[(bits >> (60 - 4 * digit)) & 15]
+        return write(out, head, 17)
     if isinstance(value, bytes):
-        return b"b%d:" % len(value) + value
+        text = value
+        write(out, head, write_head(head, b"b", len(text), b":"))
+        return write(out, text, len(text))
     if isinstance(value, (list, tuple)):
-        return b"l%d:" % len(value) + b"".join(canonical(item) for item in value)
+        write(out, head, write_head(head, b"l", len(value), b":"))
+        for item in value:
+            write_canonical(out, item)
+        return 0
     if isinstance(value, dict):
-        items = [canonical(name) + canonical(item) for name, item in sorted(value.items())]
-        return b"m%d:" % len(value) + b"".join(items)
+        write(out, head, write_head(head, b"m", len(value), b":"))
+        for name in sorted(value):
+            write_canonical(out, name)
+            write_canonical(out, value[name])
+        return 0
     raise TypeError(f"a column cannot hold {type(value).__name__}: {value!r}")
+
+
+cdef int write_head(char* head, char kind, Py_ssize_t count, char end) noexcept nogil:
+    """Write a letter, a number and an end; return how many bytes that are, at most HEAD_BYTES."""
+    cdef char[HEAD_BYTES] digits
+    cdef int size = 1, n = 0
+    head[0] = kind
+    while True:
+        digits[n] = <char>(DIGIT_ZERO + count % 10)
+        n += 1
+        count //= 10
+        if count == 0:
+            break
+    while n:
+        n -= 1
+        head[size] = digits[n]
+        size += 1
+    head[size] = end
+    return size + 1
+
+
+cdef int write(Written* out, const char* text, Py_ssize_t size) except -1:
+    if out.size + size > out.room:
+        out.text = <char*>grown(out.text, out.size, 2 * (out.size + size) + HEAD_BYTES)
+        out.room = 2 * (out.size + size) + HEAD_BYTES
+    memcpy(out.text + out.size, text, size)
+    out.size += size
+    return 0
 
 
 cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogil:

@@ -143,6 +143,22 @@ cdef class BestOf:
         return self.best.nbytes()
 
 
+def records(tuple names not None, list columns not None):
+    """Return a dict for each row; ``columns`` are lists of equal length, one for each name."""
+    cdef Py_ssize_t i, k, n = len(columns[0])
+    cdef dict row
+    cdef list rows = []
+    for column in columns:
+        check_length(n, len(<list?>column))
+    check_length(len(names), len(columns))
+    for i in range(n):
+        row = {}
+        for k in range(len(names)):
+            row[names[k]] = (<list>columns[k])[i]
+        rows.append(row)
+    return rows
+
+
 cdef Strip strip(tuple column, char kind, Py_ssize_t n) except *:
     """Return where a column's values are, which stay there as long as the column does."""
     cdef Strip found

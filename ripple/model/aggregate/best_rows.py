@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.aggregate.best import BestOf
+from ripple.model.aggregate.best import BestOf, records
 from ripple.model.aggregate.best_columns import (
     arrow_columns,
     arrow_of,
@@ -53,10 +53,11 @@ class RowsState(State):
         if not self._aggregate.is_list:
             fields = zip(columns, self._fields, strict=True)
             return tuple(spread(column, of, starts) for column, of in fields)
-        rows: list[Any] = columns[0].to_pylist()
-        if len(columns) > 1:
-            values = zip(*(column.to_pylist() for column in columns), strict=True)
-            rows = [dict(zip(self._aggregate.names, row, strict=True)) for row in values]
+        rows: list[Any]
+        if len(columns) == 1:
+            rows = columns[0].to_pylist()
+        else:
+            rows = records(self._aggregate.names, [column.to_pylist() for column in columns])
         return (([rows[a:b] for a, b in pairwise(starts.tolist())], None),)
 
     @abstractmethod
