@@ -7,9 +7,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal
+from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core.errors import InputAwayError, InputError
 from ripple.core.events import EventListener, InputBack, InputWaits, no_listener
-from ripple.task.passed_inputs import PassedInputs
 from ripple.world.pauses import doubling
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ripple.connectors.inputs import Signal, is_inputs, keyed_by
+from ripple.connectors.inputs import Signal, is_inputs
 from ripple.connectors.installed import load
+from ripple.connectors.passed_inputs import PassedInputs
 from ripple.connectors.source_inputs import ended, is_readable
 from ripple.connectors.transforms.chain import Chain, transforms_of
 from ripple.core.errors import InputError
@@ -60,29 +61,33 @@ def check(path: str) -> str:
     return f"transforms: {len(transforms)}, {text}"
 
 
-class ThroughInputs:
-    """Inputs with transformed records: all else is delegated; see Inputs."""
+class ThroughInputs(PassedInputs):
+    """Inputs with transformed records; see Inputs."""
 
     def __init__(self, inner: Inputs, chain: Chain) -> None:
-        self._inner, self._chain = inner, chain
+        super().__init__(inner)
+        self._chain = chain
+        self.never_waits: bool = getattr(inner, "never_waits", False)
+        self.name: str | None = getattr(inner, "name", None)
+
+    @property
+    def fraction_read(self) -> float | None:
+        """How much of the source was read, 0.0 to 1.0; None where that is unknown."""
+        return getattr(self._inputs, "fraction_read", None)
 
     @property
     def keyed_by(self) -> tuple[str, ...] | None:
         """By which fields partitions were chosen; None where a transform changes one."""
-        names = keyed_by(self._inner)
+        names = super().keyed_by
         found = None if names is None else [self._chain.name_of(name) for name in names]
         return None if found is None or None in found else tuple(map(str, found))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
         """Return the next entry transformed; see Inputs."""
-        said = self._inner.next(cut)
+        said = super().next(cut)
         if isinstance(said, Signal) or not isinstance(said[1], Batch):
             return said
         return said[0], self._chain.batch(said[1])
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate the rest to the underlying inputs."""
-        return getattr(self._inner, name)
 
 
 def _chain(path: str, reading: Reading) -> tuple[Chain, str]:

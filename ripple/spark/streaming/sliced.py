@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import Signal
+from ripple.connectors.passed_inputs import PassedInputs
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
-from ripple.task.passed_inputs import PassedInputs
 
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 import ripple as rp
 from ripple.cli.main import main
 from ripple.connectors.connector import Reading
+from ripple.connectors.memory import MemorySource
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
-from ripple.connectors.transforms.chain import HIDDEN
-from ripple.connectors.transforms.opening import check, open_inputs, open_source
+from ripple.connectors.source_inputs import SourceInputs
+from ripple.connectors.transforms.chain import HIDDEN, Chain
+from ripple.connectors.transforms.opening import ThroughInputs, check, open_inputs, open_source
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 from ripple.model.records import checks_of, schema_of
@@ -217,3 +220,19 @@ def test_routes_by_content(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     }.items():
         assert main([*append, "--route", route]) != 0
         assert says in capfd.readouterr().err
+
+
+def test_what_the_inputs_behind_can_is_found_and_passed_on(tmp_path: Path) -> None:
+    class Keeping(SourceInputs):
+        told: Any = None
+
+        def stored(self, checkpoints: Any) -> None:
+            self.told = checkpoints
+
+    held = Keeping(MemorySource([], SHAPE))
+    inputs = ThroughInputs(held, Chain({"transform": []}, SHAPE))
+    # As later versions of Python look for the methods of a protocol: past __getattr__.
+    for name in ("stored", "originals", "trace", "contexts", "open", "more", "wake", "sync"):
+        assert inspect.getattr_static(inputs, name)
+    inputs.stored([({"in": 1}, {})])
+    assert held.told == [({"in": 1}, {})]

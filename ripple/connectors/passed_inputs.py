@@ -10,8 +10,9 @@ from ripple.core.tracing import TracedInputs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.connectors.inputs import Inputs, Original
+    from ripple.connectors.inputs import Inputs, Original, Signal
     from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
 
 
 class PassedInputs:
@@ -41,6 +42,22 @@ class PassedInputs:
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return per input a text that identifies the input read up to ``cut``; see Inputs."""
         return await self._inputs.identities(cut)
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        await self._inputs.open(cut, rows, stop)
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return the next entry after ``cut``, and its input; or why there is none."""
+        return self._inputs.next(cut)
+
+    async def more(self) -> None:
+        """Wait until ``next``, which said WAITING, may have more to say."""
+        await self._inputs.more()
+
+    def wake(self) -> None:
+        """Let ``more`` return."""
+        self._inputs.wake()
 
     async def sync(self) -> None:
         """Make the input read so far durable, before a cut that includes it is stored."""
