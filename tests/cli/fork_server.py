@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
+from ripple.control.process import leave
+
 ROOT = Path(__file__).parents[2]
 MODULES = ("ripple.cli.main", "ripple.cli.run.vwap_demo")
 BESIDE = (
@@ -147,4 +149,10 @@ if __name__ == "__main__":
     command, own = _serve(int(sys.argv[1]))
     main = import_module(command)
     sys.argv = [str(main.__file__), *own]
-    sys.exit(main.main())
+    try:
+        code = main.main()
+    except SystemExit as end:  # argparse's, of --help
+        if not isinstance(end.code, int):
+            raise
+        code = end.code
+    leave(code)  # as the installed command does
