@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit, Sink, Source
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.plan import Output, Plan, SourceSpec
     from ripple.model.schema.checks import Checks
     from ripple.model.schema.types import Schema
     from ripple.world.ports import Executor
@@ -78,17 +78,17 @@ def open_inputs(
     follow: bool,
     part: Part | None = None,
     executor: Executor = INLINE,
+    source: SourceSpec | None = None,
 ) -> Inputs:
     """Return the resumable inputs at ``place``; raises as ``open_source`` does.
 
     follow: wait for more at the end. part: the partition of the pipeline, which reads its own
     inputs; an input that cannot be divided is rejected if there are several. executor: for their
-    blocking work.
+    blocking work. source: of the plan, where it has several.
     """
-    shape = RecordShape(plan.source.schema, plan.source.checks)
-    reading = Reading(
-        plan.source.name, shape, batch_rows, follow=follow, part=part, executor=executor
-    )
+    source = plan.source if source is None else source
+    shape = RecordShape(source.schema, source.checks)
+    reading = Reading(source.name, shape, batch_rows, follow=follow, part=part, executor=executor)
     found = find(place, "continued_source")
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise InputError(
@@ -224,8 +224,46 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     return dict(pairs)
 
 
+def sources_by_name(plan: Plan, given: Sequence[str]) -> dict[str, str]:
+    """Return the place of each source, from ``[SOURCE=]URI`` texts.
+
+    Raises InputError for a source that the plan does not have, for one with two places or none, and
+    for a place without a source where there are several to choose from.
+    """
+    names = [source.name for source in plan.sources]
+    places: dict[str, str] = {}
+    for text in given:
+        name, place = output_and_place(text)
+        if len(names) == 1 and name != names[0]:
+            name, place = names[0], text
+        if not name:
+            raise InputError(
+                f"the pipeline reads the sources {plan.source_names}: say which one {text} is, as "
+                f"in --source {names[0]}={text}"
+            )
+        if name in places:
+            raise InputError(f"source {name!r} is given twice: {places[name]} and {place}")
+        places[name] = place
+    check_sources(plan, places)
+    return places
+
+
+def check_sources(plan: Plan, given: Iterable[str]) -> None:
+    """Raise InputError unless these are the names of all sources of the plan."""
+    names, places = [source.name for source in plan.sources], list(given)
+    for name in places:
+        if name not in names:
+            raise InputError(f"there is no source {name!r}: the pipeline reads {plan.source_names}")
+    for name in names:
+        if name not in places:
+            raise InputError(
+                f"source {name!r} is not given: the pipeline reads {plan.source_names}, and needs "
+                "all of them"
+            )
+
+
 def output_and_place(text: str) -> tuple[str, str]:
-    """Divide ``[OUTPUT=]URI``; "" where no output is named."""
+    """Divide ``[NAME=]URI`` of an output or source; "" where none is named."""
     named = _NAMED.fullmatch(text)
     return ("", text) if named is None else (named[1], named[2])
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.contract import is_sink
-from ripple.connectors.locate import text_of
+from ripple.connectors.locate import check_sources, text_of
 from ripple.connectors.registry import refused
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError, OutputError, PlanError
@@ -43,6 +43,22 @@ def sinks_of(plan: Plan, sink: Any) -> Mapping[str, Any]:
     for name in sinks:
         plan.output(name)
     return sinks
+
+
+def sources_of(plan: Plan, source: Any) -> Mapping[str, Any]:
+    """Return what each source reads. Raises InputError where one is missing, or not known."""
+    if len(plan.sources) == 1:
+        name = plan.sources[0].name
+        is_named = isinstance(source, Mapping) and set(source) == {name}
+        return source if is_named else {name: source}
+    if not isinstance(source, Mapping):
+        pairs = ", ".join(f"{one.name!r}: ..." for one in plan.sources)
+        raise InputError(
+            f"the pipeline reads the sources {plan.source_names}: give each, as in "
+            f"source={{{pairs}}}"
+        )
+    check_sources(plan, source)
+    return source
 
 
 def uri_of(given: Any, use: UseName) -> str:

@@ -8,6 +8,7 @@ from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal
 from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
+from ripple.task.several_sources import SeveralSources
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -97,6 +98,8 @@ class RecordIntake:
         self._live = live
         self.engine = drive.engine
         self._inputs = spec.inputs
+        if isinstance(spec.inputs, SeveralSources):
+            spec.inputs.watermarks_ns = lambda: drive.engine.watermarks_ns
         self._letters = letters
         self._notes = notes
         self._flush = flush

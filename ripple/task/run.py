@@ -14,11 +14,12 @@ from ripple.connectors.identity import check_apart
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
-from ripple.task.arguments import plan_of, sinks_of
+from ripple.task.arguments import plan_of, sinks_of, sources_of
 from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, at_once
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
+from ripple.task.several_sources import SeveralSources
 from ripple.task.spec import TaskContext, TaskSpec
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def run(
 
     source: a path, ``-``, ``log:DIR/TOPIC``, ``synthetic:N`` or another URI of a connector; an
     Arrow table, a data frame, a list or an iterator of batches, of mappings or of instances of a
-    record class; or a source.
+    record class; or a source. A mapping of source names to those when the pipeline has several.
     sink: a path, ``-``, ``log:DIR/TOPIC`` or a sink, or a mapping of output names to those when the
     pipeline has several outputs.
     Views are updated, and changes written, every ``batch_rows`` records.
@@ -110,19 +111,13 @@ def run(
             raise InputError(f"{name} needs checkpoint_dir: a one-shot run reads a source once")
     plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
-    file = _path(source, "source")
+    sources = sources_of(plan, source)
+    files = [_path(one, "source") for one in sources.values()]
     targets = [_path(one, "sink") for one in sinks.values()]
     letters = os.fspath(dead_letters) if isinstance(dead_letters, (str, os.PathLike)) else None
-    check_apart(file, [*targets, letters])
-    given = open_source(
-        source,
-        plan.source.schema,
-        name=plan.source.name,
-        checks=plan.source.checks,
-        batch_rows=batch_rows,
-        header=header,
-        whole=True,
-    )
+    for file in files:
+        check_apart(file, [*targets, letters])
+    given = open_sources(plan, sources, batch_rows, header=header)
 
     def open_letters() -> DeadLetters:
         if isinstance(dead_letters, (str, os.PathLike)):
@@ -136,7 +131,7 @@ def run(
         openers,
         open_letters,
         strict=strict,
-        file=file,
+        file=files[0] if len(files) == 1 else None,
         batch_rows=batch_rows,
         on_batch=on_batch,
     )
@@ -145,6 +140,30 @@ def run(
     if lost:
         warnings.warn(f"pipeline {plan.name!r}: {lost}", LostRecordsWarning, stacklevel=2)
     return report
+
+
+def open_sources(
+    plan: Plan, places: Mapping[str, Any], batch_rows: int, *, header: bool = False
+) -> Inputs:
+    """Return the inputs of a one-shot run over all sources of a plan: they end, and never wait.
+
+    places: what each source reads, by its name. Raises as ``open_source`` does.
+    """
+    if sum(place == "-" for place in places.values() if isinstance(place, str)) > 1:
+        raise InputError("one source can read standard input (-), not several: give files")
+    opened = {
+        source.name: open_source(
+            places[source.name],
+            source.schema,
+            name=source.name,
+            checks=source.checks,
+            batch_rows=batch_rows,
+            header=header,
+            whole=True,
+        )
+        for source in plan.sources
+    }
+    return SeveralSources(plan, opened) if len(opened) > 1 else opened[plan.sources[0].name]
 
 
 def _path(given: Any, use: UseName) -> str | None:

@@ -9,6 +9,7 @@ from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
 from ripple.core.frozen import frozen
 from ripple.engine.machine import Engine
+from ripple.model.pipeline.input_names import inputs_by_source
 from ripple.model.window import OnCount, OnInterval
 from ripple.task.report import Report
 from ripple.task.settings import Settings
@@ -55,9 +56,17 @@ class TaskSpec:
 
         Raises InputError where rows would depend on the order in which inputs were read.
         """
-        windows = [fold.window for fold in self.plan.folds if fold.window is not None]
-        is_partial = any(isinstance(window.trigger, OnCount | OnInterval) for window in windows)
-        if is_partial and len(self.inputs.names) > 1:
+        by_source = inputs_by_source(self.plan, self.inputs.names)
+        partial = [
+            fold
+            for fold in self.plan.event_folds
+            if fold.window is not None and isinstance(fold.window.trigger, OnCount | OnInterval)
+        ]
+        feeds = [
+            sum(len(by_source[source.name]) for source in self.plan.sources_of(fold.name))
+            for fold in partial
+        ]
+        if any(inputs > 1 for inputs in feeds):
             raise InputError(
                 "a window that shows partial results by OnCount or OnInterval cannot be restored "
                 "over several partitions: what it shows depends on the order of reading; read one, "

@@ -28,6 +28,7 @@ from ripple.task.arguments import (
     keep_of,
     plan_of,
     sinks_of,
+    sources_of,
     store_of,
     uri_of,
 )
@@ -40,6 +41,7 @@ from ripple.task.report import Report
 from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
+from ripple.task.several_sources import SeveralSources
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import LiveExecutor, live_world
 
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from ripple.core.events import Event
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.builder import Pipeline
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
     from ripple.world import ObjectStore, World
 
 # A commit waits for its dead letters for as long as the store is away: it is no reason to end.
@@ -76,7 +78,7 @@ class Task:
         self,
         pipeline: Pipeline | Plan,
         *,
-        source: str | os.PathLike[str] | Inputs,
+        source: str | os.PathLike[str] | Inputs | Mapping[str, str | os.PathLike[str] | Inputs],
         sink: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]],
         checkpoint_dir: str | os.PathLike[str],
         follow: bool = False,
@@ -93,7 +95,8 @@ class Task:
         """Check the arguments; nothing is opened before the Task is entered.
 
         source: the URI of a log, a topic or a stream that can be read again; or
-        ``ripple.connectors.inputs.Inputs``. sink: the URI of a file, a log, a topic or a table, or
+        ``ripple.connectors.inputs.Inputs``; or a mapping of source names to those when the pipeline
+        has several sources. sink: the URI of a file, a log, a topic or a table, or
         a mapping of output names to those when the pipeline has several outputs.
         checkpoint_dir: a folder, made if absent, or ``s3://BUCKET/PREFIX``.
         follow: wait for more at the end of the source, and run until stopped.
@@ -110,7 +113,10 @@ class Task:
         Raises PlanError, InputError and OutputError, which name the argument and what to change.
         """
         self.plan = plan = plan_of(pipeline)
-        self._source: str | Inputs = source if is_inputs(source) else uri_of(source, _SOURCE)
+        self._sources: dict[str, str | Inputs] = {
+            name: one if is_inputs(one) else uri_of(one, _SOURCE)
+            for name, one in sources_of(plan, source).items()
+        }
         self._sinks = {name: uri_of(uri, _SINK) for name, uri in sinks_of(plan, sink).items()}
         self._place = store_of(checkpoint_dir)
         need_bool("follow", follow)
@@ -180,10 +186,12 @@ class Task:
             self._world = live_world("." if is_remote else self._place)
             await check_home(self._patient_store(), self.plan, staged=False)
             disk = None if is_remote else self._world.disk
-            source = self._source if isinstance(self._source, str) else ""
-            remark = retried_remark(self._rebuild, self.plan, disk, source)
-            if remark:
-                self._emit(Remark(remark))
+            for source in self._places or ("",):
+                remark = retried_remark(self._rebuild, self.plan, disk, source)
+                if remark:
+                    self._emit(Remark(remark))
+                if disk is not None:
+                    break
             self._closing = closing.pop_all()
         return self
 
@@ -236,26 +244,41 @@ class Task:
     # --- assembly ---
 
     def _opened_inputs(self) -> Inputs:
+        opened = {source.name: self._opened(source) for source in self.plan.sources}
+        if len(opened) > 1:
+            return SeveralSources(self.plan, opened)
+        return opened[self.plan.sources[0].name]
+
+    def _opened(self, source: SourceSpec) -> Inputs:
         rows, follow = self._settings.batch_rows, self._follow
-        inputs = self._source
+        inputs = self._sources[source.name]
         if isinstance(inputs, str):
-            inputs = open_inputs(inputs, self.plan, rows, follow=follow, executor=LiveExecutor())
+            executor = LiveExecutor()
+            inputs = open_inputs(
+                inputs, self.plan, rows, follow=follow, executor=executor, source=source
+            )
         if not self._waits:
             return inputs
         return RetryingInputs(inputs, patience_s=None if follow else PATIENCE_S)
 
+    @property
+    def _places(self) -> list[str]:
+        """The sources that are given by URIs."""
+        return [one for one in self._sources.values() if isinstance(one, str)]
+
     def _check_sinks(self) -> None:
-        """Raise OutputError where two outputs, or the source and one, are the same thing."""
+        """Raise OutputError where two outputs, or a source and one, are the same thing."""
         files = {name: path_of(uri, _SINK) for name, uri in self._sinks.items()}
-        source = self._source if isinstance(self._source, str) else None
-        check_apart(None if source is None else path_of(source, _SOURCE), files.values())
-        if source is not None:
-            others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
+        others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
+        check_apart(None, files.values())
+        for source in self._places:
+            check_apart(path_of(source, _SOURCE), files.values())
             check_not_read(source, others)
 
     def _new_active(self) -> DurableTask:
         plan, world, is_remote = self.plan, self._world, is_s3(self._place)
-        source = self._source if isinstance(self._source, str) else None
+        # Of several, no consumer group is told how far they were read.
+        source = self._places[0] if len(self._sources) == len(self._places) == 1 else None
         outputs = group_at(self._sinks, plan, world.executor, source=source, waits=self._waits)
         context = TaskContext(
             settings=self._settings, emit=self._emit, stop=self._is_asked, watch=self._on_batch

@@ -59,3 +59,18 @@ def exceptions(engine: Partition) -> list[tuple[str, str]]:
         ("Rejected", counters.dead_lettered, ""),
     )
     return [(label, f"{count}{remark}") for label, count, remark in kinds if count]
+
+
+def by_source(engine: Partition) -> list[tuple[str, str]]:
+    """Return the counts of each source's records, where there are several sources."""
+    counts = engine.counters_by_source
+    if len(counts) < 2:
+        return []
+    return [
+        (
+            f"  {name}",
+            f"{own.consumed}: {own.applied} applied, {own.very_late} very late, "
+            f"{own.dead_lettered} rejected",
+        )
+        for name, own in counts.items()
+    ]

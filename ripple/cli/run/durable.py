@@ -14,6 +14,7 @@ from ripple.cli.cluster.dashboard import run_shown
 from ripple.cli.lib.exits import finished, say, say_meanwhile
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.statistics import (
+    by_source,
     exceptions,
     say_statistics,
     throughput,
@@ -39,7 +40,9 @@ PROGRAM = "ripple"
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(options: argparse.Namespace, plan: Plan, sinks: Mapping[str, str]) -> int:
+def run(
+    options: argparse.Namespace, plan: Plan, sources: Mapping[str, str], sinks: Mapping[str, str]
+) -> int:
     """Run until the input ends or a signal asks for it; return the exit code."""
     _check_options(options)
     progress = Progress(None)
@@ -60,7 +63,7 @@ def run(options: argparse.Namespace, plan: Plan, sinks: Mapping[str, str]) -> in
 
     task = Task(
         plan,
-        source=options.source,
+        source=sources,
         sink=sinks,
         checkpoint_dir=options.checkpoint_dir,
         follow=options.follow,
@@ -130,6 +133,7 @@ def _say_results(task: Task, report: Report, elapsed_s: float) -> None:
     counters = engine.counters
     lines = [
         ("Events processed", f"{report.events}, {counters.consumed} in all"),
+        *by_source(engine),
         ("Stabilizations", f"{report.stabilizations}"),
         *throughput(report.events, elapsed_s),
         ("Watermark", watermark_text(engine.watermark_ns)),

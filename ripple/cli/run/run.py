@@ -17,6 +17,7 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.rejects import all_rejected, open_letters, say_counts
 from ripple.cli.lib.statistics import (
+    by_source,
     exceptions,
     say_statistics,
     throughput,
@@ -27,15 +28,15 @@ from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_apart, check_not_read
 from ripple.connectors.locate import (
     open_sink,
-    open_source,
     path_of,
     sinks_by_output,
+    sources_by_name,
 )
 from ripple.connectors.registry import forms
 from ripple.core.errors import InputError
 from ripple.task.one_shot import at_once
 from ripple.task.report import Report
-from ripple.task.run import plain_life
+from ripple.task.run import open_sources, plain_life
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument(
-        "--source", type=a_place, required=True, metavar="URI", help=forms("source")
+        "--source",
+        type=a_place,
+        action="append",
+        required=True,
+        metavar="[SOURCE=]URI",
+        help=f"{forms('source')}. Once for each source of the pipeline",
     )
     parser.add_argument(
         "--sink",
@@ -134,30 +140,25 @@ def run(options: argparse.Namespace) -> int:
     """Run the pipeline."""
     plan = load_plan(options.file)
     started_s = time.perf_counter()
+    sources = sources_by_name(plan, options.source)
     places = sinks_by_output(plan, options.sink or ["-"])
     if options.checkpoint_dir is not None:
         from ripple.cli.run import durable  # noqa: PLC0415 - slow to import
 
-        return durable.run(options, plan, places)
+        return durable.run(options, plan, sources, places)
     if options.dashboard is not None:
         raise InputError("--dashboard needs --checkpoint-dir: a one-shot run ends too soon")
     if options.follow:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
-    names = () if options.header else [field.name for field in plan.source.schema.fields]
+    only = plan.sources[0] if len(sources) == 1 else None
+    names = () if options.header or only is None else [field.name for field in only.fields]
     files = {name: path_of(place, "sink") for name, place in places.items()}
-    file = path_of(options.source, "source")
-    check_apart(file, [*files.values(), options.dead_letter])
     others = {name: place for name, place in places.items() if files[name] is None}
-    check_not_read(options.source, others, continues=False)
-    source = open_source(
-        options.source,
-        plan.source.schema,
-        name=plan.source.name,
-        checks=plan.source.checks,
-        batch_rows=options.batch,
-        header=options.header,
-        whole=True,
-    )
+    for place in sources.values():
+        check_apart(path_of(place, "source"), [*files.values(), options.dead_letter])
+        check_not_read(place, others, continues=False)
+    file = None if only is None else path_of(sources[only.name], "source")
+    source = open_sources(plan, sources, options.batch, header=options.header)
     progress = Progress(source)
     life = plain_life(
         plan,
@@ -177,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
     say_counts(report.rejected, report.letters)
     _say_results(life.engine, report, time.perf_counter() - started_s)
     if report.rejected.total() == report.consumed > 0:
-        raise all_rejected(options.source, report.consumed, report.letters)
+        raise all_rejected(", ".join(sources.values()), report.consumed, report.letters)
     return 0
 
 
@@ -185,6 +186,7 @@ def _say_results(engine: Partition, report: Report, elapsed_s: float) -> None:
     counters = engine.counters
     lines = [
         ("Events processed", f"{counters.consumed}"),
+        *by_source(engine),
         ("Stabilizations", f"{report.stabilizations}"),
         *throughput(counters.consumed, elapsed_s),
         ("Watermark", watermark_text(report.watermark_ns)),

@@ -319,7 +319,7 @@ class Plan:
         if len(self.sources) > 1:
             raise PlanError(
                 f"pipeline {self.name!r} has the sources {self.source_names}, and this takes "
-                "pipelines of one: compute it with rp.Engine"
+                "pipelines of one: run it in one process, with ripple run or rp.run"
             )
         return self.sources[0]
 

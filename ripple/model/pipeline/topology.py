@@ -206,7 +206,7 @@ def need_one_source(plan: Plan, where: str) -> None:
     if len(plan.sources) > 1:
         raise PlanError(
             f"pipeline {plan.name!r} has the sources {plan.source_names}, and {where} takes "
-            "pipelines of one: compute it with rp.Engine"
+            "pipelines of one: run it in one process, with ripple run or rp.run"
         )
 
 

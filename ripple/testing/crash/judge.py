@@ -59,6 +59,10 @@ class Judge:
         counts = engine.counters.as_dict()
         if counts != self._reference.counts:
             raise self._divergence("counters", None, counts, self._reference.counts)
+        by_source = {name: own.as_dict() for name, own in engine.counters_by_source.items()}
+        if by_source != self._reference.counts_by_source:
+            expected_by_source = self._reference.counts_by_source
+            raise self._divergence("counters by source", None, by_source, expected_by_source)
         absent = {name: one.count for name, one in engine.uncomputable.items()}
         expected = {name: len(rows) for name, rows in self._reference.uncomputable().items()}
         if absent != expected:

@@ -13,9 +13,7 @@ from ripple.connectors.files.text import cut_record
 from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.files.text.file import FileSink
 from ripple.connectors.files.text.sink import TextFormat, TextLines
-from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
-from ripple.connectors.record_shape import RecordShape
 from ripple.core.row_ops import OP
 from ripple.model.batch import Batch
 from ripple.model.pipeline.builder import Pipeline
@@ -108,7 +106,8 @@ class CrashScenario:
         events, inputs: as ``check_pipeline`` takes them. Raises InputError without events.
         """
         self.plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
-        self.source = CrashSource(self.plan, events, inputs or (self.plan.source.name,))
+        names = inputs or [source.name for source in self.plan.sources]
+        self.source = CrashSource(self.plan, events, names)
         self._judge = Judge(self.plan, self.source)
         # A seed's variant decides; the outputs differ between these two.
         self._expected = {first: self._undisturbed(first) for first in (False, True)}
@@ -154,8 +153,6 @@ class CrashScenario:
     ) -> DurableTask | None:
         """Return the task after it has ended gracefully, None if another had the lock."""
         plan, end = self.plan, self.source.end
-        topic = Topic.open(world.disk, TOPIC)
-        partitions = {name: at for at, name in enumerate(self.source.inputs)}
         store = DiskStore(world.disk, world.random, guards=world.guards)
 
         def is_done() -> bool:
@@ -169,13 +166,7 @@ class CrashScenario:
             else:
                 self._judge.check(engine, on_grid=not variant.alongside)
 
-        inputs = LogInputs(
-            topic,
-            partitions,
-            RecordShape(plan.source.schema, plan.source.checks),
-            BATCH_ROWS,
-            follow=variant.alongside,
-        )
+        inputs = self.source.opened(world.disk, BATCH_ROWS, follow=variant.alongside)
         task = DurableTask(
             TaskSpec(plan, inputs, self._outputs(world, variant)),
             world.store if variant.in_store else store,

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ripple.connectors.log.inputs import LogInputs
+from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError
+from ripple.model.pipeline.input_names import inputs_by_source, source_of
 from ripple.model.schema.columns import records_of
 from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, Topic
+from ripple.task.several_sources import SeveralSources
 from ripple.testing.check import NO_EVENTS, Happening, Marker, one_by_one
 from ripple.testing.sim.world import sim_world
 
 if TYPE_CHECKING:
+    from ripple.connectors.inputs import Inputs
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.reference.steps import Row
     from ripple.testing.sim.disk import SimDisk
     from ripple.testing.sim.world import SimWorld
+    from ripple.world.ports import Disk
 
 TOPIC = "source"
 # Rows of the appends in turn, so that they do not end where batches do.
@@ -27,16 +33,16 @@ PAUSE_MS_MAX = 150
 
 
 class Frame(NamedTuple):
-    """One append to a partition: records, or a marker's watermark."""
+    """One append to an input's log: records, or a marker's watermark."""
 
-    partition: int
+    name: str
     first_offset: int
     records: pa.RecordBatch | None
     watermark_ns: int = 0
 
 
 class CrashSource:
-    """The input of a crash test: the same log in every run.
+    """The input of a crash test: the same logs in every run, one for each source.
 
     events: per input, all rows and markers in order, so that an offset is an index.
     """
@@ -45,11 +51,37 @@ class CrashSource:
         self.inputs = tuple(inputs)
         self.events: dict[str, list[Row | Marker]] = {name: [] for name in inputs}
         self._plan = plan
-        self._frames = list(self._framed(one_by_one(events, self.inputs[0])))
+        self._by_source = inputs_by_source(plan, inputs)
+        self._frames = list(self._framed(one_by_one(events, self._alone)))
         if not self._frames:
             raise InputError(NO_EVENTS)
         self._empty = self._image([])
         self._full = self._image(self._frames)
+
+    @property
+    def _alone(self) -> str | None:
+        """The input of events that name none; None where there are several sources."""
+        return self.inputs[0] if len(self._by_source) == 1 else None
+
+    def _topic(self, source: str) -> str:
+        return TOPIC if len(self._by_source) == 1 else f"{TOPIC}/{source}"
+
+    def _place(self, name: str) -> tuple[str, int]:
+        """Return the topic and the partition of an input."""
+        source = source_of(self._plan, name).name
+        return self._topic(source), self._by_source[source].index(name)
+
+    def opened(self, disk: Disk, batch_rows: int, *, follow: bool) -> Inputs:
+        """Return the inputs of a task."""
+        opened: dict[str, Inputs] = {}
+        for source in self._plan.sources:
+            partitions = {name: at for at, name in enumerate(self._by_source[source.name])}
+            shape = RecordShape(source.schema, source.checks)
+            topic = Topic.open(disk, self._topic(source.name))
+            opened[source.name] = LogInputs(topic, partitions, shape, batch_rows, follow=follow)
+        if len(opened) > 1:
+            return SeveralSources(self._plan, opened)
+        return opened[self._plan.sources[0].name]
 
     @property
     def end(self) -> dict[str, int]:
@@ -58,28 +90,31 @@ class CrashSource:
 
     def install(self, world: SimWorld, *, whole: bool) -> None:
         """Put the log there, durable, unless an earlier incarnation has found it."""
-        if not world.disk.exists(f"{TOPIC}/topic"):
+        if not world.disk.exists(f"{self._place(self.inputs[0])[0]}/topic"):
             world.disk.install(self._full if whole else self._empty)
 
     def end_of(self, disk: SimDisk, name: str) -> int:
         """Return the end of an input's log now."""
-        with PartitionReader(Topic.open(disk, TOPIC), self.inputs.index(name)) as reader:
+        topic, partition = self._place(name)
+        with PartitionReader(Topic.open(disk, topic), partition) as reader:
             return reader.range()[1]
 
     async def produce(
         self, world: SimWorld, *, pause_ms_max: Callable[[], int] = lambda: PAUSE_MS_MAX
     ) -> None:
         """Append missing records, as another process does that syncs at its end."""
-        topic = Topic.open(world.disk, TOPIC)
-        writers = [PartitionWriter(topic, at, world.clock) for at in range(len(self.inputs))]
+        writers: dict[str, PartitionWriter] = {}
+        for name in self.inputs:
+            topic, partition = self._place(name)
+            writers[name] = PartitionWriter(Topic.open(world.disk, topic), partition, world.clock)
         try:
             for frame in self._frames:
-                writer = writers[frame.partition]
+                writer = writers[frame.name]
                 if frame.first_offset >= writer.next_offset:
                     await world.clock.sleep(world.random.below(pause_ms_max()) / 1000)
                     _append(writer, frame)
         finally:
-            for writer in writers:
+            for writer in writers.values():
                 writer.close()
 
     def _framed(self, events: Iterator[tuple[str, Mapping[str, Any] | Marker]]) -> Iterator[Frame]:
@@ -91,8 +126,8 @@ class CrashSource:
         def frame() -> Iterator[Frame]:
             if rows:
                 first_offset = len(self.events[name]) - len(rows)
-                records = records_of(rows, self._plan.source.fields)
-                yield Frame(self.inputs.index(name), first_offset, records)
+                records = records_of(rows, source_of(self._plan, name).fields)
+                yield Frame(name, first_offset, records)
                 rows.clear()
 
         for source, event in events:
@@ -101,8 +136,7 @@ class CrashSource:
                 size = next(sizes)
             name = source
             if isinstance(event, Marker):
-                at = self.inputs.index(name)
-                yield Frame(at, len(self.events[name]), None, event.watermark_ns)
+                yield Frame(name, len(self.events[name]), None, event.watermark_ns)
             else:
                 rows.append(dict(event))
             self.events[name].append(event if isinstance(event, Marker) else dict(event))
@@ -110,14 +144,17 @@ class CrashSource:
 
     def _image(self, frames: Iterable[Frame]) -> dict[str, bytes]:
         world = sim_world()
-        schema, settings = self._plan.source.schema, LogSettings(sync_appends=0)
-        count = len(self.inputs)
-        topic = Topic.create(world.disk, TOPIC, schema, partitions=count, settings=settings)
-        for at in range(count):
-            with PartitionWriter(topic, at, world.clock) as writer:
-                for frame in frames:
-                    if frame.partition == at:
-                        _append(writer, frame)
+        settings, written = LogSettings(sync_appends=0), list(frames)
+        for source in self._plan.sources:
+            names, place = self._by_source[source.name], self._topic(source.name)
+            topic = Topic.create(
+                world.disk, place, source.schema, partitions=len(names), settings=settings
+            )
+            for at, name in enumerate(names):
+                with PartitionWriter(topic, at, world.clock) as writer:
+                    for frame in written:
+                        if frame.name == name:
+                            _append(writer, frame)
         return world.disk.image()
 
 

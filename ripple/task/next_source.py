@@ -1,0 +1,42 @@
+"""Which of several sources is read next: a function of the cut and of the watermarks there.
+
+So a restarted run reads in the same order. The source that is behind in event time comes first, so
+that windows over several sources need not be held for longer than their times are apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@frozen
+class Reading:
+    """How far a source was read.
+
+    rank: its number among the sources. is_timed: whether its records have an event time.
+    watermark_ns: the least of its inputs. batches: how many whole ones of its offsets.
+    """
+
+    rank: int
+    is_timed: bool
+    watermark_ns: int
+    batches: int
+
+
+def in_order(readings: Iterable[Reading]) -> list[int]:
+    """Return the ranks of sources in the order in which they are asked for a batch.
+
+    By the lowest watermark; where a source has no event time, by the fewest batches.
+    """
+    known = list(readings)
+    by_time = all(one.is_timed for one in known)
+
+    def key(one: Reading) -> tuple[int, int, int]:
+        return (one.watermark_ns if by_time else 0, one.batches, one.rank)
+
+    return [one.rank for one in sorted(known, key=key)]

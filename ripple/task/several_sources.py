@@ -1,0 +1,177 @@
+"""The inputs of several sources as those of one task."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, TypeVar
+
+from ripple.connectors.inputs import NO_ORIGINALS, KeepingInputs, OriginalInputs, Signal
+from ripple.core.errors import InputError
+from ripple.core.events import EventListener, no_listener
+from ripple.model.window import watermark
+from ripple.task.next_source import Reading, in_order
+from ripple.task.spec import NotifyingInputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ripple.connectors.inputs import Inputs, Original
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, Marker
+    from ripple.model.pipeline.plan import Plan
+
+T = TypeVar("T")
+
+
+class SeveralSources:
+    """The inputs of all sources of a plan; see Inputs, and ``next_source`` for their order.
+
+    watermarks_ns: returns those of the engine that is fed, by input, at the cut of ``next``; a task
+    sets it.
+    """
+
+    def __init__(self, plan: Plan, inputs: Mapping[str, Inputs]) -> None:
+        """Take the inputs of each source, by its name. Raises InputError for other names."""
+        self._sources = [(source, inputs[source.name]) for source in plan.sources]
+        for source, each in self._sources:
+            for name in each.names:
+                if name.partition("/")[0] != source.name:
+                    raise InputError(
+                        f"source {source.name!r} has an input called {name!r}: with several "
+                        f"sources it must be called {source.name}, or {source.name}/PARTITION"
+                    )
+        self.watermarks_ns: Callable[[], Mapping[str, int]] = dict
+        self.never_waits = all(getattr(one, "never_waits", False) for _, one in self._sources)
+        self._of = {name: each for _, each in self._sources for name in each.names}
+        self._rows = 1
+        self._ended: set[int] = set()
+        self._emit: EventListener = no_listener
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs of all, source by source."""
+        return tuple(self._of)
+
+    @property
+    def emit(self) -> EventListener:
+        """Takes what happens."""
+        return self._emit
+
+    @emit.setter
+    def emit(self, listener: EventListener) -> None:
+        self._emit = listener
+        for _, each in self._sources:
+            if isinstance(each, NotifyingInputs):
+                each.emit = listener
+
+    @property
+    def fraction_read(self) -> float | None:
+        """How much was read, 0.0 to 1.0, all sources alike; None where one does not know."""
+        known = [getattr(each, "fraction_read", None) for _, each in self._sources]
+        fractions = [one for one in known if one is not None]
+        return sum(fractions) / len(known) if len(fractions) == len(known) else None
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end; see Inputs."""
+        first: dict[str, int] = {}
+        end: dict[str, int] = {}
+        for _, each in self._sources:
+            begins, ends = await each.bounds()
+            first |= begins
+            end |= ends
+        return first, end
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the inputs reach ``cut``; see Inputs."""
+        for _, each in self._sources:
+            await each.check(_part(cut, each), _part(identities, each))
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that identifies the records before ``cut``; see Inputs."""
+        found: dict[str, str] = {}
+        for _, each in self._sources:
+            found |= await each.identities(_part(cut, each))
+        return found
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        self._rows = rows
+        self._ended.clear()
+        for _, each in self._sources:
+            await each.open(_part(cut, each), rows, None if stop is None else _part(stop, each))
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return the next batch of the source that is behind, of those that have one."""
+        found = Signal.ENDED
+        for rank in in_order(self._readings(cut)):
+            each = self._sources[rank][1]
+            entry = each.next(_part(cut, each))
+            if not isinstance(entry, Signal):
+                return entry
+            if entry is Signal.ENDED:
+                self._ended.add(rank)
+            else:
+                found = entry
+        return found
+
+    def _readings(self, cut: Cut) -> list[Reading]:
+        marks_ns = self.watermarks_ns()
+        return [
+            Reading(
+                rank,
+                source.time_field is not None,
+                min(marks_ns.get(name, watermark.NONE) for name in each.names),
+                sum(_part(cut, each).values()) // self._rows,
+            )
+            for rank, (source, each) in enumerate(self._sources)
+            if rank not in self._ended
+        ]
+
+    async def more(self) -> None:
+        """Wait until one of them may have more to say."""
+        import asyncio  # noqa: PLC0415 - slow to import, and a one-shot run never waits
+
+        left = [each for rank, (_, each) in enumerate(self._sources) if rank not in self._ended]
+        waits = [asyncio.ensure_future(each.more()) for each in left]
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for one in waits:
+                one.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Let ``more`` return; see Inputs."""
+        for _, each in self._sources:
+            each.wake()
+
+    async def sync(self) -> None:
+        """Make the records read so far durable; see Inputs."""
+        for _, each in self._sources:
+            await each.sync()
+
+    async def close(self) -> None:
+        """Release connections and files of all, also where one fails; twice is allowed."""
+        async with AsyncExitStack() as closing:
+            for _, each in self._sources:
+                closing.push_async_callback(each.close)
+
+    # --- what only some inputs can ---
+
+    def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
+        """Return records of the last batch of input ``name``, by offset; see OriginalInputs."""
+        held = self._of[name]
+        return held.originals(name, offsets) if isinstance(held, OriginalInputs) else NO_ORIGINALS
+
+    def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
+        """Let go what no checkpoint needs; see KeepingInputs."""
+        for _, each in self._sources:
+            if isinstance(each, KeepingInputs):
+                each.stored([(_part(cut, each), _part(texts, each)) for cut, texts in checkpoints])
+
+
+def _part(by_input: Mapping[str, T], inputs: Inputs) -> dict[str, T]:
+    """Return what is of these inputs."""
+    return {name: by_input[name] for name in inputs.names if name in by_input}

@@ -1,0 +1,207 @@
+"""Pipelines of several sources in one-shot and durable runs, crashed and refused."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+import ripple as rp
+from ripple.connectors.locate import sources_by_name
+from ripple.core.errors import InputError, OutputError
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.schema.columns import records_of
+from ripple.storage.log import PartitionWriter, Topic
+from ripple.task.next_source import Reading, in_order
+from ripple.testing import CrashScenario, Marker, crash_test, explore
+from ripple.world.live import LiveClock
+from ripple.world.live_disk import LiveDisk
+from tests.engine.machine.several import (
+    INPUTS,
+    Quote,
+    Starts,
+    beside,
+    branches,
+    mixed,
+    pipeline_of,
+    plain,
+    windowed,
+)
+from tests.engine.machine.ticks import Tick
+from tests.examples import EXAMPLES
+from tests.task.scenarios import events
+
+
+def happened(count: int, parts: int, seed: int = 0) -> list[Any]:
+    """Return events of three sources, and two markers."""
+    chance = random.Random(seed)
+    made = [one for one in events(count, seed) if not isinstance(one, Marker)]
+    owners = [chance.choice(INPUTS[parts]) for _ in made]
+    some = mixed(made, owners)
+    return [*some[:5], Marker(INPUTS[parts][0], 20), *some[5:], Marker(INPUTS[parts][-1], 900)]
+
+
+def test_several_sources_do_not_tell_of_a_crash_at_every_fifth_effect() -> None:
+    ways = [plain, windowed, branches]
+    report = crash_test(
+        pipeline_of(ways), happened(9, 1), inputs=INPUTS[1], seeds=range(2), pairs=1, every=5
+    )
+    assert report.lives > report.runs > 20
+
+
+def test_several_sources_of_several_inputs_survive_random_faults() -> None:
+    pipeline = pipeline_of([windowed, beside])
+    scenario = CrashScenario(pipeline, happened(24, 2, 3), inputs=INPUTS[2])
+    explore(scenario, seeds=range(8 * EXAMPLES))
+
+
+readings = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3)), min_size=1, max_size=4)
+
+
+@drawn(known=readings, timed=st.booleans())
+def test_the_source_that_is_behind_is_read_first(
+    known: list[tuple[int, int]], *, timed: bool
+) -> None:
+    ranks = range(len(known))
+    found = in_order([Reading(at, timed or at > 0, *known[at]) for at in ranks])
+
+    assert sorted(found) == list(ranks)
+    keys = [(known[at][0] if timed else 0, known[at][1], at) for at in found]
+    assert all(one < other for one, other in itertools.pairwise(keys))
+
+
+def tick(at: int, size: int = 1) -> dict[str, Any]:
+    symbol = "AB"[at % 2]
+    return {"symbol": symbol, "price": 1.0, "size": size, "venue": None, "timestamp_ns": at * 10}
+
+
+def two() -> Pipeline:
+    starts = Starts()
+    both = rp.union("both", starts.ticks, starts.more)
+    counted = both.partition("p", key="symbol").fold("f", n=rp.count(), last=rp.last("size"))
+    return both.sink("all").also(counted.sink("n"))
+
+
+def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
+    sink = {name: str(tmp_path / f"{name}.csv") for name in ("all", "n")}
+    report = rp.run(
+        two(),
+        source={"more": [tick(at, 2) for at in range(8)], "ticks": [tick(at) for at in range(8)]},
+        sink=sink,
+        batch_rows=2,
+    )
+    rows = [line.split(",") for line in (tmp_path / "all.csv").read_text().splitlines()]
+    sizes = [int(row[2]) for row in rows]
+
+    assert report.consumed == len(rows) == 16
+    assert {*sizes[:8]} == {*sizes[8:]} == {1, 2}, "neither is read to its end first"
+    table = dict(line.split(",", 1) for line in (tmp_path / "n.csv").read_text().splitlines())
+    assert table == {"A": "8,2", "B": "8,2"}
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            [tick(1)],
+            r"reads the sources ticks, more: give each, as in source=.'ticks': ..., 'more'",
+        ),
+        ({"ticks": [tick(1)]}, "source 'more' is not given: the pipeline reads ticks, more"),
+        ({"ticks": [], "mor": []}, "there is no source 'mor': the pipeline reads ticks, more"),
+        ({"ticks": "-", "more": "-"}, r"one source can read standard input \(-\), not several"),
+    ],
+)
+def test_each_source_is_given_once(source: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        rp.run(two(), source=source, sink={"n": "-"})
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (["a.csv"], "say which one a.csv is, as in --source ticks=a.csv"),
+        (["ticks=a.csv"], "source 'more' is not given"),
+        (["ticks=a", "more=b", "ticks=c"], "source 'ticks' is given twice: a and c"),
+        (["ticks=a", "more=b", "quotes=c"], "there is no source 'quotes'"),
+    ],
+)
+def test_each_source_is_named_on_the_command_line(texts: list[str], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        sources_by_name(two().plan(), texts)
+
+
+def test_one_source_needs_no_name() -> None:
+    plan = Starts().ticks.sink("s").plan()
+
+    assert sources_by_name(plan, ["a=b.csv"]) == {"ticks": "a=b.csv"}
+    assert sources_by_name(plan, ["ticks=b.csv"]) == {"ticks": "b.csv"}
+    with pytest.raises(InputError, match="source 'ticks' is given twice"):
+        sources_by_name(plan, ["a", "b"])
+
+
+def logged(path: Path, name: str, cls: type, lanes: list[list[dict[str, Any]]]) -> None:
+    topic = Topic.create(LiveDisk(str(path)), name, rp.schema_of(cls), partitions=len(lanes))
+    for number, rows in enumerate(lanes):
+        with PartitionWriter(topic, number, LiveClock()) as writer:
+            writer.append(records_of(rows, topic.schema.fields))
+
+
+class Ended(Exception):  # noqa: N818 - as if the process had ended
+    pass
+
+
+def test_a_durable_run_that_ends_in_the_middle_writes_the_same_bytes(tmp_path: Path) -> None:
+    ticks = [[tick(at, at % 7) for at in range(part, 60, 2)] for part in (0, 1)]
+    quotes = [
+        [{"size": 5, "symbol": "A", "at_ns": at * 10 + part, "bid": None} for at in range(40)]
+        for part in range(3)
+    ]
+    logged(tmp_path, "data/ticks", Tick, ticks)
+    logged(tmp_path, "data/more", Tick, [[tick(at, 3) for at in range(50)]])
+    logged(tmp_path, "data/quotes", Quote, quotes)
+    source = {name: f"log:{tmp_path}/data/{name}" for name in ("ticks", "more", "quotes")}
+
+    def run(place: str, ends_after: int | None) -> rp.Report:
+        def watch(_: Any, report: rp.Report) -> None:
+            if report.stabilizations == ends_after:
+                raise Ended
+
+        return rp.run(
+            pipeline_of([plain, windowed]),
+            source=source,
+            sink={name: f"{tmp_path}/{place}-{name}.csv" for name in ("both-out", "f1-out")},
+            checkpoint_dir=str(tmp_path / place),
+            batch_rows=4,
+            commit_interval="1ms",
+            checkpoint_interval="1ms",
+            on_batch=watch,
+        )
+
+    whole = run("whole", None)
+    for ends_after in (3, 9, 14):
+        with pytest.raises(Ended):
+            run("parts", ends_after)
+    parts = run("parts", None)
+
+    assert parts.digest == whole.digest
+    assert whole.cut == parts.cut
+    assert sum(whole.cut.values()) == 60 + 50 + 120
+    assert {name.partition("/")[0] for name in whole.cut} == {"ticks", "more", "quotes"}
+    for name in ("both-out", "f1-out"):
+        one, other = (tmp_path / f"{place}-{name}.csv" for place in ("whole", "parts"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_sink_is_none_of_the_sources(tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("")
+    with pytest.raises(OutputError, match="own source"):
+        rp.run(
+            two(),
+            source={"ticks": [], "more": str(tmp_path / "more.csv")},
+            sink={"n": str(tmp_path / "more.csv")},
+        )
