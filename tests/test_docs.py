@@ -52,9 +52,9 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, branches, engine = guide
+    legs, portfolio, branches, sources, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    code = "".join([*readme, legs, end, portfolio, branches, EVENT, engine])
+    code = "".join([*readme, legs, end, portfolio, branches, sources, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
@@ -62,6 +62,9 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert (folder / "large.csv").read_text() == TRADES.splitlines(keepends=True)[1]
     assert (folder / "volumes.csv").read_text() == "AAPL,300\n"
     assert (folder / "positions.csv").read_text() == "house,-300\nXNAS,300\n"
+    bars = (folder / "bars.csv").read_text().splitlines()
+    assert [line.rsplit(",", 1)[1] for line in bars] == ["1", "2"]
+    assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")
     assert names["engine"].cut == {"trades": 1}
 
 

@@ -109,7 +109,7 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
     [
         (
             [tick(1)],
-            r"reads the sources ticks, more: give each, as in source=.'ticks': ..., 'more'",
+            r"sources ticks, more: give each, as in source=.'ticks': ..., 'more': ...",
         ),
         ({"ticks": [tick(1)]}, "source 'more' is not given: the pipeline reads ticks, more"),
         ({"ticks": [], "mor": []}, "there is no source 'mor': the pipeline reads ticks, more"),

@@ -32,8 +32,13 @@ def read_schema(uri: str | None) -> tuple[Schema, str | None]:
     if uri == "trade":
         return TRADE_SCHEMA, "timestamp_ns"
     if uri.endswith(".py") or ".py:" in uri:
-        source = load_plan(uri).source
-        return source.schema, source.time_field
+        plan = load_plan(uri)
+        if len(plan.sources) > 1:
+            raise InputError(
+                f"the pipeline at {uri} has the sources {plan.source_names}: give --schema the "
+                "schema of the one whose records the topic has, as a .sexp, .json or .avsc file"
+            )
+        return plan.source.schema, plan.source.time_field
     try:
         with open(uri, encoding="utf-8") as file:
             text = file.read(DOCUMENT_BYTES_MAX + 1)

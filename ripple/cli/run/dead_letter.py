@@ -17,6 +17,7 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.rejects import shown
 from ripple.connectors.dead_letter import text_of
 from ripple.connectors.installed import load
+from ripple.connectors.locate import output_and_place
 from ripple.connectors.registry import connector_of
 from ripple.connectors.retries import (
     Name,
@@ -73,8 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=a_place,
         required=True,
-        metavar="URI",
-        help="target: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for records that came from there",
+        metavar="[SOURCE=]URI",
+        help="target: log:DIR/TOPIC, or kafka:BROKERS/TOPIC for records that came from there; of a "
+        "pipeline with several sources, which one it is",
     )
     retry.add_argument(
         "--offset", type=count, action="append", metavar="N", help="only this one; may be repeated"
@@ -193,6 +195,7 @@ def _known(letter: Letter, *, retried: bool | None) -> dict[str, Any]:
 
 
 def _retry(options: argparse.Namespace) -> int:
+    options.of, options.source = output_and_place(options.source)
     connector = connector_of(options.source)
     place = None if connector is not None and connector.retries else _place(options.source)
     topic = None
@@ -245,7 +248,9 @@ def _resend(box: _Box, options: argparse.Namespace, target: Retrying, holder: st
             "retry to the same target"
         )
     outcome, retried = Outcome(), box.retried()
-    chosen = [(Name(one.input, one.offset), one) for one in _chosen(box.letters(), options)]
+    letters = list(_chosen(box.letters(), options))
+    _check_one_source(box, letters)
+    chosen = [(Name(one.input, one.offset), one) for one in letters]
     new = [(name, one) for name, one in chosen if name not in retried]
     outcome.before = len(chosen) - len(new)
     try:
@@ -299,11 +304,25 @@ def _chosen(letters: Iterable[Letter], options: argparse.Namespace) -> Iterator[
     for letter in letters:
         if (
             options.input in (None, letter.input)
+            and getattr(options, "of", "") in ("", _source_of(letter))
             and (options.reason is None or options.reason in letter.cause)
             and letter.offset >= (getattr(options, "start", None) or 0)
             and (getattr(options, "offset", None) is None or letter.offset in options.offset)
         ):
             yield letter
+
+
+def _source_of(letter: Letter) -> str:
+    return letter.input.partition("/")[0]
+
+
+def _check_one_source(box: _Box, chosen: Iterable[Letter]) -> None:
+    names = sorted({_source_of(letter) for letter in chosen})
+    if len(names) > 1:
+        raise InputError(
+            f"{box} has dead letters of the sources {', '.join(names)}: say whose topic it is, as "
+            f"in --source {names[0]}=URI"
+        )
 
 
 def _check_one_input(box: _Box, chosen: Iterable[Letter]) -> None:
