@@ -232,10 +232,11 @@ def sources_by_name(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     """
     names = [source.name for source in plan.sources]
     places: dict[str, str] = {}
+    if len(names) == 1:  # the last one, as of every option that is given again
+        name, place = output_and_place(given[-1])
+        return {names[0]: place if name == names[0] else given[-1]}
     for text in given:
         name, place = output_and_place(text)
-        if len(names) == 1 and name != names[0]:
-            name, place = names[0], text
         if not name:
             raise InputError(
                 f"the pipeline reads the sources {plan.source_names}: say which one {text} is, as "
