@@ -12,11 +12,12 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 import ripple as rp
+from ripple.cli.main import main
 from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError, OutputError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.schema.columns import records_of
-from ripple.storage.log import PartitionWriter, Topic
+from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.task.next_source import Reading, in_order
 from ripple.testing import CrashScenario, Marker, crash_test, explore
 from ripple.world.live import LiveClock
@@ -204,3 +205,41 @@ def test_a_sink_is_none_of_the_sources(tmp_path: Path) -> None:
             source={"ticks": [], "more": str(tmp_path / "more.csv")},
             sink={"n": str(tmp_path / "more.csv")},
         )
+
+
+def strict() -> Pipeline:
+    """Refuse records of one size, of either source."""
+    starts = Starts()
+    one = starts.ticks.derive("d", part=10 // (rp.col("size") - 3)).sink("one")
+    return one.also(starts.more.derive("e", part=10 // (rp.col("size") - 3)).sink("other"))
+
+
+def ends(path: Path, *names: str) -> list[int]:
+    return [sum(one.range()[1] for one in readers(path, name)) for name in names]
+
+
+def readers(path: Path, name: str) -> list[PartitionReader]:
+    topic = Topic.open(LiveDisk(str(path)), f"data/{name}")
+    return [PartitionReader(topic, number) for number in range(topic.partitions)]
+
+
+def test_letters_of_one_source_are_retried_into_its_topic(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logged(tmp_path, "data/ticks", Tick, [[tick(1), tick(2, 3)]])
+    logged(tmp_path, "data/more", Tick, [[tick(1, 3), tick(2), tick(3, 3)]])
+    store = str(tmp_path / "store")
+    rp.run(
+        strict(),
+        source={name: f"log:{tmp_path}/data/{name}" for name in ("ticks", "more")},
+        sink={"one": str(tmp_path / "one.csv")},
+        checkpoint_dir=store,
+    )
+    retry = ["dead-letter", "retry", "--checkpoint-dir", store, "--source"]
+
+    assert main([*retry, f"log:{tmp_path}/data/more"]) == 1
+    assert "dead letters of more, ticks: choose one" in capfd.readouterr().err
+    assert ends(tmp_path, "ticks", "more") == [2, 3]
+    assert main([*retry, f"more=log:{tmp_path}/data/more"]) == 0
+    assert capfd.readouterr().out == "test/0: 2 retried\n"
+    assert ends(tmp_path, "ticks", "more") == [2, 5]
