@@ -139,8 +139,14 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
 def _other_sources(plan: Plan, before: Sequence[str]) -> list[str]:
     """Return why a checkpoint of sources of these names is none of the plan's."""
     now = [source.name for source in plan.sources]
-    if sorted(now) == sorted(before):
+    if now == list(before):
         return []
+    if sorted(now) == sorted(before):
+        return [
+            f"the sources were declared as {', '.join(before)} when the checkpoint was written, "
+            f"and are as {plan.source_names}, which decides ties: declare them as before, or begin "
+            "anew with another checkpoint folder and other outputs"
+        ]
     if len(now) == len(before) == 1:
         return [
             f"source {now[0]!r} was called {before[0]!r} when the checkpoint was written, and "

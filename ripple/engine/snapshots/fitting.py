@@ -62,11 +62,11 @@ def check_sources(plan: Plan, snapshot: Snapshot) -> None:
     if len(now) > 1 or was:
         if not was:
             was = sorted({name.partition("/")[0] for name in snapshot.cut})
-        if sorted(was) != sorted(now):
+        if list(was) != now:
             raise SnapshotError(
                 f"the snapshot of pipeline {snapshot.pipeline!r} has read the sources "
                 f"{', '.join(was)}, and this pipeline reads {plan.source_names}: where sources "
-                "come or go, begin anew"
+                "come, go or change places, begin anew"
             )
 
 

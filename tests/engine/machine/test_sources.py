@@ -192,6 +192,12 @@ def test_a_snapshot_is_of_the_sources_that_it_has_read() -> None:
         Engine.restore(two.plan, one.snapshot())
     with pytest.raises(SnapshotError, match=r"read the sources ticks, more, and.* reads ticks:"):
         Engine.restore(one.plan, two.snapshot())
+    later = Pipeline("test")
+    more = later.source("more", Tick, out_of_order=40).sink("m")
+    ticks = later.source("ticks", Tick, out_of_order=10, reject_future=100_000)
+    swapped = ticks.partition("p", key="symbol").fold("f", n=ra.count()).sink("o").also(more)
+    with pytest.raises(SnapshotError, match=r"read the sources ticks, more, and.* more, ticks:"):
+        Engine.restore(swapped.plan(), two.snapshot())
 
 
 def test_other_runtimes_refuse_several_sources_by_name() -> None:
