@@ -15,7 +15,7 @@ from ripple.storage.log import PartitionReader, Topic, identity
 from ripple.storage.log.body import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ripple.connectors.record_shape import RecordShape
     from ripple.storage.log.frame import Header
@@ -25,12 +25,11 @@ RECENT_FRAMES = 256
 
 
 class LogSource:
-    """One partition of a topic, up to ``to_offset``, its present end, or for ever.
+    """One partition of a topic, up to ``to_offset``, or its present end, which ``follow`` passes.
 
     Offsets are the log's own. With ``shape``, records are screened as those of any source are.
     ``batch_rows`` joins small frames and divides large ones, to batches that end at its multiples
-    (None: one batch a frame); a batch ends before a marker. ``pause`` is called when nothing more
-    is there yet and returns when it is time to look again; without it, reading ends there.
+    (None: one batch a frame); a batch ends before a marker.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class LogSource:
         shape: RecordShape | None = None,
         batch_rows: int | None = 1000,
         to_offset: int | None = None,
-        pause: Callable[[], None] | None = None,
     ) -> None:
         """Read a partition.
 
@@ -57,7 +55,6 @@ class LogSource:
         self._shape = shape
         self._batch_rows = batch_rows
         self._to_offset = to_offset
-        self._pause = pause
         self._recent: deque[Header] = deque(maxlen=RECENT_FRAMES)
 
     def go_to(
@@ -73,7 +70,7 @@ class LogSource:
         Raises OffsetOutOfRangeError, LogDamagedError and LogDivergedError, which are InputErrors.
         """
         self._reader.seek(from_offset)
-        return self._runs(self._entries())
+        return self._runs(self._available())
 
     def follow(self, from_offset: int = 0) -> Iterator[Batch | Marker | None]:
         """Yield as ``batches`` does, and None at the present end of the log; never ends."""
@@ -85,7 +82,7 @@ class LogSource:
             yield from self._runs(self._available())
             yield None
 
-    def _runs(self, entries: Iterator[Batch | Marker | None]) -> Iterator[Batch | Marker]:
+    def _runs(self, entries: Iterator[Batch | Marker]) -> Iterator[Batch | Marker]:
         while True:
             run = _Run(entries)
             yield from recut(run, self._batch_rows)
@@ -127,15 +124,6 @@ class LogSource:
         """Release the file."""
         self._reader.close()
 
-    def _entries(self) -> Iterator[Batch | Marker | None]:
-        while True:
-            yield from self._available()
-            is_whole = self._to_offset is not None and self._reader.next_offset >= self._to_offset
-            if self._pause is None or is_whole:
-                return
-            yield None
-            self._pause()
-
     def _available(self) -> Iterator[Batch | Marker]:
         while self._to_offset is None or self._reader.next_offset < self._to_offset:
             entry = self._reader.next(self._to_offset)
@@ -163,11 +151,11 @@ class LogSource:
 class _Run:
     """The batches up to the next marker, which is then ``marker``."""
 
-    def __init__(self, entries: Iterator[Batch | Marker | None]) -> None:
+    def __init__(self, entries: Iterator[Batch | Marker]) -> None:
         self.marker: Marker | None = None
         self._entries = entries
 
-    def __iter__(self) -> Iterator[Batch | None]:
+    def __iter__(self) -> Iterator[Batch]:
         for entry in self._entries:
             if isinstance(entry, Marker):
                 self.marker = entry

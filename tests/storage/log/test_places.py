@@ -101,15 +101,11 @@ def test_log_is_read_to_its_present_end(tmp_path: Path) -> None:
 
 def test_log_is_followed_by_a_waiting_reader(tmp_path: Path) -> None:
     topic = made(tmp_path)
-    writer = PartitionWriter(topic, 0, ManualClock())
-
-    def pause() -> None:
+    with PartitionWriter(topic, 0, ManualClock()) as writer:
+        reading = LogSource(topic, 0, name="in").follow()
+        assert (listed(next(reading)), next(reading)) == (rows_of(0, 5), None)
         writer.append(records_of(rows_of(5, 4)))
-
-    source = LogSource(topic, 0, name="in", pause=pause)
-    reading = source.batches()
-    assert listed(next(reading)) + listed(next(reading)) == rows_of(0, 9)
-    writer.close()
+        assert (listed(next(reading)), next(reading)) == (rows_of(5, 4), None)
 
 
 WIDER = Schema("wider", (*SCHEMA.fields, Field("venue", String())))
@@ -140,14 +136,12 @@ def test_unreadable_log_is_reported(
 
 def test_log_removed_while_it_is_followed_is_reported(tmp_path: Path) -> None:
     topic = made(tmp_path)
-
-    def remove() -> None:
-        for name in topic.disk.list(topic.folder(0)):
-            topic.disk.remove(f"{topic.folder(0)}/{name}")
-
-    source = LogSource(topic, 0, name="in", pause=remove)
+    reading = LogSource(topic, 0, name="in").follow()
+    assert (listed(next(reading)), next(reading)) == (rows_of(0, 5), None)
+    for name in topic.disk.list(topic.folder(0)):
+        topic.disk.remove(f"{topic.folder(0)}/{name}")
     with pytest.raises(InputError, match="the log is gone"):
-        list(source.batches())
+        next(reading)
 
 
 @pytest.mark.parametrize("batch_rows", [1, 3, 4, 1000])

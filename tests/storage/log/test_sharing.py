@@ -179,19 +179,6 @@ def test_source_screens_records_at_their_offsets() -> None:
     ]
 
 
-def test_source_pauses_where_nothing_is_yet() -> None:
-    topic = topic_of(SimDisk())
-    left = iter(range(0, 9, 3))
-    with PartitionWriter(topic, 0, ManualClock()) as writer:
-        source = LogSource(
-            topic,
-            0,
-            to_offset=9,
-            pause=lambda: writer.append(records_of(rows_of(next(left), 3))),
-        )
-        assert [row for entry in source.batches() for row in listed(entry)] == rows_of(0, 9)
-
-
 def test_retention_by_size_removes_whole_segments() -> None:
     topic = topic_of(SimDisk(), segment_bytes_max=1500, retention_bytes_max=4000)
     with PartitionReader(topic, 0) as reader:
