@@ -4,12 +4,17 @@ import re
 
 import pytest
 
+from ripple.cli.main import SUBCOMMANDS
 from tests.cli.processes import DEMO, RIPPLE, ROOT, run
 
 PAGE = (ROOT / "docs/commands.md").read_text()
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 STEPS = [step for block in BLOCKS for step in block.split("$ ")[1:]]
 TRADES = STEPS[0].partition("\n")[2]
+
+
+def test_every_command_is_on_the_page() -> None:
+    assert [name for name in SUBCOMMANDS if f"ripple {name}" not in PAGE] == []
 
 
 @pytest.mark.parametrize("step", STEPS)

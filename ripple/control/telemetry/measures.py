@@ -113,7 +113,7 @@ class Measures:
         if one is None:
             one = self._partitions[partition] = _OfPartition()
         if isinstance(event, events.Stabilized):
-            self._brought_up(one, *event)
+            self._stabilized(one, *event)
         else:
             self._happened(one, partition, event)
             self._count(event)
@@ -237,7 +237,7 @@ class Measures:
         engines = {n: one.engine() for n, one in sorted(self._partitions.items()) if n in hosted}
         return {n: engine.inspected() for n, engine in engines.items() if engine is not None}
 
-    def _brought_up(self, one: _OfPartition, engine: events.EngineView, took_ns: int) -> None:
+    def _stabilized(self, one: _OfPartition, engine: events.EngineView, took_ns: int) -> None:
         if one.engine() is not engine:
             one.engine = ref(engine)
         if one.is_live:
