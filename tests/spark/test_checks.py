@@ -56,6 +56,8 @@ def shown(pipeline):
         sd_p=rp.stddev_pop("price"), first=rp.first("price"), last=rp.last("price"),
         bars=rp.ohlc("price"), middle=rp.median("price"), p90=rp.percentile("price", 90),
         top=rp.top_k("price", 2), kinds=rp.count_distinct("size"),
+        latest=rp.last_row(["price", "size"]), best=rp.arg_max("size", "price"),
+        rows=rp.top_rows(2, "price", ["size", "t"]),
     ).sink("out")
 
 running = shown(keyed)
