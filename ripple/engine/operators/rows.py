@@ -26,7 +26,7 @@ from ripple.model.pipeline.plan import (
     Map,
     type_of,
 )
-from ripple.model.schema.columns import Fitted, called, fitted, objects
+from ripple.model.schema.columns import Fitted, called, fitted, objects, read_only
 from ripple.model.schema.types import Field
 
 if TYPE_CHECKING:
@@ -139,16 +139,22 @@ class Rows(Held):
 
     def _map_batch(self, step: Map) -> None:
         wanted = [field.name for field in _made_by(step)]
+        given: dict[str, npt.NDArray[Any]] = {}
         # A function need not handle the case of no rows, which only some batches have.
-        returned = self._returned(step, wanted) if self.count else {name: [] for name in wanted}
+        if self.count:
+            given = {field.name: read_only(self._array(field)) for field in step.fields_in}
+            returned = self._returned(step, given, wanted)
+        else:
+            returned = {name: [] for name in wanted}
         try:
-            self._take_over(step, returned)
+            self._take_over(step, returned, given)
         except SchemaError as error:
             raise NodeError(f"map {step.name!r}: {error}") from error
 
-    def _returned(self, step: Map, wanted: Sequence[str]) -> Mapping[str, Any]:
-        """Return the columns that a user's batch function makes of the rows, by field."""
-        given = {field.name: self._array(field) for field in step.fields_in}
+    def _returned(
+        self, step: Map, given: Mapping[str, npt.NDArray[Any]], wanted: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """Return the columns that a user's batch function makes of those given, by field."""
         try:
             returned = called(step.function, given)
         except Exception as error:
@@ -180,7 +186,7 @@ class Rows(Held):
             except Exception as error:  # any error of a user's function
                 failed[at] = f"{type(error).__name__}: {error}"
         self.reject(failed, step.name)
-        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
 
     def _flat_map(self, step: FlatMap) -> None:
         """Replace each row by those that a function makes of it, each with its place."""
@@ -206,7 +212,7 @@ class Rows(Held):
         self.columns = Columns({})
         self.reject(over, step.name)
         made = [row for at, row in enumerate(made) if at not in over]
-        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)})
+        self._take_over(step, {name: [row[i] for row in made] for i, name in enumerate(wanted)}, {})
 
     def _repeat(self, counts: Ints) -> dict[int, str]:
         """Let each row be there so many times, at places that tell its index in its record.
@@ -225,15 +231,22 @@ class Rows(Held):
         over = np.flatnonzero(index >= FLAT_ROWS_MAX).tolist()
         return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
 
-    def _take_over(self, step: Map | FlatMap, returned: Mapping[str, Any]) -> None:
+    def _take_over(
+        self, step: Map | FlatMap, returned: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> None:
         """Set the columns that a user's function returned; reject the rows that do not fit.
 
-        Raises SchemaError for a column that does not fit as a whole.
+        given: what it got. Raises SchemaError for a column that does not fit as a whole.
         """
         columns = {name: self.columns[name] for name in step.kept}
         misfits: dict[int, str] = {}
         for field in _made_by(step):
             what = f"the field {field.name!r}"
+            if kind_of(type_of(field))[0] is Kind.TEXT:
+                texts = self._texts(returned[field.name], given)
+                if texts is not None:
+                    columns[field.name] = texts
+                    continue
             found = fitted(returned[field.name], type_of(field), what, self.count)
             columns[field.name] = _as_column(found, field)
             misfits = {**found.misfits, **misfits}
@@ -242,6 +255,23 @@ class Rows(Held):
         self.reject(dict(sorted(misfits.items())), step.name)
         required = [field.name for field in _made_by(step) if not kind_of(type_of(field))[1]]
         self.reject_nulls(required, step.name)
+
+    def _texts(self, returned: Any, given: Mapping[str, Any]) -> Any:
+        """Return texts that a function returned, if none of them need be looked at.
+
+        These are an array that it was given, which can only be read, and one of Arrow.
+        """
+        for name, array in given.items():
+            if array is returned:
+                column = self.columns[name]
+                return column if isinstance(column, pa.StringArray) else None
+        if isinstance(returned, pa.StringArray) and len(returned) == self.count:
+            try:
+                returned.validate(full=True)
+            except pa.ArrowInvalid:
+                return None
+            return returned
+        return None
 
     def _array(self, field: Field) -> npt.NDArray[Any]:
         """Return a column as a user's batch function gets it: NumPy, objects for text."""

@@ -63,7 +63,9 @@ class StreamRows:
         """
         waiting, self._waiting = self._waiting, {}
         batches = [one for name in sorted(waiting) for one in waiting[name]]
-        return Part.of_all(pa.concat_batches(batches)) if batches else self._nothing
+        if not batches:
+            return self._nothing
+        return Part.of_all(batches[0] if len(batches) == 1 else pa.concat_batches(batches))
 
     def take_retracted(self) -> pa.RecordBatch:
         """Return no rows: none was taken back."""

@@ -97,7 +97,7 @@ def called(function: Callable[[dict[str, Any]], Any], columns: Mapping[str, Any]
     They share their memory with other columns and with the caller's own tables. Raises what the
     function raises; for a change in place, ValueError that says what to do instead.
     """
-    given = {name: _read_only(column) for name, column in columns.items()}
+    given = {name: read_only(column) for name, column in columns.items()}
     try:
         return function(given)
     except ValueError as error:
@@ -107,6 +107,15 @@ def called(function: Callable[[dict[str, Any]], Any], columns: Mapping[str, Any]
             f"{error}: what a function is given is not changed in place; compute new arrays, as in "
             "d['x'] = d['x'] * 2, or change a copy, d['x'].copy()"
         ) from error
+
+
+def read_only(column: Any) -> Any:
+    """Return an array as one that cannot be changed; anything else as it is."""
+    if not isinstance(column, np.ndarray) or not column.flags.writeable:
+        return column
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def objects(listed: Sequence[Any]) -> Array:
@@ -137,14 +146,6 @@ def decoded(column: pa.DictionaryArray) -> pa.Array:
     if pt.is_string_view(values.type):
         column = pa.DictionaryArray.from_arrays(column.indices, values.cast(pa.large_string()))
     return column.dictionary_decode()
-
-
-def _read_only(column: Any) -> Any:
-    if not isinstance(column, np.ndarray):
-        return column
-    view = column.view()
-    view.flags.writeable = False
-    return view
 
 
 def _opened(given: Any, of: FieldType, what: str) -> tuple[Any, Mask | None]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
+from ripple.core.errors import NodeError
 from ripple.engine.machine import Engine
 from ripple.model.window import watermark
 from ripple.testing import check_pipeline
@@ -320,3 +321,59 @@ def test_a_function_of_a_row_may_return_a_dict_of_the_fields(make: Callable[...,
     plan = fold.sink("out").plan()
     assert _run(plan) == ([3], [])
     check_pipeline(plan, [{"k": "a", "t": 1}])
+
+
+@rp.record(version=1)
+class Texts:
+    k: str
+    other: str | None
+    t: rp.Timestamp
+
+
+@rp.record(version=1)
+class TextsOut:
+    k: str
+    v: str
+
+
+def _over_texts(function: Callable[[Any], Any]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return what a batch map makes of texts behind a filter, and the reasons for refusals."""
+    rows = [("a", "x"), ("b", None), ("c", "dropped"), ("d", "é")]
+    mapped = (
+        rp.Pipeline("p")
+        .source("s", Texts)
+        .filter("kept", rp.col("k") != "c")
+        .map("m", function, into=TextsOut, batch=True)
+    )
+    engine = Engine(mapped.sink("out").plan())
+    columns = {"k": [k for k, _ in rows], "other": pa.array([o for _, o in rows], pa.string())}
+    batch = pa.record_batch({**columns, "t": pa.array(range(4), pa.int64())})
+    rejected = engine.apply("s", batch, 4)
+    shown = engine.stabilize().outputs["out"].to_pylist()
+    engine.check_invariants()
+    return [(row["k"], row["v"]) for row in shown], [bad.reason for bad in rejected]
+
+
+def test_texts_that_are_returned_as_they_were_given_are_those_of_the_rows() -> None:
+    found, reasons = _over_texts(lambda d: {"k": d["k"], "v": d["other"]})
+    assert found == [("a", "x"), ("d", "é")]
+    assert reasons == ["the field 'v' is null"]
+    assert _over_texts(lambda d: {"k": d["other"], "v": d["k"]})[0] == [("x", "a"), ("é", "d")]
+
+
+def test_texts_of_arrow_are_checked_as_a_whole() -> None:
+    texts = pa.array(["cut off", "x", None, "é"])
+    found, reasons = _over_texts(lambda d: {"k": d["k"], "v": texts.slice(1)})
+    assert found == [("a", "x"), ("d", "é")]
+    assert reasons == ["the field 'v' is null"]
+    for made in (texts.cast(pa.large_string()).slice(1), texts.dictionary_encode().slice(1)):
+        assert _over_texts(lambda d, v=made: {"k": d["k"], "v": v})[0] == found
+    with pytest.raises(NodeError, match="must have 3 values, not 4"):
+        _over_texts(lambda d: {"k": d["k"], "v": texts})
+    broken = pa.Array.from_buffers(
+        pa.string(),
+        3,
+        [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"\xff12")],
+    )
+    with pytest.raises(NodeError, match="not bytes beyond UTF-8"):
+        _over_texts(lambda d: {"k": d["k"], "v": broken})
