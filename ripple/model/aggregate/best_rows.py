@@ -27,6 +27,7 @@ from ripple.model.aggregate.contract import Slots, State, Values
 from ripple.model.aggregate.errors import StateError
 from ripple.model.aggregate.ordered import raise_absent
 from ripple.model.aggregate.plain import listed
+from ripple.model.schema.types import Float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ripple.model.schema.types import FieldType
 
 ENTRY_BYTES = 500  # about what CPython needs for a row of few fields
+_NULL: tuple[Any, ...] = (0,)
 
 
 class RowsState(State):
@@ -167,10 +169,17 @@ class HeldRows(RowsState):
             del entries[at]
 
     def _rows(self, slots: Slots, values: Sequence[Values]) -> Iterator[tuple[int, Any]]:
+        columns = list(map(listed, values))
+        types = (*self._by, *self._fields, *self._place)
+        keys = [_keys(*one) for one in zip(columns, types, strict=True)]
         first, last = len(self._by), len(self._by) + len(self._fields)
-        for slot, row in zip(slots.tolist(), zip(*map(listed, values), strict=True), strict=True):
-            parts = row[:first], row[last:], row[first:last]
-            yield slot, (*(tuple(map(_order, part)) for part in parts), parts)
+        parts = slice(first), slice(last, None), slice(first, last)
+        ordered, plain = (
+            [_rows_of(table[part], len(slots)) for part in parts] for table in (keys, columns)
+        )
+        return zip(
+            slots.tolist(), zip(*ordered, zip(*plain, strict=True), strict=True), strict=True
+        )
 
     def merge(self, into: Slots, source: Slots) -> None:
         """Move the rows of each slot of ``source`` to its partner in ``into``."""
@@ -220,10 +229,17 @@ def _starts(lists: Sequence[Sequence[Any]]) -> Slots:
     return np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
 
 
-def _order(value: Any) -> tuple[Any, ...]:
-    """Return a key in the order of min and max; null is below all, as in the compiled state."""
-    if value is None:
-        return (0,)
-    if isinstance(value, float):
-        return (1, 1, 0.0) if value != value else (1, 0, value + 0.0)  # noqa: PLR0124 - NaN
-    return (1, value)
+def _rows_of(columns: Sequence[list[Any]], count: int) -> Sequence[tuple[Any, ...]]:
+    """Return the rows of columns, of which there may be none."""
+    return list(zip(*columns, strict=True)) if columns else [()] * count
+
+
+def _keys(column: list[Any], of: FieldType) -> list[tuple[Any, ...]]:
+    """Return keys in the order of min and max; null is below all, as in the compiled state."""
+    if isinstance(of, Float):
+        return [_NULL if value is None else _float_key(value) for value in column]
+    return [_NULL if value is None else (1, value) for value in column]
+
+
+def _float_key(value: float) -> tuple[Any, ...]:
+    return (1, 1, 0.0) if value != value else (1, 0, value + 0.0)  # noqa: PLR0124 - NaN
