@@ -43,7 +43,8 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 def expected(sql: str, bids: Path) -> pa.Table:
     """Return what DuckDB makes of a Parquet file of bids."""
     with duckdb.connect() as connection:
-        connection.sql(
+        connection.execute("SET enable_progress_bar = false")  # it would be printed
+        connection.execute(
             "CREATE VIEW bid AS SELECT *, make_timestamp_ns(date_time) AS moment, "
             f"file_row_number AS place FROM read_parquet('{bids}', file_row_number = true)"
         )

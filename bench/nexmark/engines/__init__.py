@@ -65,5 +65,5 @@ OTHERS = (
     Engine("DuckDB", "duckdb_engine"),
     Engine("Polars", "polars_engine"),
     Engine("Bytewax", "bytewax_engine", is_peer=True),
-    Engine("Pathway", "pathway_engine", cannot=frozenset({"q18"}), is_peer=True),
+    Engine("Pathway", "pathway_engine", cannot=frozenset({"q18", "q19"}), is_peer=True),
 )

@@ -10,13 +10,19 @@ import bytewax.operators.windowing as win
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bytewax.dataflow import Dataflow
-from bytewax.operators.windowing import EventClock, SessionWindower, TumblingWindower
+from bytewax.operators.windowing import (
+    EventClock,
+    SessionWindower,
+    SlidingWindower,
+    TumblingWindower,
+)
 from bytewax.testing import TestingSink, TestingSource, run_main
 
 BATCH = 1_000
-DAY_NS, MINUTE_NS, TEN_NS = 86_400_000_000_000, 60_000_000_000, 10_000_000_000
+DAY_NS, MINUTE_NS = 86_400_000_000_000, 60_000_000_000
+TEN_NS, HOP_NS = 10_000_000_000, 2_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-TEN = timedelta(seconds=10)
+TEN, HOP = timedelta(seconds=10), timedelta(seconds=2)
 CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 CHANNEL_ID = re.compile("(?:&|^)channel_id=([^&]*)")
 BID = ("auction", "bidder", "price", "date_time", "extra")
@@ -166,11 +172,77 @@ def last(stream):
     def step(state, bid):
         if state is None or bid["date_time"] >= state["date_time"]:
             state = bid
-        row = {**state, "bid_time": state["date_time"]}
+        names = ("price", "channel", "url", "date_time", "extra")
+        row = {**part(state, ("auction", "bidder")), **{f"bid_{n}": state[n] for n in names}}
         return state, row
 
     keyed = op.key_on("key", stream, lambda bid: f"{bid['bidder']}|{bid['auction']}")
     return op.filter_map("last", op.stateful_map("latest", keyed, step), LAST.take)
+
+
+def top(stream):
+    names = ("bidder", "price", "channel", "url", "date_time", "extra")
+
+    def step(state, bid):
+        # Sorting is stable: of equal prices the earlier bid stays in front.
+        state = sorted([*(state or []), part(bid, names)], key=lambda one: -one["price"])[:10]
+        return state, {"auction": bid["auction"], "top": state}
+
+    keyed = op.key_on("key", stream, lambda bid: str(bid["auction"]))
+    return op.filter_map("last", op.stateful_map("best", keyed, step), LAST.take)
+
+
+def clock():
+    """Return event time; without its wait, time that passes here makes bids late."""
+    return EventClock(
+        lambda bid: EPOCH + timedelta(milliseconds=bid["date_time"] // 1_000_000),
+        wait_for_system_duration=TEN,
+    )
+
+
+def most(stream):
+    """Count bids by auction in sliding windows; each count gives its window's new row."""
+    keyed = op.key_on("auction", stream, lambda bid: str(bid["auction"]))
+    hops = SlidingWindower(length=TEN, offset=HOP, align_to=EPOCH)
+    out = win.fold_window("w", keyed, clock(), hops, int, lambda n, _bid: n + 1, int.__add__)
+
+    def by_window(item):
+        auction, (number, count) = item
+        return str(number), (count, -int(auction))
+
+    def step(best, found):
+        best = max(found, best or found)
+        return best, best
+
+    def row(item):
+        number, (count, auction) = item
+        start = int(number) * HOP_NS
+        found = {"window_start_ns": start, "window_end_ns": start + TEN_NS}
+        LAST.take((number, {**found, "most_auction": -auction, "most_num": count}))
+
+    best = op.stateful_map("best", op.map("by-window", out.down, by_window), step)
+    return op.filter_map("last", best, row)
+
+
+def dearest(stream):
+    """Fold all bids of ten seconds."""
+    keyed = op.key_on("all", stream, lambda _bid: "all")
+    windower = TumblingWindower(length=TEN, align_to=EPOCH)
+
+    def better(one, other):
+        if one is None or other is None:
+            return one or other
+        return max(one, other, key=lambda b: (b["price"], -b["auction"], -b["date_time"]))
+
+    out = win.fold_window("w", keyed, clock(), windower, lambda: None, better, better)
+
+    def row(item):
+        _, (number, bid) = item
+        names = ("bidder", "price", "date_time", "extra")
+        found = {"window_start_ns": number * TEN_NS, "top_auction": bid["auction"]}
+        return {**found, **{f"top_bid_{name}": bid[name] for name in names}}
+
+    return op.map("rows", out.down, row)
 
 
 def counts(windower, has_end):
@@ -178,10 +250,6 @@ def counts(windower, has_end):
 
     def build(stream):
         keyed = op.key_on("bidder", stream, lambda bid: str(bid["bidder"]))
-        clock = EventClock(
-            lambda bid: EPOCH + timedelta(milliseconds=bid["date_time"] // 1_000_000),
-            wait_for_system_duration=TEN,
-        )
 
         def fold(held, bid):
             at = bid["date_time"]
@@ -190,7 +258,7 @@ def counts(windower, has_end):
         def merge(one, two):
             return (one[0] + two[0], min(one[1], two[1]), max(one[2], two[2]))
 
-        out = win.fold_window("w", keyed, clock, windower, lambda: (0, 1 << 62, 0), fold, merge)
+        out = win.fold_window("w", keyed, clock(), windower, lambda: (0, 1 << 62, 0), fold, merge)
 
         def row(item):
             bidder, (_, (count, first, end)) = item
@@ -208,6 +276,8 @@ QUERIES = {
     "q0": by_row(lambda bid: part(bid, BID)),
     "q1": by_row(in_euro),
     "q2": by_row(some),
+    "q5": most,
+    "q7": dearest,
     "q10": by_row(filed),
     "q11": counts(SessionWindower(gap=TEN), has_end=True),
     "q12": counts(TumblingWindower(length=TEN, align_to=EPOCH), has_end=False),
@@ -216,6 +286,7 @@ QUERIES = {
     "q16": report(("channel",), True, minute),
     "q17": report(("auction",), False, prices),
     "q18": last,
+    "q19": top,
     "q21": by_row(channelled),
     "q22": by_row(divided),
 }

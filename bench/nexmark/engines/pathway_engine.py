@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
 
-DAY_NS, MINUTE_NS, TEN_NS = 86_400_000_000_000, 60_000_000_000, 10_000_000_000
+DAY_NS, MINUTE_NS = 86_400_000_000_000, 60_000_000_000
+TEN_NS, HOP_NS = 10_000_000_000, 2_000_000_000
 CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 CHANNEL_ID = re.compile("(?:&|^)channel_id=([^&]*)")
 
@@ -28,6 +29,39 @@ class Bid(pw.Schema):
 def in_euro(bids):
     return bids.select(
         bids.auction, bids.bidder, bids.date_time, bids.extra, euro=bids.price * 908 / 1000
+    )
+
+
+def q5(bids):
+    hops = pw.temporal.sliding(hop=HOP_NS, duration=TEN_NS, origin=0)
+    counts = bids.windowby(bids.date_time, window=hops, instance=bids.auction).reduce(
+        auction=pw.this._pw_instance, start=pw.this._pw_window_start, num=pw.reducers.count()
+    )
+    # The largest pair: of as many bids the smallest number.
+    pair = pw.make_tuple(pw.this.num, -pw.this.auction)
+    best = counts.groupby(pw.this.start).reduce(pw.this.start, pair=pw.reducers.max(pair))
+    return best.select(
+        window_start_ns=pw.this.start,
+        window_end_ns=pw.this.start + TEN_NS,
+        most_auction=-pw.this.pair[1],
+        most_num=pw.this.pair[0],
+    )
+
+
+def q7(bids):
+    windows = bids.windowby(bids.date_time, window=pw.temporal.tumbling(duration=TEN_NS, origin=0))
+    found = windows.reduce(
+        start=pw.this._pw_window_start,
+        row=pw.reducers.argmax(pw.make_tuple(pw.this.price, -pw.this.auction, -pw.this.date_time)),
+    )
+    row = bids.ix(found.row)
+    return found.select(
+        window_start_ns=found.start,
+        top_auction=row.auction,
+        top_bid_bidder=row.bidder,
+        top_bid_price=row.price,
+        top_bid_date_time=row.date_time,
+        top_bid_extra=row.extra,
     )
 
 
@@ -176,6 +210,8 @@ QUERIES = {
     ),
     "q1": in_euro,
     "q2": lambda bids: bids.filter(bids.auction % 123 == 0)[["auction", "price"]],
+    "q5": q5,
+    "q7": q7,
     "q10": q10,
     "q11": q11,
     "q12": q12,

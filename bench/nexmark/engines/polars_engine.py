@@ -14,7 +14,8 @@ from polars import col
 from bench.nexmark.data import events
 from bench.nexmark.engines.ripple_engine import FEW
 
-DAY_NS, MINUTE_NS, TEN_NS = 86_400_000_000_000, 60_000_000_000, 10_000_000_000
+DAY_NS, MINUTE_NS = 86_400_000_000_000, 60_000_000_000
+TEN_NS, HOP_NS = 10_000_000_000, 2_000_000_000
 CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 
 # Of a division by a constant Polars makes a product, which is rounded twice.
@@ -44,6 +45,34 @@ DISTINCT = tuple(
         ),
     )
 )
+
+
+def q5(bids: pl.LazyFrame) -> pl.LazyFrame:
+    start = (col("date_time") // HOP_NS - pl.int_ranges(5)) * HOP_NS
+    num = pl.len().cast(pl.Int64).alias("most_num")
+    return (
+        bids.select("auction", window_start_ns=start)
+        .explode("window_start_ns")
+        .group_by("auction", "window_start_ns")
+        .agg(num)
+        .sort("window_start_ns", "most_num", "auction", descending=[False, True, False])
+        .unique("window_start_ns", keep="first", maintain_order=True)
+        .rename({"auction": "most_auction"})
+        .with_columns(window_end_ns=col("window_start_ns") + TEN_NS)
+    )
+
+
+def q7(bids: pl.LazyFrame) -> pl.LazyFrame:
+    start = (col("date_time") // TEN_NS * TEN_NS).alias("window_start_ns")
+    best = bids.with_row_index("place").sort(
+        "price", "auction", "date_time", "place", descending=[True, False, False, False]
+    )
+    names = {name: f"top_bid_{name}" for name in ("bidder", "price", "date_time", "extra")}
+    return (
+        best.with_columns(start)
+        .unique("window_start_ns", keep="first", maintain_order=True)
+        .rename({"auction": "top_auction", **names})
+    )
 
 
 def q11(bids: pl.LazyFrame) -> pl.LazyFrame:
@@ -99,7 +128,14 @@ def q17(bids: pl.LazyFrame) -> pl.LazyFrame:
 
 def q18(bids: pl.LazyFrame) -> pl.LazyFrame:
     last = bids.unique(["bidder", "auction"], keep="last", maintain_order=True)
-    return last.rename({"date_time": "bid_time"})
+    names = ("price", "channel", "url", "date_time", "extra")
+    return last.rename({name: f"bid_{name}" for name in names})
+
+
+def q19(bids: pl.LazyFrame) -> pl.LazyFrame:
+    fields = ("bidder", "price", "channel", "url", "date_time", "extra")
+    best = bids.sort("price", descending=True, maintain_order=True)
+    return best.group_by("auction", maintain_order=True).agg(top=pl.struct(fields).head(10))
 
 
 def q21(bids: pl.LazyFrame) -> pl.LazyFrame:
@@ -118,6 +154,8 @@ QUERIES: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "q0": lambda bids: bids.select(BID),
     "q1": lambda bids: bids.select("auction", "bidder", EURO, "date_time", "extra"),
     "q2": lambda bids: bids.filter(col("auction") % 123 == 0).select("auction", "price"),
+    "q5": q5,
+    "q7": q7,
     "q10": lambda bids: bids.select(
         *BID, MOMENT.dt.strftime("%Y-%m-%d").alias("dt"), MOMENT.dt.strftime("%H:%M").alias("hm")
     ),
@@ -128,6 +166,7 @@ QUERIES: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "q16": q16,
     "q17": q17,
     "q18": q18,
+    "q19": q19,
     "q21": q21,
     "q22": q22,
 }

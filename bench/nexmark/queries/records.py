@@ -17,6 +17,18 @@ class Bid:
 
 
 @rp.record
+class Addressed:
+    """A bid with the channel and the address that it came by."""
+
+    auction: int
+    bidder: int
+    price: int
+    channel: str
+    url: str
+    date_time: rp.Timestamp
+
+
+@rp.record
 class WholeBid:
     """A bid with all its fields."""
 

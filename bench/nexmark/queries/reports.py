@@ -113,14 +113,17 @@ def q18() -> rp.Pipeline:
     return (
         reading("q18", WholeBid)
         .partition("by-bidder", key=("bidder", "auction"))
-        .fold(
-            "last",
-            price=rp.last("price"),
-            channel=rp.last("channel"),
-            url=rp.last("url"),
-            bid_time=rp.last("date_time"),
-            extra=rp.last("extra"),
-        )
+        .fold("last", bid=rp.last_row(["price", "channel", "url", "date_time", "extra"]))
+        .sink("rows")
+    )
+
+
+def q19() -> rp.Pipeline:
+    fields = ["bidder", "price", "channel", "url", "date_time", "extra"]
+    return (
+        reading("q19", WholeBid)
+        .partition("by-auction", key="auction")
+        .fold("top", top=rp.top_rows(10, "price", fields))
         .sink("rows")
     )
 
@@ -178,11 +181,27 @@ QUERIES = (
         "last bid of a bidder and auction",
         q18,
         """
-        SELECT auction, bidder, price, channel, url, date_time AS bid_time, extra
+        SELECT auction, bidder, price AS bid_price, channel AS bid_channel, url AS bid_url,
+               date_time AS bid_date_time, extra AS bid_extra
         FROM bid
         QUALIFY row_number() OVER (PARTITION BY bidder, auction
                                    ORDER BY date_time DESC, place DESC) <= 1
         """,
         "of two bids at one time the later one in the input is the last; SQL leaves that open",
+    ),
+    Query(
+        "q19",
+        "ten dearest bids of an auction",
+        q19,
+        """
+        SELECT auction,
+               list({'bidder': bidder, 'price': price, 'channel': channel, 'url': url,
+                     'date_time': date_time, 'extra': extra} ORDER BY rank) AS top
+        FROM (SELECT *, row_number() OVER (PARTITION BY auction
+                                           ORDER BY price DESC, date_time, place) AS rank
+              FROM bid)
+        WHERE rank <= 10 GROUP BY auction
+        """,
+        "one row an auction, with a list of its bids; of equal prices the earlier bid is better",
     ),
 )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 import ripple as rp
 from bench.nexmark.queries.query import Query, reading
-from bench.nexmark.queries.records import Bid, WholeBid
+from bench.nexmark.queries.records import Addressed, Bid
 
 Columns = Mapping[str, Any]
 
@@ -147,7 +147,7 @@ def q14() -> rp.Pipeline:
 
 def q21() -> rp.Pipeline:
     return (
-        reading("q21", WholeBid)
+        reading("q21", Addressed)
         .map("channelled", channelled, into=Channelled, batch=True)
         .filter("known", ~rp.col("channel_id").is_null())
         .sink("rows")
@@ -155,7 +155,7 @@ def q21() -> rp.Pipeline:
 
 
 def q22() -> rp.Pipeline:
-    return reading("q22", WholeBid).map("divided", divided, into=Divided, batch=True).sink("rows")
+    return reading("q22", Addressed).map("divided", divided, into=Divided, batch=True).sink("rows")
 
 
 IN_EURO = "CAST(CAST(0.908 * price AS DECIMAL(23, 3)) AS DOUBLE)"
