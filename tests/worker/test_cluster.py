@@ -83,6 +83,7 @@ MISSED = {
     "come_back": ("chain", 8),
     "fence": ("rows", 6),
     "final_rows": ("window_totals", 0),
+    "muted_replay": ("streams", 0),
 }
 
 

@@ -44,6 +44,13 @@ def shown(name: str, pipeline: Any, given: list[Any] | None = None) -> ClusterTr
     return ClusterTrial(pipeline, events(name) if given is None else given)
 
 
+def streamed() -> Any:
+    """Show events, and fold none."""
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
+    large = start.filter("of-more", rp.col("size") > 1)
+    return start.sink("all", key="symbol").also(large.sink("large"))
+
+
 def branches() -> Any:
     """Show events twice, and fold them three times, by keys that have a field in common."""
     start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3)
@@ -63,6 +70,7 @@ def branches() -> Any:
 
 # Branches and a chain of one stage. Then partial edges, of rows that stay and of windows that end;
 # a row edge; both.
+streams = ClusterTrial(streamed(), events("streams"))
 branched = ClusterTrial(branches(), events("branched"))
 windows = shown("windows", first(rp.Tumbling(10)))
 totals = shown(
