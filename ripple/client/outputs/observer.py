@@ -122,8 +122,9 @@ class Observer:
                     await self._learned.wait()
         if not self._edges:
             who = ", ".join(f"{name} at {at}" for name, at in self.places.processes.items())
+            does = f"offers one ({NO_TABLE})" if self._sessions else "answers"
             raise ConnectionError(
-                f"no outputs available: none of {who} answers"
+                f"no outputs available: none of {who} {does}"
                 if who
                 else "no outputs available: no process owns a partition"
             )

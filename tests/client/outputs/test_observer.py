@@ -236,8 +236,10 @@ async def test_processes_that_show_nothing_are_not_waited_for_longer_than_asked(
 
         observer = Observer(world, find, insecure=True)
         observer.places = await find()
-        observer.opened(SimpleNamespace(edges={}), "w/0")  # type: ignore[arg-type]
         with pytest.raises(ConnectionError, match="none of w/0 at w:1 answers"):
+            await observer.known(timeout_s=3)
+        observer.opened(SimpleNamespace(edges={}), "w/0")  # type: ignore[arg-type]
+        with pytest.raises(ConnectionError, match=r"none of w/0 at w:1 offers one \(an output of"):
             await observer.known(timeout_s=3)
         done.set()
 
