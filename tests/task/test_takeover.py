@@ -69,8 +69,8 @@ def test_owner_frozen_at_any_effect_changes_nothing_when_it_wakes(
 
 
 def test_missing_fence_of_the_outputs_is_found_out(undisturbed: dict[str, object]) -> None:
-    for stop_at in range(216, 300, 4):  # found out at the first when this was written
-        wake_at = 88
+    for stop_at in range(228, 312, 4):  # found out at the first when this was written
+        wake_at = 92
         try:
             _, found = taken_over(stop_at, wake_at, lambda name: name != "fence_check")
         except Exception:

@@ -6,7 +6,9 @@ complete state. A writer that finds the next number taken has lost, and reads th
 Old entries are deleted. A writer that was paused meanwhile could create a deleted name again.
 Therefore a boundary is made durable before the deletion, and entries below it are ignored. After
 creating an entry, a writer looks for the boundary and for newer entries before it relies on its
-own. In a chain without entries the boundary sets the first number.
+own. A reader that was paused between the list and the entry could read such a late one: it looks
+for the boundary again before it relies on an entry that it has not read before. In a chain without
+entries the boundary sets the first number.
 
 Invariants: entries from the boundary to the newest exist; the boundary is at most the newest entry,
 if there is one.
@@ -21,13 +23,14 @@ from typing import Generic, TypeVar
 
 from ripple.core.errors import LimitError
 from ripple.storage.fenced.entry import BYTES_MAX, Content, Entry, decode_entry
-from ripple.storage.fenced.errors import DamagedError, FencedError
+from ripple.storage.fenced.errors import ChainError, DamagedError, FencedError
 from ripple.storage.fenced.stored import object_in
 from ripple.world.ports import Guards, ObjectStore, all_guards
 
 # Entries before the newest that stay readable; twice as many before a batch is deleted.
 ENTRIES_KEPT = 8
 NAMES_REMEMBERED = 1024
+READ_ATTEMPTS_MAX = 16
 
 _NAME = re.compile(r"(\d{16})(\.boundary)?\.json")
 
@@ -70,6 +73,7 @@ class Chain(Generic[T]):
         self.codec = codec
         self.entries_kept = entries_kept
         self._guards = guards
+        self._confirmed = ""
 
     def name_of(self, number: int) -> str:
         """Return the object name of an entry."""
@@ -100,7 +104,20 @@ class Chain(Generic[T]):
         return entry
 
     async def newest(self) -> Reading[T]:
-        """Return the newest readable entry; damaged ones are skipped and reported."""
+        """Return the newest readable entry; damaged ones are skipped and reported.
+
+        Raises ChainError if others add and delete entries faster than this reads them.
+        """
+        for _ in range(READ_ATTEMPTS_MAX):
+            reading = await self._read()
+            if reading is not None:
+                return reading
+        raise ChainError(
+            f"{self.prefix} changed {READ_ATTEMPTS_MAX} times in a row while it was read: try again"
+        )
+
+    async def _read(self) -> Reading[T] | None:
+        """Return the newest readable entry; None if entries were deleted meanwhile."""
         boundary, numbers = await self.numbers()
         damaged = []
         for number in reversed(numbers):
@@ -109,9 +126,19 @@ class Chain(Generic[T]):
             except DamagedError as error:
                 damaged.append(str(error))
                 continue
-            if entry is not None:
-                return Reading(entry, numbers[-1], tuple(damaged))
+            if entry is None or not await self._is_valid(entry):
+                return None
+            return Reading(entry, numbers[-1], tuple(damaged))
         return Reading(None, numbers[-1] if numbers else max(0, boundary - 1), tuple(damaged))
+
+    async def _is_valid(self, entry: Entry[T]) -> bool:
+        """Return False if the entry may be one that a paused writer added after a deletion."""
+        if entry.checksum != self._confirmed and self._guards("read_again"):
+            boundary, _ = await self.numbers()
+            if entry.number < boundary:
+                return False
+            self._confirmed = entry.checksum
+        return True
 
     async def create(self, entry: Entry[T]) -> Entry[T] | None:
         """Create an entry; return the entry there now: it, or another writer's (None if damaged).

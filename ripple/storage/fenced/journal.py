@@ -5,7 +5,8 @@ number taken when it adds the next object, and stops; a number is never used twi
 
 An object may be ``whole``: it replaces those before it, which are deleted now and then. The first
 object of an owner is whole if no data were added before it. An owner that was paused meanwhile may
-create a deleted number again, which is never read.
+create a deleted number again, which is never read; one that was paused while it opened the journal
+finds newer numbers, and opens it again.
 
 A missing, damaged or unreadable object loses its own data and nothing else: it is skipped and
 reported in ``damage``.
@@ -96,7 +97,7 @@ class Journal:
             self.length_bytes = sum(len(one.data) for one in found)
             # Otherwise each owner would read the first objects of all previous ones.
             is_whole = not any(one.data for one in found)
-            if await self._add(b"", is_whole=is_whole):
+            if await self._add(b"", is_whole=is_whole) and await self._is_newest():
                 if is_whole:
                     await self._forget()
                 return found
@@ -147,6 +148,9 @@ class Journal:
         self.objects += 1
         self.length_bytes += len(data)
         return True
+
+    async def _is_newest(self) -> bool:
+        return (await self._numbers())[-1:] == [self._number]
 
     async def _read(self) -> tuple[list[int], list[Added]]:
         """Return all numbers, and the valid objects: from the last whole one on."""

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
-from ripple.storage.fenced import Chain, DamagedError, Entry, FencedError
+from ripple.storage.fenced import Chain, DamagedError, Entry, FencedError, Journal, journal
 from ripple.storage.store import MemoryStore
+from ripple.testing import Chance
 from tests.storage.fenced.text import Text
+
+
+class StoreWithPause(MemoryStore):
+    """Runs ``meanwhile`` once, after a list or before a put of the caller."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self._at = at
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def list(self, prefix: str) -> list[str]:
+        names = await super().list(prefix)
+        await self._pause("list")
+        return names
+
+    async def put_if_absent(self, name: str, data: bytes) -> bool:
+        await self._pause("put")
+        return await super().put_if_absent(name, data)
+
+    async def _pause(self, at: str) -> None:
+        if at == self._at and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
 
 
 def chain_in(store: MemoryStore, *, entries_kept: int = 8) -> Chain[str]:
@@ -74,6 +100,46 @@ async def test_a_writer_that_slept_through_a_deletion_does_not_reopen_the_chain(
     newest = (await chain.newest()).entry
     assert newest is not None
     assert newest.content == "version 5"
+
+
+async def test_a_reader_that_slept_does_not_believe_an_entry_that_came_too_late() -> None:
+    store = StoreWithPause("list")
+    chain = chain_in(store, entries_kept=1)
+    await propose(chain, "a", "version 1")
+    late = (await chain.newest()).next("late", "old news", chain.codec)
+    await propose(chain, "a", "version 2")
+
+    async def meanwhile() -> None:
+        for number in range(3, 6):
+            entry = await propose(chain, "a", f"version {number}")
+            assert entry is not None
+            await chain.forget(entry)
+        assert await chain_in(store).create(late) is late, "the name is taken"
+
+    store.meanwhile = meanwhile
+    newest = (await chain_in(store).newest()).entry
+    assert newest is not None
+    assert newest.content == "version 5"
+
+
+async def test_an_owner_that_slept_while_it_opened_a_journal_has_the_objects_added_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal, "FORGET_AT", 2)
+    store = StoreWithPause("put")
+    former = Journal(store, "a/")
+    await former.open(1, Chance())
+
+    async def meanwhile() -> None:
+        for number in range(4):
+            await former.add(b"%d" % number, is_whole=True)
+        assert "a/0000000000000002.journal" not in await store.list("a/")
+
+    store.meanwhile = meanwhile
+    found = await Journal(store, "a/").open(2, Chance())
+    assert [one.data for one in found] == [b"3"]
+    with pytest.raises(FencedError):
+        await former.add(b"4")
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 200, 37))
