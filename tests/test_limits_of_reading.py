@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -21,7 +19,7 @@ from ripple.core.errors import LimitError
 from ripple.storage.checkpoint.origin import Origin, begin, origin_in
 from ripple.storage.fenced import Chain, Entry, Journal
 from ripple.storage.store import MemoryStore
-from ripple.testing import sim_world
+from ripple.testing import SimWorld, sim_world
 from tests.storage.fenced.text import Text
 
 # 128 partitions, and two later stages of 8: the offsets by path are half a megabyte and more.
@@ -30,55 +28,40 @@ CUT = {
 }
 
 
-def through_a_chain(size: int) -> None:
+async def through_a_chain(size: int, _: SimWorld) -> None:
     chain = Chain(MemoryStore(), "c/", Text())
-
-    async def story() -> None:
-        entry = Entry(1, "me", "", "x" * size, chain.codec)
-        await chain.create(entry)
-        assert await chain.get(1) == entry
-
-    asyncio.run(story())
+    entry = Entry(1, "me", "", "x" * size, chain.codec)
+    await chain.create(entry)
+    assert await chain.get(1) == entry
 
 
-def through_a_journal(size: int) -> None:
-    world = sim_world()
-
-    async def story() -> None:
-        journal = Journal(world.store, "j/")
-        await journal.open(1, world.random)
-        await journal.add(b"x" * size)
-        assert (await journal.read())[-1].data == b"x" * size
-
-    world.loop.run_until_complete(story())
+async def through_a_journal(size: int, world: SimWorld) -> None:
+    journal = Journal(world.store, "j/")
+    await journal.open(1, world.random)
+    await journal.add(b"x" * size)
+    assert (await journal.read())[-1].data == b"x" * size
 
 
-def through_a_cut_record(size: int) -> None:
-    disk = sim_world().disk
+async def through_a_cut_record(size: int, world: SimWorld) -> None:
     record = CutRecord(Owner("p", "o"), ("x" * size,))
-    write(disk, "o.cut", record)
-    assert read(disk, "o.cut") == record
+    write(world.disk, "o.cut", record)
+    assert read(world.disk, "o.cut") == record
 
 
-def through_an_origin(size: int) -> None:
+async def through_an_origin(size: int, _: SimWorld) -> None:
     store, origin = MemoryStore(), Origin("x" * (size // 2), ())  # it is there twice
-    assert asyncio.run(begin(store, "p", origin)) == origin
-    assert asyncio.run(origin_in(store, "p")) == origin
+    assert await begin(store, "p", origin) == origin
+    assert await origin_in(store, "p") == origin
 
 
-def through_a_view(size: int) -> None:
-    world = sim_world()
+async def through_a_view(size: int, world: SimWorld) -> None:
     mine, theirs = (
         coordinator.service.archive.Archive(world.store, world.clock, who) for who in "ab"
     )
     seen = Observation(0, was_heard=True)
     view = View("a", 1, tuple(((f"w{n}", 1), seen) for n in range(100_000, 100_000 + size // 15)))
-
-    async def story() -> None:
-        await mine.write_view(view)
-        assert await theirs.read_views() == (view,)
-
-    world.loop.run_until_complete(story())
+    await mine.write_view(view)
+    assert await theirs.read_views() == (view,)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +75,17 @@ def through_a_view(size: int) -> None:
     ],
 )
 def test_a_writer_refuses_exactly_what_its_reader_would(
-    module: ModuleType, limit: str, through: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+    module: ModuleType,
+    limit: str,
+    through: Callable[[int, SimWorld], Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, limit, 2000)
     refused = 0
     for size in range(1500, 2001):
         try:
-            through(size)
+            world = sim_world()
+            world.loop.run_until_complete(through(size, world))
         except LimitError as error:
             refused += 1
             assert "would take" in str(error), "the writer should have refused it"  # noqa: PT017

@@ -37,14 +37,14 @@ async def lived(process: Process) -> None:
         await process.live()
 
 
-def test_process_that_always_refuses_is_given_up(tmp_path: Path) -> None:
+async def test_process_that_always_refuses_is_given_up(tmp_path: Path) -> None:
     process = Process(planned(tmp_path, "exit 1"), lambda *_: None)
     with pytest.raises(WillNotStartError, match="worker-1 does not start"):
-        asyncio.run(lived(process))
+        await lived(process)
     assert process.starts == REFUSALS_MAX
 
 
-def test_process_that_has_worked_is_restarted_until_it_works(tmp_path: Path) -> None:
+async def test_process_that_has_worked_is_restarted_until_it_works(tmp_path: Path) -> None:
     said: list[str] = []
     away = ["exit 1"] * (REFUSALS_MAX + 2)
 
@@ -54,17 +54,17 @@ def test_process_that_has_worked_is_restarted_until_it_works(tmp_path: Path) -> 
             process.end()
 
     process = Process(planned(tmp_path, "kill -9 $$", *away, "echo back >&2; exec sleep 60"), say)
-    asyncio.run(lived(process))
+    await lived(process)
     assert process.starts == len(away) + 2
     assert any("was killed by SIGKILL" in line for line in said)
 
 
-def test_repeated_deaths_have_short_pauses_after_a_life(
+async def test_repeated_deaths_have_short_pauses_after_a_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAUSE_MAX_S", 60.0)
 
-    def pauses(deaths: int) -> list[str]:
+    async def pauses(deaths: int) -> list[str]:
         said: list[str] = []
 
         def say(_: str, line: str) -> None:
@@ -73,30 +73,25 @@ def test_repeated_deaths_have_short_pauses_after_a_life(
                 process.end()
 
         process = Process(planned(tmp_path, "kill -9 $$"), say)
-        asyncio.run(lived(process))
+        await lived(process)
         return said
 
-    assert pauses(4) == ["0.01", "0.02", "0.04", "0.08"]
+    assert await pauses(4) == ["0.01", "0.02", "0.04", "0.08"]
     monkeypatch.setattr(module, "STEADY_S", 0.0)
-    assert pauses(4) == ["0.01"] * 4
+    assert await pauses(4) == ["0.01"] * 4
 
 
-def test_processes_that_do_not_start_are_named_without_a_traceback(
+async def test_processes_that_do_not_start_are_named_without_a_traceback(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     forgotten: list[dict[str, Any]] = []
-
-    async def main() -> int:
-        asyncio.get_running_loop().set_exception_handler(lambda _, about: forgotten.append(about))
-        refused = [Process(planned(tmp_path, "exit 1"), lambda *_: None) for _ in range(2)]
-        lives = [asyncio.ensure_future(lived(process)) for process in refused]
-        await asyncio.wait(lives)
-        code = _Cluster(refused)._code(None, lives)  # type: ignore[arg-type]
-        assert standard_error.flush()
-        lives.clear()
-        gc.collect()
-        return code
-
-    assert asyncio.run(main()) == 1
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: forgotten.append(about))
+    refused = [Process(planned(tmp_path, "exit 1"), lambda *_: None) for _ in range(2)]
+    lives = [asyncio.ensure_future(lived(process)) for process in refused]
+    await asyncio.wait(lives)
+    assert _Cluster(refused)._code(None, lives) == 1  # type: ignore[arg-type]
+    assert standard_error.flush()
+    lives.clear()
+    gc.collect()
     assert capfd.readouterr().err.count("worker-1 does not start") == 2
     assert not forgotten

@@ -7,12 +7,13 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from urllib.error import HTTPError
@@ -138,29 +139,27 @@ async def until_shown(one: Process, path: str, text: str) -> None:
             await asyncio.sleep(0.02)
 
 
-def with_workers(story: Callable[[list[Worker]], Awaitable[None]], *workers: Worker) -> None:
-    """Run a story while workers take part."""
-
-    async def main() -> None:
-        running = [asyncio.ensure_future(each.membership.run()) for each in workers]
-        try:
-            await story(list(workers))
-            assert not any(task.done() for task in running)
-        finally:
-            for task in running:
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*running)
-
-    asyncio.run(main())
+@asynccontextmanager
+async def joined(*workers: Worker) -> AsyncIterator[tuple[Worker, ...]]:
+    """Workers that take part, and are members."""
+    running = [asyncio.ensure_future(each.membership.run()) for each in workers]
+    try:
+        await comes(lambda: all(each.incarnation for each in workers))
+        yield workers
+        assert not any(task.done() for task in running)
+    finally:
+        for task in running:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*running)
 
 
-def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path) -> None:
+async def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path) -> None:
     port = str(free_port())
     with started(tmp_path, "--port", port, pace=PATIENT) as one:
-
-        async def story(workers: list[Worker]) -> None:
-            await comes(lambda: all(each.incarnation for each in workers))
+        async with joined(
+            *(Worker(name, tmp_path, one.address) for name in ("w1", "w2"))
+        ) as workers:
             owned = {each.name: len(each.now.owned_by(each.name)) for each in workers}  # type: ignore[union-attr]
             assert owned == {"w1": 2, "w2": 2}
             one.process.kill()
@@ -180,8 +179,6 @@ def test_members_outlive_a_killed_coordinator_and_are_found_again(tmp_path: Path
                 left = [path.name for path in (tmp_path / "views").iterdir()]
                 assert not [name for name in left if name.startswith(str(health["replica"]))]
                 assert said_last.splitlines()[-1].endswith(" ended")
-
-        with_workers(story, *(Worker(name, tmp_path, one.address) for name in ("w1", "w2")))
 
 
 async def commands_of_people(address: str) -> None:
@@ -207,14 +204,11 @@ async def commands_of_people(address: str) -> None:
     assert (await ripple("unfreeze", "--reason", "done"))[0] == 0
 
 
-def test_two_coordinators_hear_each_other_and_speak_the_standard_services(tmp_path: Path) -> None:
-    with (
-        started(tmp_path) as one,
-        started(tmp_path, "--peers", one.address) as two,
-    ):
-
-        async def story(workers: list[Worker]) -> None:
-            await comes(lambda: all(each.incarnation for each in workers))
+async def test_two_coordinators_hear_each_other_and_speak_the_standard_services(
+    tmp_path: Path,
+) -> None:
+    with started(tmp_path) as one, started(tmp_path, "--peers", one.address) as two:
+        async with joined(Worker("w1", tmp_path, one.address, two.address)):
             await until_shown(two, "/metrics", "ripple_coordinator_replicas_heard 1.0")
             async with grpc.aio.insecure_channel(one.address) as channel:
                 health = health_pb2_grpc.HealthStub(channel)
@@ -229,14 +223,12 @@ def test_two_coordinators_hear_each_other_and_speak_the_standard_services(tmp_pa
                 listed = [each.name for each in replies[0].list_services_response.service]
                 assert SERVICE in listed
                 assert replies[1].file_descriptor_response.file_descriptor_proto
-
-        with_workers(story, Worker("w1", tmp_path, one.address, two.address))
         code, said = two.end(signal.SIGINT)
         assert code == 130
         assert "Traceback" not in said
 
 
-def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) -> None:
+async def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) -> None:
     stale = Alert("CheckpointStale", "critical", "partition 3 has had none for 25 s", 5.0)
 
     async def shown(one: Process) -> None:
@@ -257,15 +249,11 @@ def test_alerts_of_members_and_strangers_are_shown_everywhere(tmp_path: Path) ->
     with started(tmp_path) as one:
         member = Worker("w1", tmp_path, one.address, report=Report(alerts=(stale,)))
         other = Worker("w2", tmp_path, one.address, code=replace(CODE, plan_hash="other"))
-
-        async def story(workers: list[Worker]) -> None:
-            await comes(lambda: member.incarnation is not None)
+        async with joined(member):
             late = asyncio.ensure_future(other.membership.run())
             await until_shown(one, "/alerts", '"w2"')
             await shown(one)
             late.cancel()
-
-        with_workers(story, member)
 
 
 def test_second_signal_ends_at_once(tmp_path: Path) -> None:
@@ -340,8 +328,8 @@ def test_bad_flags_are_named(
 @pytest.mark.parametrize("name", ["port", "health-port", "metrics-port"])
 def test_port_that_is_taken_is_named_with_its_setting(tmp_path: Path, name: str) -> None:
     others = [flag for flag in FREE if not flag.startswith(f"--{name}=")]
-    with started(tmp_path) as one:
-        port = one.address.rpartition(":")[2]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
         ended = subprocess.run(
             [*COORDINATOR, "--store", str(tmp_path), *others, f"--{name}={port}"],
             capture_output=True,
