@@ -141,8 +141,9 @@ def test_new_package_passes_its_own_tests_and_is_found(folder: Path) -> None:
     package = folder / "ripple-quotes"
     assert len((package / "ripple_quotes.py").read_text().splitlines()) < 65
     site = f"PYTHONPATH={package}:{ROOT}"
+    alone = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(package)]
-    tried = run(["env", "-C", str(package), site, sys.executable, *tests], "tests")
+    tried = run(["env", "-C", str(package), site, alone, sys.executable, *tests], "tests")
     assert tried.code == 0, tried.out
     assert "passed" in tried.out
     about = package / "ripple_quotes-0.1.0.dist-info"

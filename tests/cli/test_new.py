@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.processes import RIPPLE, ROOT, run
 
+ALONE = (f"PYTHONPATH={ROOT}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1")
+
 
 def begin(folder: Path, name: str):
     return run(RIPPLE, "new", name, folder=folder)
@@ -24,7 +26,7 @@ def test_the_pipeline_runs_and_its_test_passes(tmp_path: Path) -> None:
         "test_my_orders.py",
         "orders.csv",
     }
-    here = ["env", "-C", str(folder), f"PYTHONPATH={ROOT}"]
+    here = ["env", "-C", str(folder), *ALONE]
     ran = 0
     for line in begun.rows:
         command = line.split()
@@ -48,7 +50,7 @@ def test_generated_test_fails_where_engine_and_pipeline_differ(tmp_path: Path) -
     file = tmp_path / "mine" / "mine.py"
     changed = file.read_text().replace('rp.col("quantity")', 'rp.col("quantities")')
     file.write_text(changed)
-    test = ["env", "-C", str(tmp_path / "mine"), f"PYTHONPATH={ROOT}", sys.executable]
+    test = ["env", "-C", str(tmp_path / "mine"), *ALONE, sys.executable]
     ended = run(test, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert ended.code != 0
     assert "quantities" in ended.out

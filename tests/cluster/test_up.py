@@ -106,8 +106,8 @@ def test_down_ends_it_and_a_folder_has_one_cluster(job: Job) -> None:
     assert command("cluster", "down", "--dir", folder).only_line.endswith(
         "no cluster runs in " + str(folder)
     )
-    up = Up(job)
-    up.says(r"coordinators: 1, workers: 2")
+    up = Up(job, "--workers", "1")
+    up.says(r"coordinators: 1, workers: 1")
     for more in ([], ["--workers", "100"]):  # for which there are no ports
         second = Up(job, *more)
         assert second.ended() == 1
@@ -119,10 +119,10 @@ def test_down_ends_it_and_a_folder_has_one_cluster(job: Job) -> None:
 
 
 def test_children_end_when_up_is_killed(job: Job) -> None:
-    up = Up(job)
+    up = Up(job, "--workers", "1")
     up.says(r"worker-1 .*partition \d: begins at")
     ours = [int(number) for number in re.findall(r"\| process (\d+)", up.said)]
-    assert len(ours) == 3
+    assert len(ours) == 2
     up.process.kill()
     assert up.ended() == -signal.SIGKILL
     until_s = time.monotonic() + PATIENCE_S

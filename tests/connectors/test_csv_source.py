@@ -576,7 +576,7 @@ def test_stray_quotes_cost_no_more_time_than_their_lines() -> None:
 
     # Each of these lines leaves quotes open, or would if what is in it opened and closed them.
     for line in (b'"a\n', b'x,"\n', b'a","\n', b'"a"",\n', b'"""\n', b'a"b,"c\n'):
-        few = line * ((1 << 13) // len(line))
+        few = line * ((1 << 12) // len(line))
         # Of eight times as many lines: 64 times as long if each looked at all behind it.
         least_s, most_s = (min(took_s(block) for _ in range(3)) for block in (few, 8 * few))
         assert most_s < 20 * least_s, line

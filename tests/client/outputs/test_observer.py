@@ -97,8 +97,10 @@ class Eye:
                 assert self.tables[output.name] == sorted(whole), output.name
 
 
-@pytest.mark.parametrize("uncommitted", [False, True])
-@pytest.mark.parametrize("name", ["by-value", "windows-by-venue", "three"])
+@pytest.mark.parametrize(
+    ("name", "uncommitted"),
+    [("by-value", False), ("windows-by-venue", False), ("windows-by-venue", True), ("three", True)],
+)
 @simulated
 async def test_observed_rows_are_right_at_a_cut_that_never_falls(
     cluster: SimCluster, name: str, uncommitted: bool

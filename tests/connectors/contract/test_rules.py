@@ -11,7 +11,7 @@ from ripple.connectors.connector import Connector
 from ripple.core.errors import ConnectorError
 from ripple.task import retrying_inputs
 from ripple.testing import sink_suite, source_suite
-from ripple.testing.connectors import inputs_rules, outside, source_rules
+from ripple.testing.connectors import inputs_rules, outside, sink_rules, source_rules
 from tests.connectors.contract import bad
 
 LEFT = ("closing_at_any_time_leaves_nothing", "inputs_closed_at_any_time_leave_nothing")
@@ -31,6 +31,13 @@ def short(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if rule not in AHEAD:
         monkeypatch.setattr(source_rules, "LONG_ROWS", 100)
         monkeypatch.setattr(inputs_rules, "LONG_ROWS", 100)
+
+
+@pytest.fixture
+def seldom_killed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer is killed at each call only where that finds out a bad connector."""
+    if "killed_writer" not in rule:
+        monkeypatch.setattr(sink_rules, "CALLS", (3, 4))
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +97,7 @@ def test_bad_inputs_break_one_rule(kind: type, rule: str, tmp_path: Path) -> Non
     assert broken(inputs(kind), tmp_path) == [rule]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("hasty", "seldom_killed")
 @pytest.mark.parametrize(("kind", "rule"), bad.SINKS.items())
 def test_bad_sink_breaks_one_rule(kind: type, rule: str, tmp_path: Path) -> None:
     assert broken(sink(kind), tmp_path) == [rule]

@@ -123,7 +123,7 @@ def pipeline_of(ways: list[Any]) -> Pipeline:
 chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
 
 
-@settings(max_examples=60 * EXAMPLES, deadline=None)
+@settings(max_examples=20 * EXAMPLES)
 @given(ways=chosen, happened=ticks(extreme=True), restart=st.integers(0, 45))
 def test_branches_equal_their_evaluation_from_scratch(
     ways: list[Any], happened: list[Any], restart: int
@@ -131,7 +131,7 @@ def test_branches_equal_their_evaluation_from_scratch(
     check_pipeline(pipeline_of(ways), happened, SIZES, restarts=[min(restart, len(happened))])
 
 
-@settings(max_examples=25 * EXAMPLES, deadline=None)
+@settings(max_examples=8 * EXAMPLES)
 @given(
     ways=chosen,
     happened=ticks(max_size=30),
@@ -154,7 +154,7 @@ def test_branches_of_several_inputs_with_markers(
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
-@settings(max_examples=8 * EXAMPLES, deadline=None)
+@settings(max_examples=4 * EXAMPLES)
 @given(happened=ticks(), restart=st.integers(0, 45))
 def test_each_trigger_beside_a_sink_of_events(
     trigger: Any, happened: list[Any], restart: int
@@ -168,7 +168,7 @@ def test_each_trigger_beside_a_sink_of_events(
     check_pipeline(branch, happened, SIZES, restarts=[min(restart, len(happened))])
 
 
-@settings(max_examples=25 * EXAMPLES, deadline=None)
+@settings(max_examples=25 * EXAMPLES)
 @given(happened=ticks(extreme=True, broken=False))
 def test_a_fold_in_a_branch_has_the_rows_that_it_has_in_a_chain(happened: list[Any]) -> None:
     """Where no record is refused, what other branches do is of no matter to a fold."""
