@@ -111,6 +111,7 @@ class P(NamedTuple):
 
 EXPRESSION = "expression|does not fit into 64 bits"
 INPUT = "must be the name of a field|name of a column must|there is no field"
+FIELDS = f"fields are names of fields|name the fields to show|{INPUT}"
 TABLE: dict[str, P] = {
     # Aggregates
     **{
@@ -127,6 +128,21 @@ TABLE: dict[str, P] = {
     "stddev(ddof)": P(lambda v: folded(rp.stddev("x", ddof=v)), "zero three np_int"),
     "top_k(x)": P(lambda v: folded(rp.top_k(v, 1)), "expr", INPUT),
     "top_k(k)": P(lambda v: folded(rp.top_k("x", v)), "three np_int"),
+    **{
+        f"{name}(fields)": P(lambda v, name=name: folded(getattr(rp, name)(v)), "expr", FIELDS)
+        for name in ("first_row", "last_row")
+    },
+    **{
+        f"{name}(by)": P(lambda v, name=name: folded(getattr(rp, name)(v, "x")), "expr", INPUT)
+        for name in ("arg_min", "arg_max")
+    },
+    **{
+        f"{name}(fields)": P(lambda v, name=name: folded(getattr(rp, name)("n", v)), "expr", FIELDS)
+        for name in ("arg_min", "arg_max")
+    },
+    "top_rows(n)": P(lambda v: folded(rp.top_rows(v, "x", "n")), "three np_int"),
+    "top_rows(by)": P(lambda v: folded(rp.top_rows(1, v, "n")), "expr", INPUT),
+    "top_rows(fields)": P(lambda v: folded(rp.top_rows(1, "n", v)), "expr", FIELDS),
     "percentile(x)": P(lambda v: folded(rp.percentile(v, 50)), "expr", INPUT),
     "percentile(q)": P(lambda v: folded(percentile(v)), "zero three half decimal np_int np_float"),
     "percentile(method)": P(lambda v: folded(rp.percentile("x", 5, method=v))),
