@@ -70,7 +70,7 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker/pipe.py": ("names the signal by which a child says where it is", ("signal",)),
     "worker/engine/child.py": (
         "a process owns its signals, its log and its pipe, and measures its own load",
-        ("os.*", "signal", "socket", "time"),
+        ("signal", "socket", "time"),
     ),
     "worker/supervisor/spawning.py": (
         "starts and ends processes, with a pipe to each",

@@ -4,15 +4,15 @@ task, blocking  ``rp.Task``, the public durable run, and a call that waits for i
 run, arguments  ``rp.run``; checks of arguments
 lifecycle       the states of every task, and its main loop
 spec, stage_spec   what a task computes, over inputs or a subscription; where it runs
-live, durable_run   a partition at work: it writes and commits; when commits and checkpoints are due
+live, durable_run   a partition at work: it writes and commits; how it recovers, when it commits
 record_intake, drive   entries of inputs in; pure: feeds the engine
 upstream_intake   changes of the upstream stage in
 one_shot        the state of a one-shot run, in memory
 durable_task    how a durable run is put together: of a command, a worker, Spark, the crash kit
 owned_state, durable_state, subscribed_state   state that is: claimed, opened, restored
-restoration, replay, reconciliation   how outputs are recovered, by either strategy
+replay, reconciliation   how outputs are recovered, by either strategy
 restore, home   where a task resumes; whether the state is a cluster's
-standby         hot standbys
+standby         how a task follows the owner of its partition, before it is promoted
 outputs, replayed_outputs, published_rows   the changes that each output lacks
 grouping, endpoints   outputs with a common commit; inputs and outputs by their URIs
 checkpointing, settings   checkpoints made concurrently; intervals and sizes

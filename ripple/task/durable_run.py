@@ -1,19 +1,22 @@
-"""A running durable partition: it commits and stores checkpoints when they are due."""
+"""A durable partition: it recovers its outputs, then commits and stores checkpoints when due."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from ripple.core.events import Restored, Stabilized
 from ripple.task.settings import CommitPace, Pace, StorePace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from ripple.storage.checkpoint import Checkpoint
     from ripple.task.checkpointing import CheckpointWriter
     from ripple.task.edges import Publisher
     from ripple.task.live import Intake, LivePartition
+    from ripple.task.restore import StartingPoint
     from ripple.task.spec import TaskContext
     from ripple.world.ports import World
 
@@ -21,8 +24,20 @@ if TYPE_CHECKING:
 _BATCHES_PER_TURN = 8
 
 
+class Recovery(Protocol):
+    """Leads from a restored state to outputs that hold it: by replay, or by reconciliation."""
+
+    async def run(self, durable: DurableRun) -> int | None:
+        """Reach what the outputs hold; return how many entries that took, None if stopped."""
+        ...
+
+    async def resume(self, durable: DurableRun, restored: Restored) -> None:
+        """Let the intake begin there with what is new."""
+        ...
+
+
 class DurableRun:
-    """Runs a restored partition.
+    """Runs a restored partition, which the outputs may be ahead of. See Run.
 
     The first changes, and the first after an idle time, are committed at once, because readers of
     the outputs have waited. From then on commits keep their interval.
@@ -36,19 +51,27 @@ class DurableRun:
         world: World,
         context: TaskContext,
         *,
+        recovery: Recovery,
+        base: StartingPoint,
+        newest: Checkpoint | None,
         sends: Publisher | None,
         notes: Callable[[], Awaitable[Mapping[str, str]]],
         is_hasty: bool,
-        is_asked: Callable[[], bool] = lambda: False,
+        is_asked: Callable[[], bool],
+        parks: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin to count the time.
 
-        sends: publishes the partition. notes: returns those that a checkpoint of the present cut
-        needs besides the state. is_hasty: whether the last task was killed, so that this one may
-        be, too. is_asked: whether a checkpoint was requested before one is due.
+        base: from where. newest: the checkpoint that tells how old the state is. sends: publishes
+        the partition. notes: returns those that a checkpoint of the present cut needs besides the
+        state. is_hasty: whether the last task was killed, so that this one may be, too. is_asked:
+        whether a checkpoint was requested before one is due. parks: asked at the end whether the
+        next run takes the state itself, so that no checkpoint is stored.
         """
         self.live = live
         self.intake = intake
+        self._context, self._recovery = context, recovery
+        self._base, self._newest = base, newest
         self.clock = world.clock
         self._storing = storing
         self._guards = world.guards
@@ -57,6 +80,7 @@ class DurableRun:
         self._traces = context.traces
         self._notes = notes
         self._is_asked = is_asked
+        self._parks = parks
         settings, now_ns = context.settings, self.clock.monotonic_ns()
         self._ahead_rows = settings.commit_ahead_rows
         self._turn_length_ns = settings.turn_ms * 1_000_000
@@ -68,7 +92,45 @@ class DurableRun:
         )
         self._stores = StorePace(settings, now_ns, lambda: live.work_ns, is_hasty=is_hasty)
 
-    async def go_live(self) -> None:
+    async def catch_up(self) -> bool:
+        """Reach the cut where new input begins; return False if stopped before."""
+        base, engine, emit = self._base, self.live.engine, self._context.emit
+        began_ns = self.clock.monotonic_ns()
+        count = await self._recovery.run(self)
+        if count is None:
+            return False
+        emit(Stabilized(engine, 0))
+        restored = Restored(
+            None if base.checkpoint is None else base.checkpoint.name,
+            base.start,
+            engine.cut,
+            base.skipped,
+            count,
+            (self.clock.monotonic_ns() - began_ns) / 1e9,
+            engine.digest,
+            None if self._newest is None else self._newest.written_ns,
+        )
+        self._context.report.restored = restored
+        emit(restored)
+        await self._recovery.resume(self, restored)
+        await self._go_live()
+        return True
+
+    async def finish(self) -> None:
+        """Commit, and store a checkpoint unless the next run takes the state itself."""
+        if self._parks():
+            await self.commit()
+        else:
+            await self.store()
+
+    async def abandon(self) -> None:
+        """Give up what is under way: the run has failed."""
+        try:
+            await self.live.abandon()
+        finally:  # it may be cancelled again meanwhile
+            await self._storing.abandon()
+
+    async def _go_live(self) -> None:
         """Publish the partition from now on: its present state is committed again."""
         self._sends = self._publisher
         if self._sends is not None:

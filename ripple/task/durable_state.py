@@ -14,12 +14,12 @@ After a crash at any moment the next task resumes so that every sink holds what 
   on until its successor opens the outputs, and the successor does all slow work before that.
 
 Each phase is made of the one before, so that none can be entered too early: Claimed, Opened,
-Restoration.
+DurableRun.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,11 +36,10 @@ from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.drive import Drive
 from ripple.task.durable_run import DurableRun
 from ripple.task.live import LivePartition
-from ripple.task.owned_state import OwnedState
+from ripple.task.owned_state import ALONE, OwnedState, Ownership
 from ripple.task.record_intake import RecordIntake
 from ripple.task.replay import Replay
 from ripple.task.replayed_outputs import ReplayedOutputs
-from ripple.task.restoration import Restoration
 from ripple.task.restore import (
     StartingPoint,
     changed,
@@ -61,11 +60,8 @@ if TYPE_CHECKING:
     from ripple.engine.machine import Engine
     from ripple.storage.checkpoint import Checkpoint, Checkpoints, Owner
     from ripple.task.spec import TaskContext, TaskSpec
+    from ripple.task.standby import Standby
     from ripple.world.ports import World
-
-
-async def _nothing() -> None:
-    return None
 
 
 class DurableState(OwnedState):
@@ -78,46 +74,39 @@ class DurableState(OwnedState):
         self,
         checkpoints: Checkpoints,
         world: World,
+        ownership: Ownership = ALONE,
         *,
-        epoch: int | None = None,
-        place: HintStore | None = None,
-        is_remote: bool | None = None,
-        is_next: Callable[[int], bool] = lambda _: False,
-        ready: Callable[[], Awaitable[StandbyState | None]] = _nothing,
-        is_handed_over: bool = False,
-        has_survived: bool = False,
-        parks: Callable[[], bool] = lambda: False,
-        rebuild: Collection[str] = (),
-        holder: str = "a run",
+        standby: Standby | None = None,
     ) -> None:
         """Keep the partition of ``checkpoints``; nothing is touched before ``claim``.
 
-        epoch: from the assignment; a claim of it may fail, and then a higher one is needed. None
-        takes the next one. is_next: whether an epoch is of the assigned successor: until that has
-        opened the outputs, too, this owner goes on without checkpoints. is_remote: nothing is on
-        the world's disk; by default with ``epoch``. Else there is a lock, held by one task. place:
-        of dead letters and of in-flight notes; by default in the store of the checkpoints, the
-        notes on the disk. ready: asked right before the outputs open, for the state of a hot
-        standby; if it fits, nothing is restored. is_handed_over: whether the previous owner runs
-        until then, and has not died. has_survived: whether the previous task was in this process,
-        and the in-flight notes are its own. parks: asked at the end whether to store no checkpoint,
-        because the next task takes ``left``. rebuild: folds that may be computed from the log's
-        first record. holder: the name of the owner, for people.
+        standby: follows the owner until then.
         """
-        super().__init__(checkpoints, world, epoch=epoch)
-        self._is_remote = epoch is not None if is_remote is None else is_remote
-        self.is_next = is_next
-        self.rebuild = rebuild
-        self.place = place
-        self.ready = ready
-        self.is_handed_over = is_handed_over
-        self.has_noted = has_survived
-        """Whether the last notes of what is in flight that are there are by this process."""
-        self.parks = parks
+        super().__init__(checkpoints, world)
+        self.standby = standby
         self.left: StandbyState | None = None
-        """The state that an ended task leaves, as a standby would."""
-        self.holder = holder
+        """The state that a demoted task has, as of a standby."""
         self._durable: DurableRun | None = None
+        self.own_as(ownership)
+
+    def own_as(self, ownership: Ownership) -> None:
+        """Own it in this way from the next claim on."""
+        self.ownership = ownership
+        self.has_noted = ownership.has_survived
+        """Whether the last notes of what is in flight that are there are by this process."""
+
+    async def take_over(self) -> StandbyState | None:
+        """Return the state that is there already: the one that was left, or the standby's.
+
+        The previous owner continues until this returns: slow waits happen here.
+        """
+        await self.ownership.ready()
+        standby, self.standby = self.standby, None
+        followed = (
+            None if standby is None else await standby.end(near=self.ownership.is_handed_over)
+        )
+        left, self.left = self.left, None
+        return left or followed
 
     @property
     def is_settled(self) -> bool:
@@ -127,23 +116,24 @@ class DurableState(OwnedState):
     @asynccontextmanager
     async def running_state(
         self, spec: TaskSpec, context: TaskContext, endings: Endings
-    ) -> AsyncIterator[Restoration]:
+    ) -> AsyncIterator[DurableRun]:
         """Become the owner, open everything, restore; see StateManager."""
         spec.begin(context.emit)
         claimed = await self.claim(spec, context, endings)
         opened = await claimed.open(endings)
         async with opened.answered_for():
-            restoration, intake = await opened.restore()
-            self._durable = restoration.durable
+            durable, intake = await opened.restore()
+            self._durable = durable
             try:
-                yield restoration
+                yield durable
             except GeneratorExit:  # nothing runs any more that could be waited for
                 raise
             except BaseException:
-                await restoration.live.abandon()
+                await durable.live.abandon()
                 raise
             finally:
-                self.left = opened.left(intake)
+                if self.ownership.is_demoted():
+                    self.left, self.has_noted = opened.left(intake), False  # the next owner notes
 
     async def claim(self, spec: TaskSpec, context: TaskContext, endings: Endings) -> Claimed:
         """Fence every earlier task, after all checks that change nothing.
@@ -151,10 +141,10 @@ class DurableState(OwnedState):
         Raises DiskLockedError, FencedError, OutputError and OSError.
         """
         world, plan = self.world, spec.plan
-        if not self._is_remote:
+        if self.ownership.is_on_disk:
             folder = prefix_of(plan.name, self.partition).rstrip("/")
             world.disk.make_folder(folder)
-            endings.add(world.disk.lock(f"{folder}/life.lock", self.holder).release)
+            endings.add(world.disk.lock(f"{folder}/life.lock", self.ownership.holder).release)
         # Whoever is refused has changed nothing.
         endings.add(spec.outputs.close)
         place = self.open_place(plan.name)
@@ -164,15 +154,15 @@ class DurableState(OwnedState):
     def open_place(self, pipeline: str) -> HintStore:
         """Return the store of dead letters and notes."""
         world = self.world
-        if self.place is not None:
-            return self.place
+        if self.ownership.place is not None:
+            return self.ownership.place
         path = in_flight_path(pipeline, self.partition)
         return HintStore(
             self.checkpoints.store,
             pipeline,
             self.partition,
             random=world.random,
-            notes=None if self._is_remote else NoteFile(world.disk, path),
+            notes=NoteFile(world.disk, path) if self.ownership.is_on_disk else None,
             guards=world.guards,
         )
 
@@ -202,8 +192,8 @@ class DurableState(OwnedState):
             place.notes(),
             version=spec.plan.topology_hash,
             shown=shown,
-            is_calm=self._is_remote,
-            has_survived=self.is_handed_over or self.has_noted,
+            is_calm=not self.ownership.is_on_disk,
+            has_survived=self.ownership.is_handed_over or self.has_noted,
             lettered=letters.quarantined,
             emit=emit,
         )
@@ -235,7 +225,7 @@ class Claimed:
         endings.add(spec.inputs.close)
         if isinstance(spec.outputs, PreparedGroup):
             await spec.outputs.prepare()
-        warm = await state.ready()
+        warm = await state.take_over()
         standings = await spec.outputs.open(self.owner.epoch, emit)
         if spec.lanes is not None:
             endings.add(spec.lanes.close)
@@ -265,11 +255,11 @@ class Claimed:
             emit,
             spec.inputs.wake,
             now_ns=world.clock.monotonic_ns,
-            outlives=lambda epoch: bool(standings) and state.is_next(epoch),
+            outlives=lambda epoch: bool(standings) and state.ownership.is_next(epoch),
             stored=partial(let_go, spec.inputs),
         )
         opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)
-        if not state.is_handed_over or in_flight.newly_quarantined:
+        if not state.ownership.is_handed_over or in_flight.newly_quarantined:
             await opened.flush()  # else with the first commit
         return opened
 
@@ -304,7 +294,7 @@ class Opened:
         await self.place.flush()
         self.claimed.state.has_noted = True
 
-    async def restore(self) -> tuple[Restoration, RecordIntake]:
+    async def restore(self) -> tuple[DurableRun, RecordIntake]:
         """Take the state from which every output's next change can be computed."""
         claimed, world = self.claimed, self.claimed.state.world
         spec, context, listed = claimed.spec, claimed.context, claimed.listed
@@ -335,23 +325,25 @@ class Opened:
         shown = self.outputs.stops[-1] if self.outputs.stops else self.start
         retained = changed(listed, base, shown) | holders(self.outputs.standings)
         start, origin = self.start, origin_of(listed)
+        newest = base.checkpoint
+        if newest is None and not base.skipped:  # what a follower has is beyond the newest
+            newest = next(iter(listed), None)
         durable = DurableRun(
             live,
             intake,
             self.storing,
             world,
             context,
+            recovery=Replay(self, intake, has_changed=has_changed),
+            base=base,
+            newest=newest,
             sends=spec.sends,
             notes=lambda: notes(spec.inputs, engine.cut, start, origin, retained),
             is_hasty=self.in_flight.was_killed,
             is_asked=claimed.state.take_asked,
+            parks=claimed.state.ownership.parks,
         )
-        newest = base.checkpoint
-        if newest is None and not base.skipped:  # what a follower has is beyond the newest
-            newest = next(iter(listed), None)
-        recovery = Replay(self, intake, has_changed=has_changed)
-        parks = claimed.state.parks
-        return Restoration(durable, base, newest, recovery, context, parks), intake
+        return durable, intake
 
     async def _restored(self) -> tuple[Engine, StartingPoint]:
         """Return the standby's engine if it fits, else that of a checkpoint or of the beginning."""
@@ -370,7 +362,7 @@ class Opened:
             spec.inputs,
             executor=state.world.executor,
             start=self.start,
-            rebuild=state.rebuild,
+            rebuild=state.ownership.rebuild,
             staged=spec.staged,
             make=spec.engine,
         )

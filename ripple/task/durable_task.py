@@ -2,79 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
-from ripple.storage.checkpoint import Checkpoints
-from ripple.storage.fenced import ENTRIES_KEPT
 from ripple.task.durable_state import DurableState
-from ripple.task.lifecycle import PartitionTask
+from ripple.task.lifecycle import PartitionTask, TaskState
+from ripple.task.owned_state import ALONE, Ownership
 from ripple.task.spec import TaskSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
-    from ripple.task.dead_letters.hint_store import HintStore
+    from ripple.storage.checkpoint import Checkpoints
     from ripple.task.spec import TaskContext
-    from ripple.task.standby import StandbyState
-    from ripple.world.ports import ObjectStore, World
-
-
-class Ownership(TypedDict, total=False):
-    """How a task owns its partition, as arguments of ``DurableState``."""
-
-    epoch: int | None
-    place: HintStore | None
-    is_remote: bool | None
-    is_next: Callable[[int], bool]
-    ready: Callable[[], Awaitable[StandbyState | None]]
-    is_handed_over: bool
-    has_survived: bool
-    parks: Callable[[], bool]
-    rebuild: Collection[str]
-    holder: str
+    from ripple.task.standby import Standby
+    from ripple.world.ports import World
 
 
 class DurableTask(PartitionTask[TaskSpec]):
-    """A task over inputs with its state in a store."""
+    """A task over inputs with its state in a store; it may be a standby before it owns that.
+
+    A run that fails before it has taken the state over changes nothing: a standby goes on
+    following, and may be promoted again.
+    """
 
     def __init__(
         self,
         spec: TaskSpec,
-        store: ObjectStore,
+        checkpoints: Checkpoints,
         world: World,
         context: TaskContext,
+        ownership: Ownership = ALONE,
         *,
-        partition: int = 0,
-        entries_kept: int = ENTRIES_KEPT,
-        **ownership: Unpack[Ownership],
+        standby: Standby | None = None,
     ) -> None:
-        """Connect the parts; nothing is touched before ``run``.
+        """Connect the parts; nothing is touched before ``follow`` or ``run``.
 
-        store: of checkpoints and dead letters; it should retry failures. partition: of the
-        pipeline. entries_kept: see Checkpoints. ownership: by default that of the only task, on
-        the world's disk.
+        checkpoints: of the partition, in a store that should retry failures. standby: follows the
+        owner, over the inputs of ``spec``.
         """
-        self._inputs = spec.inputs
-        self.kept = DurableState(
-            Checkpoints(
-                store,
-                spec.plan.name,
-                partition,
-                entries_kept=entries_kept,
-                executor=world.executor,
-                guards=world.guards,
-            ),
-            world,
-            **ownership,
-        )
+        self.kept = DurableState(checkpoints, world, ownership, standby=standby)
         """Its state in the store."""
+        self._is_promoted = False
         super().__init__(spec, self.kept, context)
 
-    def wake(self) -> None:
-        """End a wait for input, so that it sees that it shall stop or store a checkpoint."""
-        self._inputs.wake()
+    @property
+    def behind(self) -> int | None:
+        """How many of its owner's commits a standby lacks; None if unknown."""
+        return None if self.kept.standby is None else self.kept.standby.behind
 
-    def ask_for_checkpoint(self) -> None:
-        """Let it store a checkpoint soon."""
-        self.kept.ask_for_checkpoint()
-        self._inputs.wake()
+    async def follow(self) -> None:
+        """Restore without a claim, and follow the owner until ``run`` takes the state over.
+
+        Raises as ``Standby.follow`` does.
+        """
+        assert self.kept.standby is not None, "it was made to own its partition"
+        self._enter(TaskState.RESTORING)
+        try:
+            await self.kept.standby.follow(lambda: self._enter(TaskState.STANDBY))
+        except BaseException:
+            self.kept.standby = None
+            if not (self._is_promoted or self._state is TaskState.CLOSED):
+                self._enter(TaskState.CLOSED)
+            raise
+
+    def promote(self, spec: TaskSpec, context: TaskContext, ownership: Ownership) -> None:
+        """Let ``run`` own the partition in this way. spec: with outputs for that epoch."""
+        self._spec, self._context, self._is_promoted = spec, context, True
+        self.kept.own_as(ownership)
+
+    def _begin(self) -> None:
+        if self._state not in (TaskState.RESTORING, TaskState.STANDBY):
+            super()._begin()
+
+    def _end(self) -> None:
+        self._is_promoted = False
+        if self.kept.left is not None:
+            self._run = None
+            if self._state is not TaskState.STANDBY:
+                self._enter(TaskState.STANDBY)
+        elif self.kept.standby is None:
+            super()._end()

@@ -22,6 +22,7 @@ class TaskState(Enum):
 
     CREATED = "created"
     RESTORING = "restoring"
+    STANDBY = "standby"
     RUNNING = "running"
     CLOSING = "closing"
     CLOSED = "closed"
@@ -30,12 +31,17 @@ class TaskState(Enum):
 TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
     # Nothing is touched.
     TaskState.CREATED: frozenset({TaskState.RESTORING}),
-    # Claims, opens, restores, catches up. CLOSED: it was stopped, or has failed.
-    TaskState.RESTORING: frozenset({TaskState.RUNNING, TaskState.CLOSED}),
+    # Claims, opens, restores, catches up. A standby only restores. CLOSED: it was stopped, or has
+    # failed.
+    TaskState.RESTORING: frozenset({TaskState.STANDBY, TaskState.RUNNING, TaskState.CLOSED}),
+    # Owns nothing, and has the state to succeed the owner. RUNNING: it was promoted: it claims,
+    # opens and catches up from there.
+    TaskState.STANDBY: frozenset({TaskState.RUNNING, TaskState.CLOSED}),
     # Takes in, stabilizes, writes; commits and stores checkpoints when due. CLOSED: it has failed.
-    TaskState.RUNNING: frozenset({TaskState.CLOSING, TaskState.CLOSED}),
+    # STANDBY: another owner has fenced it off, and it may succeed that one.
+    TaskState.RUNNING: frozenset({TaskState.CLOSING, TaskState.STANDBY, TaskState.CLOSED}),
     # The input has ended, or stop was asked for: the last commit and checkpoint.
-    TaskState.CLOSING: frozenset({TaskState.CLOSED}),
+    TaskState.CLOSING: frozenset({TaskState.STANDBY, TaskState.CLOSED}),
     # Everything is released.
     TaskState.CLOSED: frozenset(),
 }
@@ -88,9 +94,13 @@ class StateManager(Protocol[S_contra]):
         """
         ...
 
+    def ask_for_checkpoint(self) -> None:
+        """Request a checkpoint after the next batch."""
+        ...
+
 
 class PartitionTask(Generic[S]):
-    """One run over a partition, in the states of ``TRANSITIONS``. ``run`` is called once.
+    """A partition in the states of ``TRANSITIONS``. ``run`` is called once, unless it was demoted.
 
     spec: what it computes. state: restores the partition and keeps its state, which outlives the
     task, unless it is an EphemeralState. context: where it runs.
@@ -115,6 +125,11 @@ class PartitionTask(Generic[S]):
         return self._context.report
 
     @property
+    def behind(self) -> int | None:
+        """How many of its owner's commits a standby lacks; None if unknown."""
+        return None
+
+    @property
     def live(self) -> LivePartition | None:
         """The partition at work, once it was restored."""
         return None if self._run is None else self._run.live
@@ -133,7 +148,7 @@ class PartitionTask(Generic[S]):
         SnapshotError, CheckpointError and OSError. After any of them, committed output stays, and
         the next task resumes there; uncommitted rows of an output without a cut record are dropped.
         """
-        self._enter(TaskState.RESTORING)
+        self._begin()
         stop = self._context.stop
         try:
             async with (
@@ -149,8 +164,24 @@ class PartitionTask(Generic[S]):
                     await run.finish()
                     run.live.end()
         finally:
-            self._enter(TaskState.CLOSED)
+            self._end()
         return self.report
+
+    def wake(self) -> None:
+        """End a wait for input, so that it sees that it shall stop or store a checkpoint."""
+        if self._run is not None:
+            self._run.intake.wake()
+
+    def ask_for_checkpoint(self) -> None:
+        """Let it store a checkpoint soon."""
+        self._manager.ask_for_checkpoint()
+        self.wake()
+
+    def _begin(self) -> None:
+        self._enter(TaskState.RESTORING)
+
+    def _end(self) -> None:
+        self._enter(TaskState.CLOSED)
 
     async def _step(self, run: Run) -> bool:
         """Take in a batch, or wait for one, and do due work; return False where the input ends."""

@@ -56,6 +56,9 @@ class EphemeralState:
         )
         yield OneShotRun(live, intake)
 
+    def ask_for_checkpoint(self) -> None:
+        """Do nothing: nothing is stored."""
+
 
 class OneShotRun:
     """A one-shot run in progress; nothing is due before its end. See Run."""

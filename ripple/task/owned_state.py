@@ -1,4 +1,4 @@
-"""The state of a partition in a store, of which a task becomes the only owner."""
+"""The state of a partition in a store, and how a task becomes its only owner."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.commit_group import looked_at
 from ripple.core.events import EntriesLost, Started
+from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from ripple.connectors.commit_group import CommitGroup
     from ripple.storage.checkpoint import Checkpoints, Owner
+    from ripple.task.dead_letters.hint_store import HintStore
     from ripple.task.spec import TaskContext
     from ripple.world.ports import World
 
@@ -20,15 +22,59 @@ async def _none_known() -> int:
     return 0
 
 
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
+@frozen(eq=False)
+class Ownership:
+    """How a task owns its partition; by default as the only task, on the world's disk.
+
+    epoch: from the assignment; a claim of it may fail, and then a higher one is needed. None takes
+    the next one. is_next: whether an epoch is of the assigned successor: until that has opened the
+    outputs, too, this owner goes on without checkpoints. is_remote: nothing is on the world's disk;
+    by default with ``epoch``. Else there is a lock, held by one task. place: of dead letters and of
+    in-flight notes; by default in the store of the checkpoints, the notes on the disk. ready:
+    awaited right before the standby ends and the outputs open. is_handed_over: whether the previous
+    owner runs until then, and has not died. has_survived: whether the previous task was in this
+    process, and the in-flight notes are its own. is_demoted: asked at the end whether the task may
+    be promoted again, with the state that it has then. parks: whether it will be, and needs no
+    checkpoint. rebuild: folds that may be computed from the log's first record. holder: the name of
+    the owner, for people.
+    """
+
+    epoch: int | None = None
+    is_next: Callable[[int], bool] = lambda _: False
+    is_remote: bool | None = None
+    place: HintStore | None = None
+    ready: Callable[[], Awaitable[None]] = _at_once
+    is_handed_over: bool = False
+    has_survived: bool = False
+    is_demoted: Callable[[], bool] = lambda: False
+    parks: Callable[[], bool] = lambda: False
+    rebuild: Collection[str] = ()
+    holder: str = "a run"
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether locks and notes are on the world's disk."""
+        return not (self.epoch is not None if self.is_remote is None else self.is_remote)
+
+
+ALONE = Ownership()
+
+
 class OwnedState:
     """The checkpoints of a partition, and requests for another one."""
 
-    def __init__(self, checkpoints: Checkpoints, world: World, *, epoch: int | None = None) -> None:
-        """Touch nothing yet. epoch: from the assignment; None takes the next one."""
+    def __init__(
+        self, checkpoints: Checkpoints, world: World, ownership: Ownership = ALONE
+    ) -> None:
+        """Touch nothing yet."""
         self.partition = checkpoints.partition
         self.checkpoints = checkpoints
         self.world = world
-        self._epoch = epoch
+        self.ownership = ownership
         self._is_asked = False
 
     def ask_for_checkpoint(self) -> None:
@@ -56,12 +102,12 @@ class OwnedState:
         newest_epoch: of other things that are fenced, where no epoch was assigned. Raises
         FencedError, OutputError and OSError.
         """
-        world, emit = self.world, context.emit
-        known = await looked_at(outputs, self._epoch)
-        if self._epoch is None:  # one that is given is refused by those as they open
+        world, emit, epoch = self.world, context.emit, self.ownership.epoch
+        known = await looked_at(outputs, epoch)
+        if epoch is None:  # one that is given is refused by those as they open
             known = max(known, await newest_epoch())
         owner = await self.checkpoints.claim(
-            world.clock, world.random, epoch=self._epoch, above=known, keep=context.settings.keep
+            world.clock, world.random, epoch=epoch, above=known, keep=context.settings.keep
         )
         emit(Started(self.checkpoints.pipeline, self.partition, owner.epoch))
         if owner.damaged:

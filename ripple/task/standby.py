@@ -1,8 +1,8 @@
-"""Hot standbys: a copy of another process's partition, ready to take it over without a pause.
+"""The state of a hot standby: a copy of another process's partition.
 
-A standby restores the newest checkpoint without claiming anything, and applies the input without
-output, up to each cut that the outputs have committed. There the digests of its tables must be the
-recorded ones. The owner is not disturbed, and does not notice.
+It is restored from the newest checkpoint without a claim, and takes in the input without output, up
+to each cut that the outputs have committed. There the digests of its tables must be the recorded
+ones. The owner is not disturbed, and does not notice.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ripple.connectors.contract import Commit
-    from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
-    from ripple.model.pipeline.plan import Plan
     from ripple.storage.checkpoint import Checkpoints
     from ripple.task.restore import StartingPoint
     from ripple.task.settings import Settings
-    from ripple.world.ports import Executor, World
+    from ripple.task.spec import TaskSpec
+    from ripple.world.ports import World
 
     Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Commit | None]]]
 
@@ -44,7 +43,7 @@ RESTORES_MAX = 3
 
 
 class StandbyState(NamedTuple):
-    """The state of a standby: an engine, and the records that it has left out."""
+    """The state from which a partition resumes: an engine, and the records that it left out."""
 
     engine: Engine
     quarantine: Quarantine
@@ -55,7 +54,7 @@ class StandbyDivergedError(SnapshotError):
 
 
 class Standby:
-    """One standby of a partition; ``follow`` is called once.
+    """Follows the owner of a partition; ``follow`` is called once.
 
     After a stop the inputs stay open, at their position, for the next owner. ``behind``: how many
     of the observed commits it has not reached; None until it has reached the first.
@@ -63,57 +62,59 @@ class Standby:
 
     def __init__(
         self,
-        plan: Plan,
-        inputs: Inputs,
+        spec: TaskSpec,
         checkpoints: Checkpoints,
         reached: Look,
         world: World,
         *,
         settings: Settings,
-        staged: bool = False,
-        executor: Executor,
         turn: AbstractAsyncContextManager[object],
     ) -> None:
         """Touch nothing yet.
 
         reached: asks the cut that each output has committed, again and again, without blocking the
-        event loop. staged: as in TaskSpec. executor: restores. turn: held while input is applied.
+        event loop. turn: held while input is applied.
         """
         self.behind: int | None = None
         self.state: StandbyState | None = None
-        self._plan = plan
-        self.inputs = inputs
+        self._spec, self._plan, self.inputs = spec, spec.plan, spec.inputs
         self._checkpoints = checkpoints
         self._reached = reached
         self._world = world
         self._settings = settings
-        self._executor = executor
         self._turn = turn
-        self._staged = staged
-        self._stopped = asyncio.Event()
+        self._stopped, self._ended = asyncio.Event(), asyncio.Event()
+        self._job: asyncio.Task[object] | None = None
         self._is_nearing = False
         self._committed_ns = 0  # when it was seen last that more was
         self._ahead: list[Mapping[str, Commit | None]] = []
 
-    def stop(self, *, near: bool = False) -> None:
-        """Let ``follow`` return, with ``state`` as far as it has come.
+    async def end(self, *, near: bool) -> StandbyState | None:
+        """Let ``follow`` return; return the state, None if it is not restored, or has failed.
 
         near: first reach the outputs' present commit. That costs no pause while the owner goes on;
         work left for later does.
         """
-        self._is_nearing = near
-        self._stopped.set()
-        self.inputs.wake()
+        if self.state is not None:
+            self._is_nearing = near
+            self._stopped.set()
+            self.inputs.wake()
+        elif self._job is not None:
+            self._job.cancel()
+        await self._ended.wait()
+        return self.state
 
-    async def follow(self) -> None:
+    async def follow(self, restored: Callable[[], None] = lambda: None) -> None:
         """Follow until stopped; then the owner of the inputs closes them.
 
-        Raises StandbyDivergedError where a digest is not the recorded one, SnapshotError where the
-        outputs go back, and the errors of restoring and reading. Then none of its state can be
-        used.
+        restored: called once the state is restored. Raises StandbyDivergedError where a digest is
+        not the recorded one, SnapshotError where the outputs go back, and the errors of restoring
+        and reading. Then none of its state can be used.
         """
+        self._job = asyncio.current_task()
         try:
             engine, drive = await self._restore()
+            restored()
             while not self._stopped.is_set():
                 await self._look(engine.cut)
                 if self._ahead:
@@ -129,6 +130,8 @@ class Standby:
             self.state = None
             await self.inputs.close()
             raise
+        finally:
+            self._ended.set()
 
     async def _near(self, drive: Drive) -> None:
         """Reach the outputs' present commit, and the next commit, if that comes soon.
@@ -185,10 +188,10 @@ class Standby:
             listed,
             _Within(present, start),
             inputs,
-            executor=self._executor,
+            executor=checkpoints.executor,
             start=start,
             rebuild=(),
-            staged=self._staged,
+            staged=self._spec.staged,
         )
         return engine, present, base
 

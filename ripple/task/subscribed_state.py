@@ -18,7 +18,6 @@ from ripple.task.live import LivePartition
 from ripple.task.outputs import Outputs
 from ripple.task.owned_state import OwnedState
 from ripple.task.reconciliation import Reconciliation, mark_of
-from ripple.task.restoration import Restoration
 from ripple.task.restore import check_holders, holders
 from ripple.task.upstream_intake import UpstreamIntake
 
@@ -39,23 +38,20 @@ class SubscribedState(OwnedState):
     @asynccontextmanager
     async def running_state(
         self, spec: StageSpec, context: TaskContext, endings: Endings
-    ) -> AsyncIterator[Restoration]:
+    ) -> AsyncIterator[DurableRun]:
         """Become the owner, open the outputs, restore; see StateManager."""
         endings.add(spec.outputs.close)
         owner = await self.own(spec.outputs, context)
         listed = await self.checkpoints.list()
         standings = await spec.outputs.open(owner.epoch, context.emit)
         self._check(spec, listed, standings)
-        restoration, storing = await self._restore(spec, context, owner, listed, standings)
+        durable = await self._restore(spec, context, owner, listed, standings)
         try:
-            yield restoration
+            yield durable
         except GeneratorExit:  # nothing runs any more that could be waited for
             raise
         except BaseException:
-            try:
-                await restoration.live.abandon()
-            finally:  # it may be cancelled again meanwhile
-                await storing.abandon()
+            await durable.abandon()
             raise
 
     def _check(
@@ -79,7 +75,7 @@ class SubscribedState(OwnedState):
         owner: Owner,
         listed: tuple[Checkpoint, ...],
         standings: Mapping[str, OutputStatus],
-    ) -> tuple[Restoration, CheckpointWriter]:
+    ) -> DurableRun:
         """Restore the newest state that is not ahead of an output, or begin with none."""
         world = self.world
         engine, base = await spec.restore(
@@ -106,21 +102,23 @@ class SubscribedState(OwnedState):
             marks = {mark_of(output): spec.outputs.mark(output) for output in standings}
             return marks | (holders(standings) if live.has_committed else {})
 
-        durable = DurableRun(
+        recovery = Reconciliation(
+            spec, base, engine, outputs, intake, context=context, guards=world.guards
+        )
+        return DurableRun(
             live,
             intake,
             storing,
             world,
             context,
+            recovery=recovery,
+            base=base,
+            newest=base.checkpoint,
             sends=spec.sends,
             notes=notes,
             is_hasty=_was_killed(base, standings, owner),
             is_asked=self.take_asked,
         )
-        recovery = Reconciliation(
-            spec, base, engine, outputs, intake, context=context, guards=world.guards
-        )
-        return Restoration(durable, base, base.checkpoint, recovery, context), storing
 
 
 def _was_killed(base: StartingPoint, standings: Mapping[str, OutputStatus], owner: Owner) -> bool:

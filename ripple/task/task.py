@@ -19,6 +19,7 @@ from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
 from ripple.core.events import InputBack, Remark, Restored
+from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
 from ripple.storage.store.s3_settings import is_s3
@@ -37,6 +38,7 @@ from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.durable_task import DurableTask
 from ripple.task.grouping import commit_interval_ns, group_at
 from ripple.task.home import check_home
+from ripple.task.owned_state import Ownership
 from ripple.task.report import Report
 from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
@@ -285,13 +287,15 @@ class Task:
         )
         return DurableTask(
             TaskSpec(plan, self._inputs, outputs),
-            self._patient_store(),
+            Checkpoints(self._patient_store(), plan.name, executor=world.executor),
             world,
             context,
-            place=self._hint_store(is_remote=is_remote),
-            is_remote=is_remote,
-            rebuild=self._rebuild,
-            holder=self._holder,
+            Ownership(
+                place=self._hint_store(is_remote=is_remote),
+                is_remote=is_remote,
+                rebuild=self._rebuild,
+                holder=self._holder,
+            ),
         )
 
     def _patient_store(self) -> ObjectStore:

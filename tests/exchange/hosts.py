@@ -39,6 +39,7 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimCluster, SimDisk, SimWorld, sim_world
@@ -366,7 +367,7 @@ class Machine:
         inputs = LogInputs(topic, source, shape, self.hosts.settings.batch_rows, follow=True)
         shows = outputs_of(self.pipeline.plan, stage)
         sending = exchange.send(stage, number, epoch, inputs.wake, shows)
-        state = DurableState(checkpoints, self.world, epoch=epoch)
+        state = DurableState(checkpoints, self.world, Ownership(epoch=epoch))
         first = PartitionTask(
             TaskSpec(self.pipeline.plan, inputs, outputs, staged=True, sends=sending),
             state,

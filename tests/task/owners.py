@@ -18,6 +18,7 @@ from ripple.storage.store import DiskStore, RetryingStore
 from ripple.task.dead_letters.log import letters_in
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimDisk, sim_world
@@ -60,7 +61,7 @@ def live(disk: Any, epoch: int, guards: Guards | None = None) -> PartitionTask[T
     outputs = SinkGroup({output.name: partial(open_sink, output.name) for output in PLAN.outputs})
     life = PartitionTask(
         TaskSpec(PLAN, inputs, outputs),
-        DurableState(Checkpoints(store, PLAN.name, guards=allowed), world, epoch=epoch),
+        DurableState(Checkpoints(store, PLAN.name, guards=allowed), world, Ownership(epoch=epoch)),
         TaskContext(settings=SETTINGS),
     )
     try:

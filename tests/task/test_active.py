@@ -22,6 +22,7 @@ from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore, RetryingStore
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.report import Report
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext, TaskSpec
@@ -218,7 +219,7 @@ async def test_lives_of_two_partitions_share_a_process_and_a_disk(world: SimWorl
         inputs = LogInputs(topic, {"trades": 0}, RecordShape(PLAN.source.schema), 4)
         return PartitionTask(
             TaskSpec(PLAN, inputs, SinkGroup({"out": MemorySink})),
-            DurableState(Checkpoints(store, PLAN.name, partition), world, epoch=epoch),
+            DurableState(Checkpoints(store, PLAN.name, partition), world, Ownership(epoch=epoch)),
             TaskContext(settings=SETTINGS, emit=told[partition].append),
         )
 

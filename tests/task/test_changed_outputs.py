@@ -25,6 +25,7 @@ from ripple.storage.log import PartitionReader, PartitionWriter, Topic
 from ripple.storage.store import MemoryStore
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import SimWorld, sim_world
 
@@ -98,7 +99,7 @@ class World:
         inputs = LogInputs(Topic.open(world.disk, "orders"), {"orders": 0}, shape, 100)
         life = PartitionTask(
             TaskSpec(plan, inputs, SinkGroup({"out": partial(self._open, plan)})),
-            DurableState(Checkpoints(self.store, plan.name), world, **more),
+            DurableState(Checkpoints(self.store, plan.name), world, Ownership(**more)),
             TaskContext(),
         )
         world.loop.run_until_complete(life.run())

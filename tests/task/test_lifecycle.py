@@ -15,7 +15,7 @@ from ripple.task.lifecycle import TRANSITIONS, PartitionTask, TaskState
 from ripple.task.one_shot import at_once
 from ripple.task.spec import TaskContext
 
-CREATED, RESTORING, RUNNING, CLOSING, CLOSED = TaskState
+CREATED, RESTORING, STANDBY, RUNNING, CLOSING, CLOSED = TaskState
 
 
 class Recorded(PartitionTask[None]):

@@ -21,6 +21,7 @@ from ripple.storage.log import Topic
 from ripple.storage.store import MemoryStore
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.testing import sim_world
@@ -47,8 +48,7 @@ class Lived:
         state = DurableState(
             Checkpoints(store, PLAN.name),
             world,
-            epoch=epoch,
-            **more,
+            Ownership(epoch=epoch, **more),
         )
         shape = RecordShape(PLAN.source.schema, PLAN.source.checks)
         names = [output.name for output in PLAN.outputs]

@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.contract import Commit
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore
+from ripple.task.spec import TaskSpec
 from ripple.task.standby import LOOK_S, NEAR_S, Standby
 from ripple.testing import SimWorld, sim_world
-from ripple.world.ports import INLINE
 from tests.task.lives import PLAN, ROWS, SETTINGS, append
 
 MS_NS = 10**6
@@ -65,24 +66,22 @@ def stopped_near(
             Topic.open(world.disk, "trades"), {"trades": 0}, RecordShape(PLAN.source.schema), 4
         )
         warm = Standby(
-            PLAN,
-            inputs,
+            TaskSpec(PLAN, inputs, SinkGroup({})),
             Checkpoints(DiskStore(world.disk, world.random), PLAN.name),
             owner.reached,
             world,
             settings=replace(SETTINGS, commit_interval_ns=interval_ms * MS_NS),
-            executor=INLINE,
             turn=asyncio.Semaphore(1),
         )
         following = asyncio.create_task(warm.follow())
         await world.clock.sleep(after_s)
         began_ns = world.clock.monotonic_ns()
-        warm.stop(near=True)
+        state = await warm.end(near=True)
         await following
         await inputs.close()
-        assert warm.state is not None
+        assert state is not None
         took_ms = (world.clock.monotonic_ns() - began_ns) // MS_NS
-        assert warm.state.engine.cut["trades"] == owner.committed
+        assert state.engine.cut["trades"] == owner.committed
         return owner.committed, took_ms, owner.since_ms
 
     return world.loop.run_until_complete(story())

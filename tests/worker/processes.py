@@ -137,7 +137,7 @@ def runtime_of(world: SimWorld, process: str, emit: Callable[[Event], None]) -> 
 
     store = RetryingStore(DiskStore(world.disk, world.random), world.clock, world.random)
 
-    context = ProcessContext(world, PLAN, store, LogEnds(world), SETTINGS, on_event, process)
+    context = ProcessContext(world, PLAN, store, LogEnds(world), SETTINGS, on_event)
     return Runtime(process, context)
 
 

@@ -15,12 +15,15 @@ from ripple.task.dead_letters.hint_store import HintStore
 from ripple.task.dead_letters.in_flight import InFlight
 from ripple.task.dead_letters.notes import notes_in
 from ripple.task.dead_letters.suspicion import DEATHS_MAX
+from ripple.task.durable_task import DurableTask
+from ripple.task.lifecycle import TaskState
 from ripple.testing import SimWorld, sim_world
 from ripple.world.errors import StoreError
 from tests.worker.processes import NAMES, PARTITIONS, PLAN, SETTINGS, SOURCE, LogEnds, given
 from worker.engine import runner
 from worker.engine.context import ProcessContext
 from worker.engine.hosting import runner_of
+from worker.engine.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,10 +62,14 @@ class Alone:
         SOURCE.install(self.world, whole=True)
         self.store = GoneInFlight()
         self.events: list[Event] = []
-        context = ProcessContext(
+        self.context = ProcessContext(
             self.world, PLAN, self.store, ends(self.world), SETTINGS, self._emit
         )
-        self.partition = runner_of(context, given(1, *[("a/0", 1)] * PARTITIONS), 0)
+        self.partition = self.hosted()
+
+    def hosted(self) -> Runner:
+        """Return another runner of the partition."""
+        return runner_of(self.context, given(1, *[("a/0", 1)] * PARTITIONS), 0)
 
     def run(self, story: Callable[[], Awaitable[None]]) -> None:
         async def main() -> None:
@@ -140,6 +147,70 @@ def test_death_of_an_owner_between_two_times_of_another_one_is_counted() -> None
             await asyncio.sleep(0.01)
         notes = await notes_in(one.store, PLAN.name, 0) or b""
         assert f'["suspect", "{OWN[0]}", 4, 5, 1'.encode() in notes
+
+    one.run(story)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(600):  # of the simulated clock
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+def task_of(partition: Runner) -> DurableTask:
+    assert isinstance(partition._task, DurableTask)
+    return partition._task
+
+
+def test_one_task_follows_and_is_promoted_and_demoted_with_its_engine() -> None:
+    one = Alone()
+
+    async def story() -> None:
+        first, second = one.partition, one.hosted()
+        first.own(1)
+        await one.at_end()
+        second.follow()
+        await until(lambda: second.health.behind == 0)
+        task = task_of(second)
+        assert (task.state, second.health.is_live) == (TaskState.STANDBY, False)
+        assert task.kept.standby is not None
+        assert task.kept.standby.state is not None
+        engine = task.kept.standby.state.engine
+        first.yield_ownership()
+        second.own(2, is_handed_over=True)
+        await until(lambda: second.health.is_live and task.state is TaskState.RUNNING)
+        assert task_of(second) is task
+        assert task.engine is engine
+        second.yield_ownership()
+        second.own(3)  # its successor has failed before it had the partition
+        await until(lambda: second.health.epoch == epoch_of(3, 0) and second.health.is_live)
+        assert task_of(second) is task
+        assert task.engine is engine
+        second.drop()
+        await second.ended()
+        assert task.state is TaskState.CLOSED
+
+    one.run(story)
+
+
+def test_standby_goes_on_following_after_a_claim_that_fails() -> None:
+    one = Alone()
+
+    async def story() -> None:
+        first, second = one.partition, one.hosted()
+        first.own(1)
+        await one.at_end()
+        second.follow()
+        await until(lambda: second.health.behind == 0)
+        task, one.store.is_away = task_of(second), True
+        second.own(2)
+        await until(lambda: any(isinstance(event, PartitionFailed) for event in one.events))
+        assert (task.state, task.behind) == (TaskState.STANDBY, 0)
+        await until(lambda: second.health.is_live)
+        assert task_of(second) is task
+        assert second.health.epoch != epoch_of(2, 0)
+        second.drop()
+        await second.ended()
 
     one.run(story)
 

@@ -10,19 +10,20 @@ import pytest
 from ripple.control.assignment import ATTEMPTS_MAX, epoch_of
 from ripple.core.events import Event, PartitionFailed, Restored, Stored
 from ripple.storage.fenced import FencedError
+from ripple.task.lifecycle import TaskState
 from ripple.task.report import Report
 from ripple.testing.sim.chance import Chance
 from ripple.testing.sim.loop import SimLoop
 from ripple.testing.sim.world import SimClock
 from ripple.world import LiveClock
 from worker.engine import runner
-from worker.engine.workload import Assembled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ripple.task.owned_state import Ownership
+    from ripple.task.spec import TaskContext
     from ripple.world.ports import Clock
-    from worker.engine.workload import Attempt
 
 
 class Flaky:
@@ -40,18 +41,29 @@ class Flaky:
         return None
 
     @asynccontextmanager
-    async def assembled(self, attempt: Attempt) -> AsyncIterator[Assembled]:
-        self.attempt, self.report = attempt, Report()
-        yield Assembled(cast("Any", self), self.is_awake.set, self.is_awake.set)
+    async def owner(
+        self, ownership: Ownership, last: Any, context: TaskContext
+    ) -> AsyncIterator[Any]:
+        self.ownership, self.emit, self.report = ownership, context.emit, Report()
+        yield self
+
+    # --- as its own task ---
+
+    state = TaskState.CLOSED
+
+    def wake(self) -> None:
+        self.is_awake.set()
+
+    ask_for_checkpoint = wake
 
     async def run(self) -> None:
-        await self.live(self.attempt.epoch)
+        await self.live(self.ownership.epoch or 0)
 
     async def live(self, epoch: int) -> None:
         if epoch == epoch_of(7, 0):
             raise OSError("the disk is full")
         self.report.restored, self.report.events = cast("Any", "as it was"), 3
-        self.attempt.emit(Stored("a checkpoint", {}))
+        self.emit(Stored("a checkpoint", {}))
         self.is_live.set()
         await self.is_awake.wait()
 
@@ -81,7 +93,7 @@ class Restless(Flaky):
     lives_s = 0.0
 
     async def live(self, epoch: int) -> None:
-        self.attempt.emit(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
+        self.emit(Restored(None, {}, {}, (), 0, 0.0, "as it was"))
         await self.clock.sleep(self.lives_s)
         raise OSError("the output is away")
 

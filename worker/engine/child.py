@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import gc
-import os
 import signal
 import socket
 import sys
@@ -248,7 +247,6 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
         ends,
         _task_settings(settings, sinks),
         emit,
-        f"worker {name}, process {os.getpid()} on {os.uname().nodename}",
         exchange,
         intake,
         tracer,

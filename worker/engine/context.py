@@ -42,7 +42,6 @@ class ProcessContext:
     ends: Endpoints
     settings: Settings = field(default_factory=Settings)
     emit: Callable[[int, Event], None] = _no_listener
-    holder: str = "a worker"
     exchange: Exchange | None = None
     intake: Intake | None = None
     tracer: Tracer | None = None

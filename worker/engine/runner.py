@@ -1,22 +1,25 @@
-"""The runner of a partition: its tasks in this process, one after the other."""
+"""The runner of a partition: its task in this process, in all its roles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ripple.control.assignment import ATTEMPTS_MAX, epoch_of
+from ripple.control.assignment import ATTEMPTS_MAX, epoch_of, since_of
 from ripple.core.events import PartitionFailed, Restored, Stored
 from ripple.storage.fenced import FencedError
+from ripple.task.lifecycle import TaskState
+from ripple.task.owned_state import Ownership
+from ripple.task.spec import TaskContext
 from ripple.world.pauses import Pauses
 from worker.engine.concurrency import BackgroundJob, ConcurrencyLimit
-from worker.engine.workload import Attempt
 from worker.health import TaskHealth
 
 if TYPE_CHECKING:
     from ripple.core.events import Event, EventListener
-    from ripple.task.standby import Standby, StandbyState
+    from ripple.task.lifecycle import PartitionTask
+    from ripple.task.report import Report
     from ripple.world.ports import Clock
-    from worker.engine.workload import Assembled, Workload
+    from worker.engine.workload import Workload
 
 PARK_S = 30.0
 PAUSE_MIN_S = 0.1
@@ -32,9 +35,9 @@ class Runner:
     retried with growing pauses; no call raises because of them.
 
     Each attempt to own it has its own epoch, since the outcome of a failed claim is unknown. A
-    runner that has yielded makes no further attempt. The state of its last task is retained for a
-    while: if the next owner fails, this process resumes from it. Its standby keeps following until
-    a task is about to open the outputs.
+    runner that has yielded makes no further attempt. Its task is kept as a standby for a while: if
+    the next owner fails, it is promoted again. A standby keeps following until it is about to open
+    the outputs.
     """
 
     def __init__(
@@ -52,9 +55,8 @@ class Runner:
         self._work = work
         self._turns = turns or ConcurrencyLimit()
         self._owning, self._following = BackgroundJob(), BackgroundJob()
-        self._running: Assembled | None = None
-        self._warm: Standby | None = None
-        self._left: StandbyState | None = None
+        self._task: PartitionTask[Any] | None = None  # in any of its roles
+        self._report: Report | None = None  # of the present attempt
         self._is_cold = False
         self._is_following = self._is_leaving = False
         self._is_giving_way = self._is_resuming = False
@@ -64,12 +66,11 @@ class Runner:
         self._epoch: int | None = None
         self._events = self._rows_out = self._stored = 0
         self._is_spent = False
-        self._has_noted = False  # in flight: epochs tried since it was owned
 
     @property
     def health(self) -> TaskHealth:
         """Its present health."""
-        report = None if self._running is None else self._running.task.report
+        report = self._report
         is_live = report is not None and report.restored is not None and not self._is_leaving
         behind = self._behind if self._is_following else None
         return TaskHealth(
@@ -85,9 +86,9 @@ class Runner:
 
     @property
     def _behind(self) -> int | None:
-        if self._warm is None:
+        if self._task is None:
             return 0 if self._is_cold else None
-        return self._warm.behind
+        return self._task.behind
 
     def follow(self) -> None:
         """Become a standby, without disturbing the owner."""
@@ -103,10 +104,7 @@ class Runner:
         self._failure = None
         if self._is_giving_way:
             self._is_resuming = True
-            if self.health.is_live:
-                self._wake_task()
-            else:
-                self._owning.cancel()
+            self._end_task(is_live=self.health.is_live)
         self._owning.begin(lambda: self._own(since, is_handed_over=is_handed_over))
 
     def yield_ownership(self) -> None:
@@ -120,9 +118,8 @@ class Runner:
 
     def store(self) -> None:
         """Store a checkpoint soon."""
-        if self._running is not None:
-            self._running.ask_for_checkpoint()
-            self._running.wake()
+        if self._task is not None and self._report is not None:
+            self._task.ask_for_checkpoint()
 
     def leave(self) -> None:
         """Complete the batch, commit, store a checkpoint, and end.
@@ -131,10 +128,7 @@ class Runner:
         """
         self._following.cancel()
         is_live, self._is_following, self._is_leaving = self.health.is_live, False, True
-        if is_live:
-            self._wake_task()
-        else:
-            self._owning.cancel()
+        self._end_task(is_live=is_live)
 
     def drop(self) -> None:
         """End before the next effect: the partition has another owner."""
@@ -154,14 +148,13 @@ class Runner:
             pauses.begin()
             pauses.works()
             try:
-                self._warm = self._work.standby()
-                if self._warm is None:
+                self._task = standby = self._work.standby()
+                if standby is None:
                     self._is_cold = True  # its next owner restores
                     return
-                await self._warm.follow()
+                await standby.follow()
                 return
             except Exception as error:
-                self._warm = None
                 self._failed(error, 0)
                 if not self._is_following:
                     self._failure = None  # the task that starts now is another attempt
@@ -170,7 +163,8 @@ class Runner:
     async def _own(self, since: int, *, is_handed_over: bool) -> None:
         """Run tasks, one after the other, until told to stop or until another owner has it."""
         self._is_giving_way = self._is_resuming = self._is_spent = False
-        self._has_noted = False
+        if self._task is not None and self._task.state is TaskState.CLOSED:
+            self._task = None
         self._pauses, attempt = self._new_pauses(), 0
         while not (self._is_leaving or self._is_giving_way):
             self._pauses.begin()
@@ -195,30 +189,27 @@ class Runner:
                 return
         if not self._is_to_stop:
             await self._clock.sleep(PARK_S)
-            self._left = None
+            self._task = None
 
     async def _run(self, epoch: int, *, is_handed_over: bool) -> None:
         """Run one task to its end: of the input, of the assignment, or by an error."""
-        attempt = Attempt(
+        ownership = Ownership(
             epoch=epoch,
-            is_handed_over=is_handed_over,
-            has_noted=self._has_noted,
-            inputs=None if self._warm is None else self._warm.inputs,
+            is_next=lambda other: since_of(other) > since_of(epoch),
             ready=lambda: self._ready(is_handed_over=is_handed_over),
-            emit=self._on_event,
-            stop=lambda: self._is_to_stop,
+            is_handed_over=is_handed_over,
+            is_demoted=lambda: self._is_giving_way,
             parks=lambda: self._is_resuming and not self._is_leaving,
         )
-        async with self._work.assembled(attempt) as running:
-            self._running, report = running, running.task.report
+        context = TaskContext(emit=self._on_event, stop=lambda: self._is_to_stop)
+        async with self._work.owner(ownership, self._task, context) as task:
+            self._task, self._report = task, task.report
+            report = task.report
             try:
-                await running.task.run()
+                await task.run()
             finally:
                 self._taken_over()
-                self._running, state = None, running.state
-                self._has_noted = state is not None and state.has_noted
-                if self._is_giving_way and state is not None:
-                    self._left = state.left
+                self._report = None
                 self._events += report.events
                 self._rows_out += report.rows_out
 
@@ -227,26 +218,17 @@ class Runner:
         """Whether the present task shall stop gracefully."""
         return self._is_leaving or self._is_resuming
 
-    async def _ready(self, *, is_handed_over: bool) -> StandbyState | None:
-        """Return the standby's state, caught up so far, or the state that the last task retained.
-
-        The previous owner continues until this returns: slow waits happen here.
-        """
+    async def _ready(self, *, is_handed_over: bool) -> None:
+        """Wait for one of the process's permits to take a partition over."""
         if is_handed_over:
             await self._turns.hand_overs.acquire()
             self._is_taking_over = True
-        warm, self._warm = self._warm, None
-        if warm is not None and warm.state is not None:
-            warm.stop(near=is_handed_over)
-        else:
-            self._following.cancel()
-        await self._following.ended()
-        left, self._left = self._left, None
-        return left or (None if warm is None else warm.state)
 
-    def _wake_task(self) -> None:
-        assert self._running is not None
-        self._running.wake()
+    def _end_task(self, *, is_live: bool) -> None:
+        if self._task is not None and is_live:
+            self._task.wake()
+        else:
+            self._owning.cancel()
 
     def _on_event(self, event: Event) -> None:
         """Handle an event of a task, and pass it on."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ripple.control.assignment import since_of
+from ripple.connectors.commit_group import SinkGroup
 from ripple.core.tracing import TracedInputs
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.durable_task import DurableTask
-from ripple.task.lifecycle import PartitionTask
+from ripple.task.lifecycle import PartitionTask, TaskState
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.stage_spec import StageSpec
 from ripple.task.standby import Standby
@@ -24,68 +24,38 @@ from ripple.task.subscribed_state import SubscribedState
 from ripple.task.tracing import Traces
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+    from collections.abc import AsyncIterator, Callable, Collection
     from contextlib import AbstractAsyncContextManager
 
     from ripple.connectors.commit_group import CommitGroup, ReadableGroup
     from ripple.connectors.inputs import Inputs
-    from ripple.core.events import EventListener
     from ripple.engine.operators.division import Division
     from ripple.exchange.publications import Publications
     from ripple.model.pipeline.plan import Plan
-    from ripple.task.durable_state import DurableState
     from ripple.task.edges import Upstream
     from ripple.task.lanes import Lanes
+    from ripple.task.owned_state import Ownership
     from ripple.task.spec import IntakeGate
-    from ripple.task.standby import Look, StandbyState
+    from ripple.task.standby import Look
     from ripple.world.ports import Executor
     from worker.engine.context import ProcessContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """An attempt to own a partition.
-
-    epoch: its own. is_handed_over: whether the previous owner continues until this one is ready.
-    has_noted: whether the last notes of records in flight are of the task before, in this process.
-    inputs: of the standby, if there is one. ready: returns the state of a standby, or the one that
-    the task before retained. emit: listener of events. stop: whether to stop gracefully. parks:
-    whether the next task takes the retained state, without a checkpoint.
-    """
-
-    epoch: int
-    is_handed_over: bool
-    has_noted: bool
-    inputs: Inputs | None
-    ready: Callable[[], Awaitable[StandbyState | None]]
-    emit: EventListener
-    stop: Callable[[], bool]
-    parks: Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """A task, and the handles on it in this process.
-
-    wake: lets it see that it shall stop or store a checkpoint. ask_for_checkpoint: for when it is
-    awake. state: of a task that notes the records in flight and retains its state.
-    """
-
-    task: PartitionTask[Any]
-    wake: Callable[[], None]
-    ask_for_checkpoint: Callable[[], None]
-    state: DurableState | None = None
 
 
 class Workload(Protocol):
     """Assembles the tasks of one partition."""
 
-    def standby(self) -> Standby | None:
-        """Return a new standby; None if the next owner restores without one."""
+    def standby(self) -> DurableTask | None:
+        """Return a task that can follow the owner; None if the next owner restores without one."""
         ...
 
-    def assembled(self, attempt: Attempt) -> AbstractAsyncContextManager[Assembled]:
-        """Assemble a task; on exit, the process no longer connects it with others."""
+    def owner(
+        self, ownership: Ownership, last: PartitionTask[Any] | None, context: TaskContext
+    ) -> AbstractAsyncContextManager[PartitionTask[Any]]:
+        """Return a task to run; on exit, the process no longer connects it with others.
+
+        last: the task before, in this process, which is promoted if it is a standby. context: its
+        listener of events, and whether to stop it.
+        """
         ...
 
 
@@ -125,20 +95,14 @@ class _Work:
             closing.callback(exchange.stop_sending, sending)
         return sending
 
-    def _context_of(
-        self, attempt: Attempt, outputs: object, gate: IntakeGate | None = None
+    def _whole(
+        self, context: TaskContext, outputs: object, gate: IntakeGate | None = None
     ) -> TaskContext:
-        """Return the context of an attempt's task."""
-        context, traces = self.context, None
-        if context.tracer is not None:
-            traces = Traces(context.tracer, stage=self.stage, partition=self.number, group=outputs)
-        return TaskContext(
-            settings=context.settings,
-            emit=attempt.emit,
-            stop=attempt.stop,
-            intake=gate,
-            traces=traces,
-        )
+        """Return the context with what is the same for all partitions of this process."""
+        tracer, traces = self.context.tracer, None
+        if tracer is not None:
+            traces = Traces(tracer, stage=self.stage, partition=self.number, group=outputs)
+        return replace(context, settings=self.context.settings, intake=gate, traces=traces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,61 +125,62 @@ class InputWork(_Work):
     lanes: Callable[[CommitGroup], Lanes] | None = None
     division: Callable[[], Division | None] = lambda: None
 
-    def standby(self) -> Standby | None:
-        """Return a standby with the state at the cut that the outputs have committed."""
+    def standby(self) -> DurableTask | None:
+        """Return a task that follows the cut that the outputs have committed."""
         context, reached = self.context, self.reached()
         if reached is None:
             return None
-        executor = context.turns.for_standbys(context.world.executor)
-        return Standby(
-            self.plan,
-            self._new_inputs(),
-            self._checkpoints(executor),
+        spec, turns = self._spec(self._new_inputs()), context.turns
+        standby = Standby(
+            spec,
+            self._checkpoints(turns.for_standbys(context.world.executor)),
             reached,
             context.world,
             settings=context.settings,
-            staged=self.staged,
-            executor=executor,
-            turn=context.turns.followers,
+            turn=turns.followers,
         )
+        return self._task(spec, standby)
 
     @asynccontextmanager
-    async def assembled(self, attempt: Attempt) -> AsyncIterator[Assembled]:
-        """Assemble a task over the inputs."""
-        context, epoch = self.context, attempt.epoch
-        inputs = attempt.inputs or self._new_inputs()
+    async def owner(
+        self, ownership: Ownership, last: PartitionTask[Any] | None, context: TaskContext
+    ) -> AsyncIterator[DurableTask]:
+        """Return a task over the inputs, or promote the last one."""
+        assert last is None or isinstance(last, DurableTask)
+        standby = None if last is None else last.kept.standby
+        inputs = self._new_inputs() if standby is None else standby.inputs  # at its position
+        spec, task = self._spec(inputs), last
+        if task is None or task.state is TaskState.CLOSED:
+            task = self._task(spec)
+        if last is not None:
+            ownership = replace(ownership, has_survived=last.kept.has_noted)
+        intake, epoch = self.context.intake, ownership.epoch
+        assert epoch is not None
         async with AsyncExitStack() as closing:
             sending = self._sending(epoch, inputs.wake, closing)
-            outputs, task = self.outputs(epoch), None
-            gate = None
-            if context.intake is not None:
-                gate = context.intake.gate(lambda: _held_by(task))
+            outputs, gate = self.outputs(epoch), None
+            if intake is not None:
+                gate = intake.gate(lambda: _held_by(task))
                 closing.callback(gate.close)
-            spec = TaskSpec(
-                self.plan,
-                inputs,
-                outputs,
-                staged=self.staged,
+            spec = replace(
+                spec,
+                outputs=outputs,
                 sends=sending,
                 lanes=None if self.lanes is None else self.lanes(outputs),
-                engine=self.engine,
                 division=self.division(),
             )
-            task = DurableTask(
-                spec,
-                context.store,
-                context.world,
-                self._context_of(attempt, outputs, gate),
-                partition=self.partition,
-                epoch=epoch,
-                is_next=lambda other: since_of(other) > since_of(epoch),
-                holder=context.holder,
-                ready=attempt.ready,
-                is_handed_over=attempt.is_handed_over,
-                has_survived=attempt.has_noted,
-                parks=attempt.parks,
-            )
-            yield Assembled(task, task.wake, task.ask_for_checkpoint, task.kept)
+            task.promote(spec, self._whole(context, outputs, gate), ownership)
+            yield task
+
+    def _spec(self, inputs: Inputs) -> TaskSpec:
+        """Return the specification of a task that owns nothing yet, and so writes nothing."""
+        nothing = SinkGroup({})
+        return TaskSpec(self.plan, inputs, nothing, staged=self.staged, engine=self.engine)
+
+    def _task(self, spec: TaskSpec, standby: Standby | None = None) -> DurableTask:
+        world = self.context.world
+        checkpoints = self._checkpoints(world.executor)
+        return DurableTask(spec, checkpoints, world, TaskContext(), standby=standby)
 
     def _new_inputs(self) -> Inputs:
         inputs = self.inputs()
@@ -242,15 +207,21 @@ class StageWork(_Work):
         """Return None."""
 
     @asynccontextmanager
-    async def assembled(self, attempt: Attempt) -> AsyncIterator[Assembled]:
-        """Assemble a task over the changes of the upstream stage."""
-        context, epoch, wake = self.context, attempt.epoch, asyncio.Event()
+    async def owner(
+        self,
+        ownership: Ownership,
+        last: PartitionTask[Any] | None,  # noqa: ARG002 - it was no standby
+        context: TaskContext,
+    ) -> AsyncIterator[PartitionTask[StageSpec]]:
+        """Return a task over the changes of the upstream stage."""
+        epoch, world, wake = ownership.epoch, self.context.world, asyncio.Event()
+        assert epoch is not None
         async with AsyncExitStack() as closing:
             upstream = await closing.enter_async_context(self.upstream(wake.set))
             sending = self._sending(epoch, wake.set, closing)
             outputs = self.outputs(epoch)
             spec = StageSpec(
-                context.plan,
+                self.context.plan,
                 self.stage,
                 self.number,
                 self.senders,
@@ -259,15 +230,13 @@ class StageWork(_Work):
                 sends=sending,
                 wake=wake,
             )
-            checkpoints = self._checkpoints(context.world.executor)
-            state = SubscribedState(checkpoints, context.world, epoch=epoch)
-            task = PartitionTask(spec, state, self._context_of(attempt, outputs))
-            yield Assembled(task, wake.set, state.ask_for_checkpoint)
+            state = SubscribedState(self._checkpoints(world.executor), world, ownership)
+            yield PartitionTask(spec, state, self._whole(context, outputs))
 
 
-def _held_by(task: DurableTask | None) -> dict[str, int]:
+def _held_by(task: DurableTask) -> dict[str, int]:
     """Return a task's share of its process's queues."""
-    live = None if task is None else task.live
+    live = task.live
     if live is None:
         return {}
     divided = live.engine.held_bytes if isinstance(live.engine, Router) else 0

@@ -24,6 +24,7 @@ from ripple.storage.log import StaleEpochError
 from ripple.storage.store import RetryingStore
 from ripple.storage.store.opening import open_store
 from ripple.task.durable_task import DurableTask
+from ripple.task.owned_state import Ownership
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import live_world
 
@@ -137,18 +138,23 @@ class _ResidentTask:
         stream, world = self._stream, self._world
         bare = await self._closing.enter_async_context(open_store(stream.store))
         store = RetryingStore(bare, world.clock, world.random)
-        newest = await Checkpoints(store, self._plan.name, self._partition).manifest.newest()
+        checkpoints = Checkpoints(
+            store,
+            self._plan.name,
+            self._partition,
+            executor=world.executor,
+            guards=world.guards,
+        )
+        newest = await checkpoints.manifest.newest()
         last = newest.entry.content.epoch if newest.entry is not None else 0
         self._epoch = max(last, newest.newest_number, await self._known()) + 1 + attempt
         outputs = stream.outputs(self._plan, self._partition, self._epoch, world.executor)
         self._life = DurableTask(
             TaskSpec(self._plan, self._inputs, outputs, division=stream.division(self._plan)),
-            store,
+            checkpoints,
             world,
             TaskContext(settings=stream.settings(), emit=self._on_event),
-            partition=self._partition,
-            epoch=self._epoch,
-            holder="a task of ripple spark run",
+            Ownership(epoch=self._epoch, holder="a task of ripple spark run"),
         )
         self._task = asyncio.create_task(self._life.run())
         while self._restored is None:

@@ -272,7 +272,6 @@ class Process:
             RetryingStore(world.store, world.clock, world.random),
             Ends(world, worker.truth, worker.settings.batch_rows),
             worker.settings,
-            holder=self.name,
             exchange=None if self.port is None else self.port.exchange,
             intake=intake,
             home=SimLanes(world) if worker.truth.has_broker else None,

@@ -17,6 +17,7 @@ from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
 from ripple.core.row_ops import OP
 from ripple.model.batch import Batch
 from ripple.model.pipeline.builder import Pipeline
+from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.log import PartitionReader, Topic
 from ripple.storage.store import DiskStore
@@ -167,9 +168,16 @@ class CrashScenario:
                 self._judge.check(engine, on_grid=not variant.alongside)
 
         inputs = self.source.opened(world.disk, BATCH_ROWS, follow=variant.alongside)
+        checkpoints = Checkpoints(
+            world.store if variant.in_store else store,
+            plan.name,
+            entries_kept=2,
+            executor=world.executor,
+            guards=world.guards,
+        )
         task = DurableTask(
             TaskSpec(plan, inputs, self._outputs(world, variant)),
-            world.store if variant.in_store else store,
+            checkpoints,
             world,
             TaskContext(
                 settings=Settings(
@@ -183,7 +191,6 @@ class CrashScenario:
                 stop=lambda: variant.alongside and is_done(),
                 watch=watch,
             ),
-            entries_kept=2,
         )
 
         try:

@@ -20,6 +20,7 @@ from ripple.storage.log import Topic
 from ripple.storage.store import RetryingStore
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.tracing import Traces
@@ -93,7 +94,9 @@ async def live(
     inputs = LogInputs(topic, {PLAN.source.name: 0}, shape, SETTINGS.batch_rows)
     life = PartitionTask(
         TaskSpec(PLAN, inputs, group),
-        DurableState(Checkpoints(store, PLAN.name, guards=world.guards), world, epoch=epoch),
+        DurableState(
+            Checkpoints(store, PLAN.name, guards=world.guards), world, Ownership(epoch=epoch)
+        ),
         TaskContext(settings=settings, traces=traces),
     )
     await life.run()

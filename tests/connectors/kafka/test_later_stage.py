@@ -14,6 +14,7 @@ from ripple.connectors.kafka.topic_target import TopicTarget
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import RetryingStore
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.settings import Settings
 from ripple.task.spec import TaskContext
 from ripple.task.stage_spec import StageSpec
@@ -39,7 +40,7 @@ async def live(world: SimWorld, sender: Sender, epoch: int) -> None:
     checkpoints = Checkpoints(store, PLAN.name, 1, guards=world.guards)
     sender.wake = asyncio.Event()  # of this machine's loop
     spec: Any = StageSpec(PLAN, 1, 0, 1, sender, group, wake=sender.wake)
-    state = SubscribedState(checkpoints, world, epoch=epoch)
+    state = SubscribedState(checkpoints, world, Ownership(epoch=epoch))
     await PartitionTask(spec, state, TaskContext(settings=SETTINGS)).run()
 
 

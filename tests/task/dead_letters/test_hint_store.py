@@ -28,6 +28,7 @@ from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.dead_letters.suspicion import DEATHS_MAX, Range
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.task import WAITING
 from ripple.testing import SimWorld, explore, sim_world
@@ -474,7 +475,7 @@ def task_over(inputs: Inputs, world: SimWorld, state: DurableState) -> Partition
 async def live(world: SimWorld, block_rows: int = 7) -> PartitionTask[TaskSpec]:
     place = HintStore(world.store, PLAN.name, random=world.random)
     inputs = SourceInputs(Compacted(block_rows))
-    state = DurableState(Checkpoints(world.store, PLAN.name), world, place=place)
+    state = DurableState(Checkpoints(world.store, PLAN.name), world, Ownership(place=place))
     one = task_over(inputs, world, state)
     await one.run()
     return one
@@ -493,7 +494,7 @@ def test_notes_are_of_a_life_once_they_are_there() -> None:
             state = DurableState(
                 Checkpoints(world.store, PLAN.name),
                 world,
-                place=kind(world.store, PLAN.name, random=world.random),
+                Ownership(place=kind(world.store, PLAN.name, random=world.random)),
             )
             one = task_over(SourceInputs(Compacted(7)), world, state)
             with suppress(StoreError):
@@ -522,7 +523,9 @@ def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
             await place.open(epoch)
             InFlight(place.notes(), version=PLAN.topology_hash, shown={"trades": 0}, is_calm=True)
             await place.flush()
-        state = DurableState(Checkpoints(world.store, PLAN.name), world, epoch=3, place=place)
+        state = DurableState(
+            Checkpoints(world.store, PLAN.name), world, Ownership(epoch=3, place=place)
+        )
         inputs = Quiet(Compacted(7))
         await task_over(inputs, world, state).run()
         return b'"begin"' in (place.notes().read() or b"")

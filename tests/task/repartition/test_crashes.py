@@ -17,6 +17,7 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
 from ripple.task.durable_state import DurableState
 from ripple.task.lifecycle import PartitionTask
+from ripple.task.owned_state import Ownership
 from ripple.task.repartition.lane import LaneReader
 from ripple.task.repartition.lanes import SentLanes
 from ripple.task.repartition.topics import lanes_of_records
@@ -73,7 +74,7 @@ async def sends(world: SimWorld, seed: int) -> None:
 
     numbers = {at: LANES.lane(0, at) for at in range(RECEIVERS)}
     lanes = SentLanes(lambda: LANES.open(world.disk), numbers, world, needed)
-    state = DurableState(checkpoints, world, epoch=epoch)
+    state = DurableState(checkpoints, world, Ownership(epoch=epoch))
     life = PartitionTask(
         TaskSpec(PLAN, inputs, SinkGroup({}), staged=True, lanes=lanes, engine=Router),
         state,
