@@ -24,7 +24,7 @@ def test_each_query_runs_or_has_a_reason() -> None:
 
 
 def test_the_page_has_each_query_and_what_differs() -> None:
-    page = (ROOT / "docs/nexmark.md").read_text()
+    page = (ROOT / "docs/nexmark.md").read_text().partition("## What is measured")[0]
     rows = [line.split("|")[1:-1] for line in page.splitlines() if re.match(r"\| q\d", line)]
     listed = [name.strip() for names, *_ in rows for name in names.split(",")]
     assert sorted(listed) == sorted([*QUERIES, *NOT_YET])
