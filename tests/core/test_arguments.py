@@ -62,6 +62,7 @@ PLAIN = f"none true false zero three minus half nan inf empty np_float {TEXTS}"
 LENGTH_MAX = 400  # of a message
 
 SOURCE = rp.Pipeline("p").source("s", In)
+POSITIVE = SOURCE.filter("positive", rp.col("n") > 0)
 KEYED = SOURCE.partition("g", key="k")
 FOLDED = KEYED.fold("f", a=rp.sum("n"))
 PLAN = FOLDED.sink("o").plan()
@@ -246,6 +247,11 @@ TABLE: dict[str, P] = {
     "Pipeline.fold(aggregates)": P(lambda v: KEYED.fold("f", n=v), "count", "an aggregate"),
     "Pipeline.sink(name)": P(FOLDED.sink, "digit word"),
     "Pipeline.sink(topic)": P(lambda v: FOLDED.sink("o", topic=v), f"none {TEXTS}"),
+    "Pipeline.sink(key)": P(
+        lambda v: SOURCE.sink("o", key=v), "none no_list no_tuple", "the key|no field|a column"
+    ),
+    "union(name)": P(lambda v: rp.union(v, SOURCE, POSITIVE), "digit word"),
+    "union(branches)": P(lambda v: rp.union("u", SOURCE, v), ""),
     "Pipeline.sink(of)": P(lambda v: FOLDED.sink("o", of=v), "none", "of must be|there is no fold"),
     "Pipeline.migrate(fold)": P(lambda v: FOLDED.migrate(v, nothing, from_digest="0" * 32)),
     "Pipeline.migrate(function)": P(
