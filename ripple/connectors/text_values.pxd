@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 cdef extern from *:
     """
     #include <charconv>
-    /* Where parsing stopped, or null when it failed. Correctly rounded, whatever the locale. */
+    /* Where parsing stopped, or null when it failed. Correctly rounded, in any locale. */
     static inline const unsigned char* double_from_chars(
             const unsigned char* p, const unsigned char* end, double* value) {
         auto result = std::from_chars((const char*)p, (const char*)end, *value);
@@ -34,7 +34,7 @@ cdef inline bint is_digit(uint8_t c) noexcept nogil:
 cdef inline Reading read_integer(
     const uint8_t** at, const uint8_t* end, int64_t* value
 ) noexcept nogil:
-    """``-?digits``; leaves ``at`` behind them."""
+    """``-?digits``; moves ``at`` past them."""
     cdef const uint8_t* p = at[0]
     cdef const uint8_t* digits
     cdef uint64_t magnitude = 0
@@ -96,7 +96,7 @@ cdef inline const uint8_t* short_decimal(
 cdef inline Reading read_decimal(
     const uint8_t** at, const uint8_t* end, double* value
 ) noexcept nogil:
-    """Any decimal, with or without an exponent; leaves ``at`` behind it.
+    """Any decimal, with or without an exponent; moves ``at`` past it.
 
     One that no double but an infinity, or none but 0, is near to is not read.
     """

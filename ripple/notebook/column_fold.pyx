@@ -24,15 +24,15 @@ cdef object ZERO = np.zeros(1, np.int64)
 
 
 cdef class ColumnFold(Cell):
-    """What the folds have in common.
+    """The common part of folds.
 
-    A fold follows its column's changes when it is told of them, which a column does once for each
+    A fold follows its column's changes when it is notified of them, which is once for each
     change; its value is published when its turn comes. So a stabilize that failed elsewhere does
-    not matter, and nothing must be kept by slot. What fails while following has the fold start
+    not matter, and nothing must be kept by slot. An error while following makes the fold start
     afresh from all rows at its turn, where an error names this node and is retried.
     """
 
-    # Invariant: unless `stale`, what is kept is the fold of the column's rows, less what is noted.
+    # Invariant: unless `stale`, the state is the fold of the column's rows, less those noted.
 
     cdef KeyedColumn column
     cdef bint stale
@@ -65,7 +65,7 @@ cdef class ColumnFold(Cell):
             self.count_cutoff()
         elif self.is_output or self.dependents:
             self.previous, self.current = self.current, new
-            next = self.graph.tell(self)
+            next = self.graph.mark_changed(self)
             if next is not None:
                 self.graph.mark_dirty(next)
         else:
@@ -258,7 +258,7 @@ cdef class AggregateFold(ColumnFold):
 
     cdef object aggregate       # ripple.notebook.folds.BoundAggregate
     cdef object state
-    cdef SlotSet due            # slots whose rows are not in the state
+    cdef SlotSet due            # slots of rows that are not in the state
 
     def __init__(self, KeyedColumn column not None, aggregate, cutoff=None, name=None, serializer=None):
         self.aggregate = aggregate

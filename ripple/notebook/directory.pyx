@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Keys as users write them, to slots; shared by the columns that have the same keys.
 
-A slot whose row was removed must keep its key until all that depends on the row has seen the
+A slot of a removed row must keep its key until all that depends on the row has seen the
 removal: it is freed when no node of the graph is dirty, which is the end of every stabilize that
 did not fail. Then the key is forgotten, and the slot given to the next new key.
 """
@@ -161,7 +161,7 @@ cdef class Directory:
         return 0
 
     cdef int reclaim(self, Graph graph) except -1:
-        """Free the slots whose rows went, if everything has seen that."""
+        """Free the slots of removed rows, if all nodes have seen the removal."""
         cdef Column leaf
         cdef int64_t i, slot, n = 0
         cdef bint held

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Columns as users see them: rows by key, read, written and folded.
 
-Like a cell's value, a column's rows are those of the last stabilize: what was written since is
-kept beside them and shows when it ends, so that the graph always shows one consistent state.
+Like a cell's value, a column's rows are those of the last stabilize: later writes are
+kept apart until the next one ends, so that the graph always shows one consistent state.
 """
 
 cimport cython
@@ -162,7 +162,7 @@ cdef class KeyedColumn(Column):
             columns.append((self._typed(field.kind, values), valid if field.nullable else None))
         return columns
 
-    # --- what is reported of an output ---
+    # --- reports of an output ---
 
     cdef int note_report(self) except -1:
         """Remember the rows that changed, as they were."""
@@ -183,7 +183,7 @@ cdef class KeyedColumn(Column):
         return self.reported_old
 
     cdef object value_now(self):
-        """Return the rows that changed by key; what is only in ``old`` was removed."""
+        """Return the rows that changed by key; keys that are only in ``old`` were removed."""
         keys, self.reported_keys, self.reported_old = self.reported_keys, {}, {}
         return {key: self[key] for key in keys if key in self}
 
@@ -351,7 +351,7 @@ cdef class LeafColumn(KeyedColumn):
         keys: a list, NumPy or Arrow array (of tuples for keys of several parts, or a tuple of one
         array per part). values: the array of the only field; or arrays by name: lists, NumPy or
         Arrow arrays, one value a key. A field that is left out is null. Raises SchemaError, and
-        changes nothing, for what does not fit.
+        changes nothing, for values that do not fit.
         """
         cdef int64_t[::1] slots
         cdef Py_ssize_t i

@@ -380,7 +380,7 @@ cdef class MapColumn(KeyedColumn):
         return "column_map"
 
     cpdef object check(self):
-        """Raise AssertionError unless every row is what its parents' rows now give, to the bit."""
+        """Raise AssertionError unless every row follows from its parents' rows, to the bit."""
         cdef int64_t slot
         cdef int f
         Column.check(self)

@@ -45,7 +45,7 @@ def decode(
     """Return the columns of those fields that are wanted, and which rows are not sound.
 
     Row i is ``data[ends[i] + skipped:ends[i + 1]]``. fields: of the writer, in order: (kind, which
-    member of its union null is or -1, whether it is wanted); at most 512. What is not sound is
+    member of its union null is or -1, whether it is wanted); at most 512. Unsound rows are
     (index among ``rows``, number of the field, or that of all fields where bytes are left over),
     and null in all columns from that field on; texts may not be UTF-8 yet: columns of them are
     binary.

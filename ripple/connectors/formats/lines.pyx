@@ -11,8 +11,8 @@ import pyarrow as pa
 def as_lines(const uint8_t[::1] data not None, const int32_t[::1] ends not None):
     """Return those of ``data[ends[i]:ends[i + 1]]`` that surely are one line, and the other rows.
 
-    A line's end at the end of a value does not count. Not surely one line is what has another one
-    in it, quotes that are not closed, nothing in it, or a ``#`` at its beginning.
+    A line's end at the end of a value does not count. The other rows have another
+    line's end, open quotes, no bytes, or a ``#`` at their beginning.
     """
     cdef Py_ssize_t rows = ends.shape[0] - 1, row, others = 0, size
     cdef const uint8_t* start = &data[0] if data.shape[0] else NULL

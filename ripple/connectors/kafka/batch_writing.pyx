@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 cdef extern from "Python.h":
-    # As pointers: bytes become shorter in place only while nobody else has them.
+    # As pointers: bytes become shorter in place only while there is one reference.
     PyObject* PyBytes_FromStringAndSize(const char*, Py_ssize_t) except NULL
     char* PyBytes_AS_STRING(PyObject*) nogil
     int _PyBytes_Resize(PyObject**, Py_ssize_t) except -1
@@ -59,7 +59,7 @@ def encoded(keys, values, const int64_t[::1] times not None, headers, Py_ssize_t
 
 
 cdef object _texts(object array, Texts* texts):
-    """Find where the texts of an array are; return what holds them."""
+    """Find where the texts of an array are; return the object that holds them."""
     valid, offsets, data = array.buffers()
     cdef const int32_t[::1] ends = np.frombuffer(offsets, np.int32)[array.offset :]
     texts.ends = &ends[0]

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Record batches (message format v2) to columns, with what readers of committed records see.
+"""Record batches (message format v2) to columns, as readers of committed records see them.
 
-What was fetched is a run of batches, the last of which may be cut off. Of each the checksum is
+A response is a run of batches, the last of which may be cut off. Of each the checksum is
 checked before anything in it is believed, but for its first 12 bytes, its base offset and length,
 which a broker writes and no checksum covers. Every length is checked before it is used, and records
 are parsed without the GIL.
@@ -70,9 +70,9 @@ cdef struct Columns:
 
 
 def next_offset(const uint8_t[::1] data not None, from_offset: int) -> int:
-    """Return the offset behind the last whole batch of what was fetched from ``from_offset`` on.
+    """Return the offset after the last whole batch of a response, fetched from ``from_offset`` on.
 
-    It is told by the heads of batches alone. Raises DamagedError.
+    Only the heads of batches are read. Raises DamagedError.
     """
     cdef int64_t found = from_offset, from_at = from_offset
     cdef Py_ssize_t at = 0, size
@@ -96,12 +96,12 @@ def decoded(
     headers: bool = False,
     refuses: bool = False,
 ):
-    """Yield ``Read``s of what was fetched from ``from_offset`` on, in pieces of bounded size.
+    """Yield ``Read``s of a response, fetched from ``from_offset`` on, in pieces of bounded size.
 
-    aborted: (producer id, first offset) of the aborted transactions among it, as the broker told
-    them; their records are passed over, and so are the marks of transactions. piece_bytes: a piece
-    is whole batches, and ends with that which reaches so many bytes. batch_bytes_max: what a batch
-    may have after decompression. headers: whether to keep those of records. refuses: whether a
+    aborted: (producer id, first offset) of the aborted transactions among it, as the broker lists
+    them; their records are skipped, and so are the marks of transactions. piece_bytes: a piece
+    is whole batches, and ends with that which reaches so many bytes. batch_bytes_max: size of a
+    batch after decompression. headers: whether to keep those of records. refuses: whether a
     batch that is as it was sent, and cannot be read, is refused record by record; else it is raised.
     Nothing is yielded where there is no whole batch. Raises DamagedError, after what came before.
     """
@@ -156,7 +156,7 @@ def decoded(
 
 
 def _pieces(data: bytes, bodies: list, from_offset: int, found: int, headers: bool, refuses: bool):
-    """Yield a piece; where a batch in it is not sound, one of each, and what is refused of that."""
+    """Yield a piece; where a batch in it is not sound, one of each, and its refused records."""
     cdef const uint8_t[::1] view = data
     cdef Batch batch
     cdef Py_ssize_t at
@@ -220,7 +220,7 @@ cdef void _read_head(const uint8_t* p, Batch* batch) noexcept nogil:
 
 
 cdef int64_t _behind(Batch* batch, int64_t found, int64_t from_offset, bint first) except -1:
-    """The offset behind a batch, whose offsets are in order and of which the first has some."""
+    """The offset after a batch. Offsets are in order, and the first batch has some."""
     if batch.last_delta < 0 or not 0 <= batch.base <= OFFSET_MAX:
         raise DamagedError(
             f"the batch at offset {found} says that it begins at {batch.base} and goes on for "
@@ -279,7 +279,7 @@ cdef class _Columns:
 
 
 cdef tuple _allocated(Py_ssize_t rows, Py_ssize_t size, bint headers):
-    """Room for so many rows, whose keys, values and headers have ``size`` bytes together."""
+    """Room for so many rows with ``size`` bytes of keys, values and headers."""
     cdef _Columns held = _Columns()
     cdef Columns* c = &held.columns
     key_ends, value_ends = pa.allocate_buffer(4 * (rows + 1)), pa.allocate_buffer(4 * (rows + 1))
@@ -407,7 +407,7 @@ cdef bint _records(
         if p == NULL or length < 1 or length > end - p:
             return False
         stop = p + length
-        p = _varint(p + 1, stop, &time)     # behind its attributes, which have no meaning
+        p = _varint(p + 1, stop, &time)     # after its attributes, which have no meaning
         if p == NULL:
             return False
         p = _varint(p, stop, &delta)
@@ -458,7 +458,7 @@ cdef bint _records(
 cdef inline const uint8_t* _varint(
     const uint8_t* p, const uint8_t* end, int64_t* value
 ) noexcept nogil:
-    """Read a zigzag varint of up to 64 bits and return what is behind it, null if it has no end."""
+    """Read a zigzag varint of up to 64 bits and return its end, null if it has none."""
     cdef uint64_t found
     cdef int shift = 7
     if p >= end:

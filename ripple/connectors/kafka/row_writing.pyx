@@ -39,9 +39,9 @@ cdef struct Column:
 def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool):
     """Return each row as binary, null where it is not there.
 
-    columns: int64, double, bool or string, of one length, at most 512. labels: what stands before
+    columns: int64, double, bool or string, of one length, at most 512. labels: the bytes before
     each value. unions: for Avro, of each column whether it may be null; in others nothing may. head:
-    what each value begins with. is_there: uint8 by row. Raises OverflowError for 2 GiB and more.
+    the first bytes of each. is_there: uint8 by row. Raises OverflowError for 2 GiB and more.
     """
     cdef Column held[COLUMNS_MAX]
     cdef Py_ssize_t rows = len(is_there), row, at, of = len(columns), bound = len(head)
@@ -85,7 +85,7 @@ def encode(columns, labels, unions, head: bytes, is_there, *, avro: bool):
 
 
 cdef int _take(Column* column, array, label: bytes, bint is_union) except -1:
-    """Note where an array lies; whoever calls holds it, and its label."""
+    """Note where an array lies; the caller holds it, and its label."""
     buffers = array.buffers()
     column.kind, column.is_union = KINDS[array.type], is_union
     column.label, column.label_size = label, len(label)

@@ -2,7 +2,7 @@
 """The loops over columnar deltas: is each row sound, and where do its values go.
 
 Validity comes as Arrow bitmaps, least significant bit first; an empty one means all ones, as in
-Arrow, except for "cleared", where it means all zeros. Slots are int64; a row whose slot is -1 is
+Arrow, except for "cleared", where it means all zeros. Slots are int64; a row with the slot -1 is
 skipped.
 """
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Bind: a cell whose parent is chosen by a function of another cell's value.
+"""Bind: a cell with a parent that a function of another cell's value chooses.
 
 Two nodes: the input runs the function when the value it depends on changes; the bind itself
-shows the value of whichever cell the function returned. Cells made by the function stand above
+shows the value of the cell that the function returned. Cells made by the function stand above
 the input, so that they never run on a value for which they were not made, and go when it runs
 again. The idea and the two nodes are Jane Street Incremental's.
 """
@@ -16,14 +16,14 @@ BIND_DEPTH_MAX = 1_000  # each level costs a pass over those above it
 
 
 cdef class BindInput(Node):
-    """Runs the function; owns what the last run of it made."""
+    """Runs the function; owns the nodes that the last run of it made."""
 
     cdef object function
     cdef Bind bind
     cdef Scope made
 
     cdef bint recompute(self) except -1:
-        """Choose anew. If anything fails, what was chosen before stays."""
+        """Choose anew. If anything fails, the former choice stays."""
         cdef Graph graph = self.graph
         cdef Scope calling = graph.scope
         cdef Scope before = self.made

@@ -121,7 +121,7 @@ cdef class Cell(Node):
 
     @property
     def cutoff(self):
-        """What decides whether a recomputed value counts as unchanged."""
+        """The rule by which a recomputed value counts as unchanged."""
         return Cutoff(rule=Rule(self.rule), equals=self.equals)
 
     cpdef object value_sexp(self):

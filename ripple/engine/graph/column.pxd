@@ -40,7 +40,7 @@ cdef inline int64_t float_bits(double value) noexcept nogil:
 
 
 cdef class Column(Node):
-    cdef object space                   # what names the slots: shared by columns of the same keys
+    cdef object space                   # names the slots: shared by columns of the same keys
     cdef readonly tuple names
     cdef int field_count
     cdef Field* fields
@@ -53,7 +53,7 @@ cdef class Column(Node):
     cdef SlotSet touched                # slots written since the last stabilize, with their old rows
     cdef uint8_t* old_present           # by position in `touched`
     cdef int64_t old_room
-    cdef int64_t* changed               # positions in `touched` whose row really differs
+    cdef int64_t* changed               # positions in `touched` of rows that really differ
     cdef readonly int64_t changed_count
     cdef readonly int64_t rows_in       # written, over all stabilizes
     cdef readonly int64_t rows_out      # of these, those that really differed

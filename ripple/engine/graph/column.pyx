@@ -178,13 +178,13 @@ cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogi
 cdef class Column(Node):
     # Invariants (check_invariants):
     #   row_count slots are present; a slot that is absent or null has zero bits, so that equality
-    #   and hashes need not look at what was there before; `touched` is empty between stabilizes
+    #   and hashes need not look at former values; `touched` is empty between stabilizes
     #   unless the column is dirty.
 
     def __init__(self, Graph graph not None, parents, keys, fields, str name=None):
         """Add an empty column to ``graph``.
 
-        keys: the key space whose slots it has. fields: (name, kind, nullable) each, kind one of
+        keys: the key space of its slots. fields: (name, kind, nullable) each, kind one of
         "float", "int", "bool", "object".
         """
         self.name = name
@@ -298,7 +298,7 @@ cdef class Column(Node):
 
     @property
     def keys(self):
-        """The key space whose slots the column has."""
+        """The key space of the column's slots."""
         return self.space
 
     @property
@@ -413,7 +413,7 @@ cdef class Column(Node):
     def retire(self, const int64_t[::1] slots not None):
         """Drop rows that are final without reporting a change: their slots will be reused.
 
-        What depends on the column keeps what it has of them.
+        Dependents keep their own copies of them.
         """
         cdef Py_ssize_t i
         assert self.touched.size == 0, "rows are retired between stabilizes"
@@ -658,7 +658,7 @@ cdef class InputColumn(Column):
 
 
 cdef class DerivedColumn(Column):
-    """A column whose rows a Python subclass computes from its parents' changes."""
+    """A column with rows that a Python subclass computes from its parents' changes."""
 
     def parent_changed_now(self, parent):
         """Note what a parent changed; called before ``recompute_now``, once per parent."""

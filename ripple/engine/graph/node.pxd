@@ -73,7 +73,7 @@ cdef class Graph:
     cdef readonly Heap heap
     cdef readonly dict observers  # node -> list of callbacks
     cdef Phase phase
-    cdef Scope scope  # of the bind whose function is running
+    cdef Scope scope  # of the bind that is running its function
     cdef bint discarding  # what a scope made is being removed, all of it by one loop
     cdef list free_ids  # a heapq: the lowest id is used first
     cdef Node first_changed  # in the running stabilize; the others follow by next_changed
@@ -104,7 +104,7 @@ cdef class Graph:
     cdef int go_straight(self, Node node) except -1
     cdef int propagate(self) except -1
     cdef void settle(self) noexcept
-    cdef Node tell(self, Node node)
+    cdef Node mark_changed(self, Node node)
     cdef tuple report(self)
     cdef int notify(self, list changes) except -1
     cdef int lift(self, Node node, Node parent) except -1

@@ -51,22 +51,22 @@ cdef class Node(Ranked):
     cdef int parent_changed(self, Node parent) except -1:
         """Called once per stabilize by each parent that changed, before ``recompute``.
 
-        What the parent tells about its change is only there now: note what ``recompute`` needs,
-        and keep the note until ``recompute`` succeeds, which may be in a later stabilize.
+        The parent's change can only be read now: note the part that ``recompute`` needs, and
+        keep the note until ``recompute`` succeeds, which may be in a later stabilize.
         """
         return 0
 
     cdef bint straight(self) except -1:
-        """Take the turn of the only dirty node, and those of what follows it in one line.
+        """Recompute the only dirty node, and its dependents as far as each has one.
 
-        Where that is not so simple return False, with nothing done: then ``recompute`` is called.
+        Otherwise return False, with nothing done: then ``recompute`` is called.
         """
         return False
 
     cdef bint row_changed(self, int64_t slot, int64_t was, int64_t now) except -1:
         """Follow the only change of the only parent, a row's only value from its bits to others.
 
-        As ``straight``: False, with nothing done, where that is not so simple.
+        As ``straight``: False, with nothing done, where it is not the only one.
         """
         return False
 
@@ -74,7 +74,7 @@ cdef class Node(Ranked):
         """Called at the end of a stabilize in which this node changed: forget the old value."""
 
     cdef int removed(self) except -1:
-        """Called once, when the node has lost its edges and its id: let go of what it holds."""
+        """Called once, when the node has lost its edges and its id: release its memory."""
         return 0
 
     cdef object value_before(self):
@@ -182,9 +182,9 @@ cdef class Graph:
         self.unreported = {}
 
     def stabilize(self):
-        """Recompute what the changes since the last call reach; return the changed outputs.
+        """Recompute the nodes that changes since the last call reach; return the changed outputs.
 
-        Returns one :class:`Change` for each output whose value changed, in (height, id) order.
+        Returns one :class:`Change` for each output with another value, in (height, id) order.
         Raises NodeError when a node's function raised: values before stay readable, the node
         stays dirty and the next call retries it; changes found so far are returned then.
         """
@@ -209,7 +209,7 @@ cdef class Graph:
         return self.report() if self.unreported else ()
 
     cdef int go_straight(self, Node node) except -1:
-        """Recompute the only dirty node and what follows it, or leave it dirty."""
+        """Recompute the only dirty node and its line of dependents, or leave it dirty."""
         cdef bint gone = False
         self.heap.size, node.position = 0, -1
         try:
@@ -227,7 +227,7 @@ cdef class Graph:
                 node = <Node>self.heap.pop()
                 while node is not None:
                     if node.recompute():
-                        node = self.tell(node)
+                        node = self.mark_changed(node)
                     else:
                         node.count_cutoff()
                         node = None
@@ -240,10 +240,10 @@ cdef class Graph:
             ) from error
         return 0
 
-    cdef Node tell(self, Node node):
-        """``node`` changed: make its dependents dirty and remember it as changed.
+    cdef Node mark_changed(self, Node node):
+        """Note that ``node`` changed, and make its dependents dirty.
 
-        Returns the dependent whose turn is next, which needs no place in the heap then, or None.
+        Returns the dependent to recompute next, which needs no place in the heap then, or None.
         """
         cdef Node dependent
         cdef list dependents = node.dependents
@@ -267,9 +267,9 @@ cdef class Graph:
         return None
 
     cdef int compute_apart(self, list made) except -1:
-        """Compute new nodes, the last of which depends on all, and what their functions make.
+        """Compute new nodes, the last of which depends on all, and the nodes that their functions make.
 
-        What is dirty stays so. Raises NodeError, with the new nodes out of the graph again, when a
+        Dirty nodes stay so. Raises NodeError, with the new nodes out of the graph again, when a
         function fails.
         """
         cdef Heap waiting = self.heap

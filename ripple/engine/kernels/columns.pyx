@@ -11,7 +11,7 @@ from ripple.model.expression.typed import Kind
 from ripple.model.keys.space import Picked
 from ripple.model.schema.exported import KINDS, as_arrow
 
-cdef list AS_IT_CAME = [(None, None)]  # shared, and told by identity: layers are replaced, not changed
+cdef list AS_IT_CAME = [(None, None)]  # shared, compared by identity: layers are replaced, not changed
 cdef dict NUMBERS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.bool_(): Kind.BOOL}
 
 
@@ -26,7 +26,7 @@ cdef class Layout:
 
 
 cdef class Columns:
-    """Columns by name, whatever form an expression takes: a dict, or a record batch (or a part of
+    """Columns by name, in any form that an expression takes: a dict, or a record batch (or a part of
     one) and its layout.
 
     A mapping.
@@ -198,7 +198,7 @@ cdef class Held:
 def picked(column, rows):
     """Return the rows of a column at these positions."""
     if isinstance(column, pa.Array) and column.type in NUMBERS:
-        column = numbers(column, NUMBERS[column.type])  # whose rows are picked faster
+        column = numbers(column, NUMBERS[column.type])  # faster to pick from
     if isinstance(column, Values):
         valid = None if column.valid is None else column.valid[rows]
         return Values(picked(column.values, rows), valid)

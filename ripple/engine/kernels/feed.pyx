@@ -29,8 +29,8 @@ cdef class Feed:
 
     cdef Column column
     cdef States states          # of the groups
-    cdef list wanted            # positions of the column's fields that somebody reads
-    cdef list key_names         # of its key, if somebody reads one of those
+    cdef list wanted            # positions of the column's fields that are read
+    cdef list key_names         # of its key, if one of those is read
     cdef vector[int64_t] groups
     # Of the rows that leave, or come: slots, or where old rows are.
     cdef vector[int64_t] places
@@ -207,7 +207,7 @@ cdef class Feed:
         return self.states.fold_given(groups, n, NULL, operands, chosen, -1 if remove else 1)
 
     def columns(self):
-        """Return what somebody reads of the rows, by name."""
+        """Return the wanted fields of the rows, by name."""
         cdef Column column = self.column
         cdef int64_t i
         cdef int64_t[::1] out
@@ -219,7 +219,7 @@ cdef class Feed:
         return self.read(self.slots, self.places, self.old)
 
     cdef dict read(self, slots, const vector[int64_t]& places, bint old):
-        """Return what somebody reads of rows at ``places``: slots, or where old rows are."""
+        """Return the wanted fields of rows at ``places``: slots, or positions of old rows."""
         cdef Column column = self.column
         cdef dict named = {}
         cdef Field* field

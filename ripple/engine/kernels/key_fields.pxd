@@ -6,8 +6,8 @@ cdef class KeyFields:
     cdef readonly int count             # of the fields
     cdef readonly int start_at          # which of them is the window's start; -1: none
     # Per field: the index that its values are found in, and whether they are text there.
-    cdef list pairs                     # of a whole key and what is before it; none of the first
-    cdef list texts                     # whose slots are the texts; None for numbers
+    cdef list pairs                     # of a whole key and the fields before it; none of the first
+    cdef list texts                     # the index of the texts; None for numbers
     cdef list numbers                   # of the first field alone: the index of its numbers
 
     # ids: int64[count * n]: per field, n numbers, or slots of texts in the field's index.

@@ -122,7 +122,7 @@ cdef int gather(
 
 
 cdef class KeyFields:
-    """Reads the keys of one key space, whatever it is made of."""
+    """Reads the keys of one key space, of any kind."""
 
     def __init__(self, space):
         self.fields = space.fields
@@ -222,7 +222,7 @@ cdef class KeyFields:
         return 0
 
     def positions(self, const int64_t[::1] slots not None, const uint64_t[::1] hashes not None):
-        """Return the positions of ``slots``, whose keys have these hashes, in order: int64[n]."""
+        """Return the positions of ``slots`` in order; hashes: of their keys. int64[n]."""
         cdef Py_ssize_t n = slots.shape[0]
         check_length(n, hashes.shape[0])
         ids = np.empty(max(1, n * self.count), np.int64)

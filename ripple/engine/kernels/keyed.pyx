@@ -25,7 +25,7 @@ NONE = np.empty(0, np.int64)
 
 
 cdef class Keyed:
-    """Finds the slots of events' keys, compiled from what keys are made of."""
+    """Finds the slots of events' keys, compiled from the fields of the keys."""
 
     cdef object keys
     cdef list names
@@ -74,7 +74,7 @@ cdef class Keyed:
     ):
         """Do the same with the windows of their keys; return those that were not touched: int64[n].
 
-        space: whose slots the windows are.
+        space: of the windows' slots.
         """
         assert rows.times_ns is not None, "windows are of events that have a time"
         cdef const int64_t[::1] times_ns = rows.times_ns

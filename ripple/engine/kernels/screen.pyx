@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""Whether a whole batch counts: what is required is there, and all that is checked passes."""
+"""Whether a whole batch counts: all required values are there, and all checks pass."""
 
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
@@ -44,7 +44,7 @@ cdef class Screen:
     def passes(self, Columns columns not None):
         """Tell whether all rows of a batch, none of which was dropped, count.
 
-        What stands at a null may be taken for a value that fails.
+        The bytes under a null may be taken for a value that fails.
         """
         cdef const ArrowArray* whole = &columns.lender().whole
         if whole.n_children != self.places:

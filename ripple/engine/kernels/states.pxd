@@ -1,4 +1,4 @@
-"""The accumulators of one fold, compiled from its aggregates: what is added, and what is read."""
+"""The accumulators of one fold, compiled from its aggregates: their inputs and their results."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
@@ -23,9 +23,9 @@ cdef class States:
     cdef list summed            # those that parts take in; None for the others
     cdef list columns           # the name of each of these that is a column, None for the others
     cdef vector[char] is_taken  # by input: whether a part takes its values in
-    cdef list nullable          # of what has nulls: positions in `inputs`, each set once
+    cdef list nullable          # of nullable inputs: positions in `inputs`, each set once
     cdef list parts             # of sums and counts, each once
-    cdef vector[Add] adds       # what is added to which of them
+    cdef vector[Add] adds       # the inputs of each of them
     cdef list others            # (aggregate, its state, positions of its inputs) of the rest
     cdef Records records
     cdef list named             # of every result: (name, Read, or None and its place in `others`)

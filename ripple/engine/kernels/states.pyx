@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""The accumulators of one fold, compiled from its aggregates: what is added, and what is read.
+"""The accumulators of one fold, compiled from its aggregates: their inputs and their results.
 
 Sums and counts lie side by side in one record a slot, and those that take the same in are one. A
 batch is added to all of them in one call, and its rows are read and shown in another. Other
@@ -94,11 +94,11 @@ cdef class States:
         return len(self.inputs) - 1
 
     cdef int compile(self, state, list inputs, dict known) except -1:
-        """List what is added to the parts of a state; parts that there are already become its."""
+        """List the inputs of a state's parts; existing parts with the same inputs become its."""
         nulls = tuple(sorted(set(inputs)))
         for name, (how, places) in state.adds.items():
             taken = tuple([inputs[place] for place in places])
-            # Which rows are left out is part of what is added, unless none can be.
+            # Which rows are left out is part of an input, unless none can be.
             apart = tuple([at for at in nulls if self.may_be_null(at)])
             key = type(state.parts[name]), how, taken, apart
             if key in known:
@@ -258,7 +258,7 @@ cdef class States:
         const vector[const uint8_t*]& chosen,
         int64_t direction,
     ) except -1:
-        """Add what is at ``operands``, one for each input, in one loop for each sum and count.
+        """Add ``operands``, one for each input, in one loop for each sum and count.
 
         slots: in range. row: as Part.fold_in has it; its entries are in range. chosen: a mask for each of
         ``nullable``.
@@ -315,7 +315,7 @@ cdef class States:
         }
 
     def lay_out(self, names, typed):
-        """Say which fields rows have, by name: results, or what ``show`` is given beside them.
+        """Say which fields rows have, by name: results, or the other fields given to ``show``.
 
         typed: called with a field's position, values and mask, for results that are not compiled:
         returns them as the column takes them.
@@ -327,7 +327,7 @@ cdef class States:
     def show(self, Column column not None, slots not None, dict beside):
         """Write the results of ``slots`` to a column, as they are.
 
-        beside: what else the rows have: int64[n] by name. Raises AggregateError, with nothing
+        beside: the rows' other fields: int64[n] by name. Raises AggregateError, with nothing
         written, when one of them cannot be read.
         """
         cdef const int64_t[::1] at = slots
@@ -503,7 +503,7 @@ cdef int write_bits(
 
 
 def unreadable(state, slots):
-    """Yield the slots whose results raise, and what: by halves, for they are few."""
+    """Yield the slots with results that raise, and the errors: by halves, for they are few."""
     try:
         state.results(slots)
     except AggregateError as error:

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""What leaves the engine: the changes of one fold's rows between two cuts, and their digest."""
+"""An output of the engine: the changes of one fold's rows between two cuts, and their digest."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libcpp.vector cimport vector
@@ -65,7 +65,7 @@ cdef class View(Node):
     cdef vector[char] are_flags     # by field of the key: whether it is a bool
 
     def __init__(self, Column column not None, fields, *, retractions, in_order):
-        """Listen to ``column``, whose fields beside its key are ``fields``, as in Arrow.
+        """Listen to ``column``; ``fields``: those of its key and its others, as in Arrow.
 
         retractions: also keep changed rows as they were. in_order: hand changes out in the order in
         which the column's rows were touched, else in that of :meth:`KeyFields.order`.

@@ -10,7 +10,7 @@ Writing always takes the shortest form. Reading accepts a longer form of a small
 original does, and refuses what the original refuses: a "negative byte" that is not negative, a
 63-bit integer that needs 64, a flag that is neither 0 nor 1, an unknown tag.
 
-Nothing is allocated on the word of a length: a string must fit into what is left of the buffer,
+Nothing is allocated on the word of a length: a string must fit into the rest of the buffer,
 and so must a list with the smallest possible items. Decoded values take at most about a hundred
 times their bytes (the worst are records of absent fields). Recursion ends at ``DEPTH_MAX``.
 """
@@ -456,7 +456,7 @@ cdef class Codec:
             PyBuffer_Release(&view)
 
     def read(self, data, Py_ssize_t offset=0):
-        """Decode one value at ``offset`` and return it with the offset behind it."""
+        """Decode one value at ``offset`` and return it with the offset after it."""
         cdef Py_buffer view
         cdef Reader r
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -694,7 +694,7 @@ cdef object located(error, str step):
 # How a record is held in Python.
 cdef enum Shape:
     SHAPE_DICT   # a dict; an optional field that is absent is left out
-    SHAPE_SLOTS  # a class whose constructor only fills its fields, and these are all slots
+    SHAPE_SLOTS  # a class with a constructor that only fills its fields, and these are all slots
     SHAPE_FILL   # the same, but they live in the instance's __dict__
     SHAPE_CALL   # any other class: built by keyword
 
@@ -885,7 +885,7 @@ cdef class _Variant(Codec):
 
 
 cdef class _Enum(Codec):
-    # A variant whose cases carry nothing: members of a Python enum, in order.
+    # A variant of cases without values: members of a Python enum, in order.
     cdef tuple members
     cdef dict tags
 

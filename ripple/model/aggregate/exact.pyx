@@ -2,7 +2,7 @@
 """Columns of exact float sums: any order of adds, removes and merges gives the same bits.
 
 A sum is read as ``math.fsum`` reads it: the double nearest to the exact sum, ties to even; a
-sum of exactly zero is +0.0 whatever the signs of its terms. NaN and the infinities are counted,
+sum of exactly zero is +0.0 for any signs of its terms. NaN and the infinities are counted,
 so removing them restores the finite sum: a NaN, or infinities of both signs, read as NaN.
 ``accumulator.h`` has the representation and its source.
 """
@@ -74,7 +74,7 @@ cdef class ExactSums(Part):
     A product is rounded to a double before it is added; a value and a square are added exactly.
     Values are one-dimensional contiguous arrays of float64 or int64, one value for each slot of
     the int64 array ``slots``, in which a slot may occur more than once. A slot costs 40 bytes;
-    one whose terms span more than 190 bits costs 544 more until they no longer do.
+    a slot with terms that span more than 190 bits costs 544 more until they no longer do.
     """
 
     def __cinit__(self):

@@ -1,4 +1,4 @@
-"""Accumulators side by side: what is kept of a slot is one record, of which each part has a field."""
+"""Accumulators side by side: a slot has one record, of which each part has a field."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -32,7 +32,7 @@ cdef class Part:
     cdef void moved(self) noexcept              # base and stride are new
     # Make an empty slot of any bytes; of all slots the same.
     cdef void open(self, int64_t slot) noexcept nogil
-    cdef void shut(self, int64_t slot) noexcept nogil       # give up what is kept elsewhere
+    cdef void shut(self, int64_t slot) noexcept nogil       # free memory outside the record
     # For n entries: row i is rows[i], or i where rows is NULL, and left out if chosen is 0 there.
     # Slots must be in range. Not 0 without memory; the values are lost then.
     cdef int fold_in(
@@ -71,7 +71,7 @@ cdef inline bint are_one(const int64_t* slots, Py_ssize_t n) noexcept nogil:
 
 
 cdef class Read:
-    cdef tuple parts                # what is read
+    cdef tuple parts                # those that are read
     cdef readonly bint is_float     # else int64
     cdef readonly bint is_nullable
 

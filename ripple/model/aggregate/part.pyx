@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Accumulators side by side: what is kept of a slot is one record, of which each part has a field.
+"""Accumulators side by side: a slot has one record, of which each part has a field.
 
 So an event touches one or two cache lines, however many parts there are. Slots are ``int64``
 arrays; a slot may occur more than once in one call.
@@ -77,12 +77,12 @@ cdef class Records:
 
     @property
     def nbytes(self):
-        """Bytes held, without what parts keep elsewhere."""
+        """Bytes of the records, without the parts' memory outside them."""
         return self.slots * self.stride
 
 
 def needs(Part part not None):
-    """Return what orders parts so that each lies as its type needs."""
+    """Return the sort key of parts that aligns each as its type needs."""
     return part.width() % 16 != 0
 
 

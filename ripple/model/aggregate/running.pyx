@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The best so far of each slot, for streams that only grow: min, max, first and last.
 
-One event of 32 bytes a slot, in the same total orders as the ordered multisets, so that what is
-read does not depend on whether a stream may retract.
+One event of 32 bytes a slot, in the same total orders as the ordered multisets, so that a
+result does not depend on whether a stream may retract.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ cdef extern from "ordered.hpp" namespace "ripple" nogil:
 
 
 cdef class Running:
-    """What values and events share; count is 0 while a slot is empty."""
+    """The common part of values and events; count is 0 while a slot is empty."""
 
     cdef vector[Event] best
     cdef readonly bint integer

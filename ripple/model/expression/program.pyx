@@ -78,7 +78,7 @@ OPCODES = {
     "IS_NULL": IS_NULL, "FILL_NULL": FILL_NULL, "WHEN": WHEN,
 }
 
-# What one row without nulls can be computed with; what fails there is left to the loops.
+# The operations of one row without nulls; rows that fail there are left to the loops.
 cdef set SCALAR = {
     FADD, FSUB, FMUL, FDIV, FNEG, FABS, FSQRT, FISNAN, FISFINITE, FEQ, FNE, FLT, FLE,
     IADD, ISUB, IMUL, IEQ, INE, ILT, ILE, INT_TO_FLOAT, AND, OR, NOT, WHEN,
@@ -131,7 +131,7 @@ cdef class Program:
         )
 
     def __reduce__(self):
-        """Pickle it as what makes it again, each constant by its bits."""
+        """Pickle it as its constructor's arguments, each constant by its bits."""
         names = {code: name for name, code in OPCODES.items()}
         constants = [
             ("int", None if self.constant[k].state == NULL_ROW else self.constant[k].cell.i)
@@ -271,7 +271,7 @@ cdef class Program:
                 row[k] = (<const Cell*>values[k])[slot]
 
     cdef bint evaluate_row(self, Cell* row) noexcept nogil:
-        """Run the code on registers whose first ones are the inputs, all of them good.
+        """Run the code on registers; the first ones are the inputs, all of them good.
 
         The result is in the register of that number then. False if an integer overflows.
         """

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Keys to slots: the hash index behind every column.
+"""Keys to slots: the hash index of every column.
 
 A slot is a small integer that stands for a key as long as the key lives; freed slots are handed
 out again. Keys are bytes (UTF-8 text), 64-bit integers, or pairs of them; each index holds keys
@@ -33,7 +33,7 @@ cdef extern from *:
     static inline uint64_t ripple_fold(uint64_t a, uint64_t b) { return halves((__uint128_t)a * b); }
     #define PRODUCT(length) ((__uint128_t)MIX_2 * ((length) ^ MIX_1))
     #define SEED(length) ((uint64_t)PRODUCT(length) ^ (uint64_t)(PRODUCT(length) >> 64) ^ MIX_2)
-    static const uint64_t WORD_SEEDS[] = { /* what keys of 0 to 8 bytes have in common */
+    static const uint64_t WORD_SEEDS[] = { /* the common part of keys of 0 to 8 bytes */
         SEED(0), SEED(1), SEED(2), SEED(3), SEED(4), SEED(5), SEED(6), SEED(7), SEED(8)};
     """
     const uint32_t INLINE_MAX
@@ -408,11 +408,11 @@ cdef class KeyIndex:
                 if found:
                     out[i] = slot_in(found)
                 else:
-                    new = key  # which is in registers as long as nobody else is shown it
+                    new = key  # in registers as long as no address of it is taken
                     out[i] = self._insert(&new, data)
                     table, known = self._table, self._keys
             return 0
-        # By blocks, so that what is not in the cache comes for all keys of one at a time.
+        # By blocks, so that the cache misses of a block's keys overlap.
         while n:
             count = min(<Py_ssize_t>BLOCK, n)
             table, known = self._table, self._keys

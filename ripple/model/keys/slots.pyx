@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A set of slots that remembers the order of first insertion: what is dirty, what is due."""
+"""A set of slots that remembers the order of first insertion: dirty slots, due slots."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc

@@ -41,12 +41,12 @@ cdef class Lendable(Whole):
 cdef class Part(Whole):
     cdef Lendable of
     cdef int64_t at
-    cdef object batch           # as Arrow has it, once somebody has asked
+    cdef object batch           # as Arrow has it, once asked for
 
 
 cdef class Made(Whole):
     cdef readonly object schema
-    cdef object batch           # as Arrow has it, once somebody has asked
+    cdef object batch           # as Arrow has it, once asked for
 
 
 cdef class Lent:
@@ -57,7 +57,7 @@ cdef class Lent:
 
 
 cdef inline const uint8_t* valid_bits(const ArrowArray* column) noexcept nogil:
-    """The bitmap of what is not null, or null where nothing is."""
+    """The validity bitmap, or null where no row is null."""
     return <const uint8_t*>column.buffers[0] if column.null_count else NULL
 
 

@@ -21,7 +21,7 @@ cdef class Whole:
             self.whole.release(&self.whole)
 
     cdef Lent lend(self, int64_t at, char kind):
-        """Return a column, whose kind is one of KINDS."""
+        """Return a column of one of KINDS."""
         if not 0 <= at < self.whole.n_children:
             raise IndexError(f"column {at} of {self.whole.n_children}")
         return lent(self, self.whole.children[at], kind)
@@ -44,7 +44,7 @@ cdef class Lendable(Whole):
 
 
 cdef class Part(Whole):
-    """Rows of a record batch that follow each other; one of Arrow's when somebody needs that."""
+    """Rows of a record batch that follow each other; as one of Arrow's on demand."""
 
     # Its columns lie where those of `of` are, which is there as long as this object is.
 
@@ -104,7 +104,7 @@ cdef Part part(Lendable of, int64_t at, int64_t length):
         children[i].offset += at
         children[i].length = length
         if children[i].null_count:
-            children[i].null_count = -1     # nobody has counted
+            children[i].null_count = -1     # not counted
     return made
 
 
@@ -114,7 +114,7 @@ cdef void release_part(ArrowArray* whole) noexcept:
 
 
 cdef class Made(Whole):
-    """A record batch that was made here, and becomes one of Arrow's when somebody needs that."""
+    """A record batch that was made here, and becomes one of Arrow's on demand."""
 
     def __cinit__(self, schema not None):
         self.schema = schema

@@ -70,7 +70,7 @@ cdef class Tumbling:
 def ended(
     KeyIndex index not None, const int64_t[::1] slots not None, int64_t size_ns, int64_t until_ns
 ):
-    """Return those of the slots of (key slot, window start) whose windows end by ``until_ns``."""
+    """Return the slots of (key slot, window start) with windows that end by ``until_ns``."""
     cdef vector[int64_t] found
     cdef Py_ssize_t i
     check_slots(slots, index._top)

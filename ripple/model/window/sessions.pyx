@@ -48,8 +48,8 @@ cdef class SessionBook:
         """Put each event into its session, joining sessions that it connects.
 
         keys: key slot of each event; index: pairs (key slot, session start) to session slots.
-        Returns (slots int64[n], absorbed int64[m], into int64[m]): a session whose start changes
-        gets a new slot, and ``absorbed[j]`` lists the old one, whose state belongs to ``into[j]``.
+        Returns (slots int64[n], absorbed int64[m], into int64[m]): a session with a new start
+        gets a new slot; ``absorbed[j]`` is the old one, and its state belongs to ``into[j]``.
         """
         cdef Py_ssize_t i, n = keys.shape[0]
         cdef vector[int64_t] absorbed

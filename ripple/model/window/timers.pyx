@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""What is due when the watermark moves: a binary heap of times, with the slots that wait for each.
+"""Timers by the watermark: a binary heap of times, with the slots that wait for each.
 
 Windows that end together are one entry of the heap, so that the end of many costs little more than
 a list of them.
@@ -44,7 +44,7 @@ cdef inline int recent_at(int64_t time_ns) noexcept nogil:
 
 
 cdef class Timers:
-    # Invariants: an armed slot is once in the list of a timer whose time is _armed[slot]. Places in
+    # Invariants: an armed slot is once in the list of a timer with the time _armed[slot]. Places in
     # lists that disagree with _armed are stale (the slot was disarmed or armed anew) and dropped
     # when met. Several timers may have one time; one in _recent is in the heap.
 
@@ -112,7 +112,7 @@ cdef class Timers:
             self._armed[slots[i]] = UNARMED
 
     def pop_due(self, int64_t limit_ns):
-        """Disarm and return the slots whose time is at most ``limit_ns``, in order of time."""
+        """Disarm and return the slots with times up to ``limit_ns``, in order of time."""
         cdef vector[int64_t] due
         cdef ripple_timer timer
         cdef ripple_timer* recent
@@ -172,7 +172,7 @@ cdef class Timers:
         self._armed[slot] = time_ns
         waiting.slot, waiting.next = slot, -1
         if recent.first >= 0 and recent.time_ns == time_ns:
-            # Behind the first, so that the timer need not know.
+            # After the first, so that the timer need not know.
             waiting.next = self._waiting[recent.first].next
         if place < 0:
             place = self._waiting.size()

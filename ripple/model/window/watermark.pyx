@@ -3,7 +3,7 @@
 
 The watermark of an input partition is the largest event time so far minus the declared
 out-of-orderness. An event is judged against the watermark *before* it, so the verdict is a
-function of the prefix of its own input and a replay repeats it, whatever the batches.
+function of the prefix of its own input and a replay repeats it, in any batches.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t

@@ -258,7 +258,7 @@ cdef inline Verdict float_field(
 
 
 cdef inline Reading _long_float(const uint8_t** at, const uint8_t* end, double* value) noexcept nogil:
-    """Any decimal, or the words for what is none, with a sign or without; leaves ``at`` behind it."""
+    """Any decimal, or nan or infinity, with a sign or without; moves ``at`` past it."""
     cdef const uint8_t* p = at[0]
     cdef const uint8_t* word = p + 1 if p[0] == b"-" or p[0] == b"+" else p
     cdef const uint8_t* stop = word

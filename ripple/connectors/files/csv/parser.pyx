@@ -295,7 +295,7 @@ cdef const uint8_t* _record_stop(
     Quotes that are not closed within the length of a record, or not before a comma or a line's
     end, or not opened at a field's beginning, are a mistake, which costs this line alone: it stops
     at the first line's end. So every quote opens or closes, and a line that leaves quotes open
-    would close them again: what is looked at in vain for one line is not for the next.
+    would close them again: so bytes scanned in vain for one line are not scanned for the next.
     """
     cdef const uint8_t* start = p
     cdef const uint8_t* first = <const uint8_t*>memchr(p, b"\n", end - p)

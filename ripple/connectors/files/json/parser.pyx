@@ -4,7 +4,7 @@
 
 Each is one object (RFC 8259); ``NaN``, ``Infinity`` and ``-Infinity`` are numbers too, as many
 writers make them. Every line that is not blank takes a row: one that is refused is null all over,
-and whoever reads the columns drops it.
+and the caller drops it.
 """
 
 from libc.math cimport INFINITY, NAN
@@ -83,7 +83,7 @@ cdef class JsonParser:
         return rows, line_ends, arrays, [(bad.row, <int>bad.verdict, bad.column) for bad in refused]
 
     def parse_values(self, const uint8_t[::1] data not None, const int32_t[::1] ends not None):
-        """Parse values that lie one behind the other: value i is ``data[ends[i]:ends[i + 1]]``.
+        """Parse values that lie one after the other: value i is ``data[ends[i]:ends[i + 1]]``.
 
         Each is one object, which may go over several lines. Returns (arrays, refused) of as many
         rows as there are values; see ``parse``.
@@ -183,7 +183,7 @@ cdef class JsonParser:
     ) noexcept nogil:
         """Parse the object that is all of the text; on failure ``at`` is the column to blame.
 
-        What is no JSON is that first of all, whatever its members are.
+        Text that is not JSON is refused as such, whatever members it has.
         """
         cdef Verdict first = GOOD, verdict
         cdef size_t expected = 0
@@ -258,7 +258,7 @@ cdef class JsonParser:
     cdef Verdict _value(
         self, const uint8_t** at, const uint8_t* end, int i, Py_ssize_t row
     ) noexcept nogil:
-        """Parse a value into a column; leaves ``at`` behind it if it is good."""
+        """Parse a value into a column; moves ``at`` past it if it is good."""
         cdef Column* column = &self.columns[i]
         cdef const uint8_t* p = at[0]
         cdef const uint8_t* after
@@ -320,7 +320,7 @@ cdef class JsonParser:
         return GOOD
 
     cdef const uint8_t* _skip_value(self, const uint8_t* p, const uint8_t* end) noexcept nogil:
-        """Behind any value, or null where there is none; however deep it is."""
+        """The end of any value, of any depth; null where there is none."""
         cdef bint escaped = False
         cdef double number
         self.open.clear()
@@ -331,7 +331,7 @@ cdef class JsonParser:
             if p[0] == b"{" or p[0] == b"[":
                 self.open.push_back(p[0])
                 p = _skip_blanks(p + 1, end)
-                # In ASCII the closing bracket of either kind is two behind the opening one.
+                # In ASCII the closing bracket of either kind is the opening one + 2.
                 if p < end and p[0] == self.open.back() + 2:
                     self.open.pop_back()
                     p += 1
@@ -350,7 +350,7 @@ cdef class JsonParser:
                 p = _word_end(p, end)
             if p == NULL:
                 return NULL
-            # Behind a value: close what ends here, and go on with the next one.
+            # At the end of a value: close all that end here, and go on with the next one.
             while True:
                 if self.open.empty():
                     return p
@@ -481,7 +481,7 @@ cdef const uint8_t* _word_end(const uint8_t* p, const uint8_t* end) noexcept nog
 
 
 cdef const uint8_t* _name_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """Behind the colon of a member's name."""
+    """The end of a member's name and colon."""
     cdef bint escaped = False
     if p == end or p[0] != b'"':
         return NULL

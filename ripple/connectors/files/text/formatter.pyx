@@ -164,8 +164,8 @@ cdef enum:
     NUMBER_BYTES_MAX = 1 + 309 + 1 + DECIMALS_MAX
     ESCAPED = 6             # bytes that one byte of a text becomes at most
     DIGITS = 9              # of a number that is written by threes
-    FEW = 6                 # digits behind the point, which prices and the like have at most
-    SLACK_BYTES = 16        # what may be written behind a value, to be written over
+    FEW = 6                 # digits after the point, which prices and the like have at most
+    SLACK_BYTES = 16        # bytes after a value that may be written, to be written over
     FEWEST_BYTES = 1 << 12
 
 cdef struct Column:
@@ -438,8 +438,8 @@ cdef inline char* _float(char* p, double value, int decimals, bint json) noexcep
 cdef inline char* _fixed(char* p, uint64_t bits, int shift, int decimals) noexcept nogil:
     """The exact binary value rounded half to even to ``decimals`` digits after the point.
 
-    The double is mantissa / 2**shift. What is shifted out, as a fraction of 2**64, times 10**decimals
-    is the digits after the point, and below them what says which way to round.
+    The double is mantissa / 2**shift. The bits shifted out, as a fraction of 2**64, times
+    10**decimals are the digits after the point, and below them the part to round by.
     """
     cdef uint64_t mantissa, whole, part, rest, scale = TENS[decimals]
     cdef uint128 product
@@ -450,7 +450,7 @@ cdef inline char* _fixed(char* p, uint64_t bits, int shift, int decimals) noexce
     whole = mantissa >> shift
     product = <uint128>(mantissa << (64 - shift)) * scale
     part, rest = <uint64_t>(product >> 64), <uint64_t>product
-    # No branch for what is as likely as not.
+    # No branch for a condition that is as likely as not.
     part += (rest > HALF) | ((rest == HALF) & ((whole * scale + part) & 1))
     if part == scale:
         part = 0
