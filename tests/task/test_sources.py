@@ -113,7 +113,10 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
             r"sources ticks, more: give each, as in source=.'ticks': ..., 'more': ...",
         ),
         ({"ticks": [tick(1)]}, "source 'more' is not given: the pipeline reads ticks, more"),
-        ({"ticks": [], "mor": []}, "there is no source 'mor': the pipeline reads ticks, more"),
+        (
+            {"ticks": [], "others": []},
+            "there is no source 'others': the pipeline reads ticks, more",
+        ),
         ({"ticks": "-", "more": "-"}, r"one source can read standard input \(-\), not several"),
     ],
 )
