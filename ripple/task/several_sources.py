@@ -104,6 +104,8 @@ class SeveralSources:
         """Return the next batch of the source that is behind, of those that have one."""
         found = Signal.ENDED
         for rank in in_order(self._readings(cut)):
+            if rank in self._ended:
+                continue
             each = self._sources[rank][1]
             entry = each.next(_part(cut, each))
             if not isinstance(entry, Signal):
@@ -124,7 +126,6 @@ class SeveralSources:
                 sum(_part(cut, each).values()) // self._rows,
             )
             for rank, (source, each) in enumerate(self._sources)
-            if rank not in self._ended
         ]
 
     async def more(self) -> None:

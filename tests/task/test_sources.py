@@ -158,6 +158,88 @@ class Ended(Exception):  # noqa: N818 - as if the process had ended
     pass
 
 
+@rp.record
+class Plain:
+    """An event without a time."""
+
+    symbol: str
+
+
+def skewed(place: Path, *, with_plain: bool) -> tuple[Pipeline, dict[str, str]]:
+    """Return a pipeline, and logs of which one begins and ends later than the other one.
+
+    with_plain: also read a short source without event time.
+    """
+    pipeline = Pipeline("test")
+    ticks = pipeline.source("ticks", Tick)
+    more = pipeline.source("more", Tick)
+    lanes: dict[str, tuple[type, list[Any]]] = {
+        "ticks": (Tick, [tick(at) for at in range(40)]),
+        "more": (Tick, [tick(20 + at // 2, 2) for at in range(60)]),
+    }
+    both = rp.union("both", ticks, more).sink("all")
+    if with_plain:
+        both = both.also(pipeline.source("plain", Plain).sink("plain-out"))
+        lanes["plain"] = (Plain, [{"symbol": "A"}] * 3)
+    for name, (cls, rows) in lanes.items():
+        logged(place, f"data/{name}", cls, [rows])
+    return both, {name: f"log:{place}/data/{name}" for name in lanes}
+
+
+def test_a_source_is_read_while_its_events_are_earlier_than_those_of_the_other(
+    tmp_path: Path,
+) -> None:
+    pipeline, source = skewed(tmp_path, with_plain=False)
+    seen: list[tuple[dict[str, int], dict[str, int]]] = []
+
+    def watch(engine: Any, _: rp.Report) -> None:
+        seen.append((engine.cut, engine.watermarks_ns))
+
+    rp.run(
+        pipeline, source=source, sink={"all": f"{tmp_path}/all.csv"}, batch_rows=4, on_batch=watch
+    )
+    ends = {"ticks": 40, "more": 60}
+    steps = [(one, other[0]) for one, other in itertools.pairwise(seen) if one[0] != other[0]]
+    for (before, marks_ns), after in steps:
+        [read] = [name for name in ends if after[name] > before[name]]
+        left = [name for name in ends if before[name] < ends[name]]
+        assert marks_ns[read] == min(marks_ns[name] for name in left), before
+    cuts = [cut for cut, _ in seen]
+    assert {"ticks": 20, "more": 4} in cuts, "until then its events are earlier"
+    assert {"ticks": 40, "more": 36} in cuts, "and from there on each takes its part"
+
+
+@pytest.mark.parametrize("with_plain", [False, True])
+def test_a_restarted_run_reads_the_source_that_the_first_one_would_have_read(
+    tmp_path: Path, *, with_plain: bool
+) -> None:
+    pipeline, source = skewed(tmp_path, with_plain=with_plain)
+
+    def run(place: str, ends_after: int | None) -> bytes:
+        def watch(_: Any, report: rp.Report) -> None:
+            if report.stabilizations == ends_after:
+                raise Ended
+
+        rp.run(
+            pipeline,
+            source=source,
+            sink={"all": f"{tmp_path}/{place}.csv"},
+            checkpoint_dir=str(tmp_path / place),
+            batch_rows=4,
+            commit_interval="1ms",
+            checkpoint_interval="1ms",
+            on_batch=watch,
+        )
+        return (tmp_path / f"{place}.csv").read_bytes()
+
+    whole = run("whole", None)
+    for ends_after in (4, 8, 12, 17):
+        place = f"after-{ends_after}"
+        with pytest.raises(Ended):
+            run(place, ends_after)
+        assert run(place, None) == whole, ends_after
+
+
 def test_a_durable_run_that_ends_in_the_middle_writes_the_same_bytes(tmp_path: Path) -> None:
     ticks = [[tick(at, at % 7) for at in range(part, 60, 2)] for part in (0, 1)]
     quotes = [
