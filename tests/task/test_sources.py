@@ -324,6 +324,10 @@ def test_letters_of_one_source_are_retried_into_its_topic(
 
     assert main([*retry, f"log:{tmp_path}/data/more"]) == 1
     assert "dead letters of more, ticks: choose one" in capfd.readouterr().err
+    assert main([*retry, f"others=log:{tmp_path}/data/more"]) == 0
+    told = capfd.readouterr()
+    assert told.out == "test/0: 0 retried\n"
+    assert "test/0 has no dead letters of source 'others': it has those of more, ticks" in told.err
     assert ends(tmp_path, "ticks", "more") == [2, 3]
     assert main([*retry, f"more=log:{tmp_path}/data/more"]) == 0
     assert capfd.readouterr().out == "test/0: 2 retried\n"

@@ -218,7 +218,7 @@ def _retry(options: argparse.Namespace) -> int:
         return 0
     with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
-            chosen = list(_chosen(box.letters(), options))
+            chosen = _to_retry(box, options)
             _check_one_input(box, chosen)
             name = os.path.abspath(os.path.join(place.folder, place.topic))
             retries = Retries(
@@ -240,6 +240,16 @@ def _retry(options: argparse.Namespace) -> int:
     return 0
 
 
+def _to_retry(box: _Box, options: argparse.Namespace) -> list[Letter]:
+    """Return the chosen letters; say so where there are none of the source that is named."""
+    letters = box.letters()
+    names = sorted({_source_of(letter) for letter in letters})
+    if options.of and options.of not in names:
+        of = ", ".join(names)
+        say(f"{box} has no dead letters of source {options.of!r}: it has those of {of}")
+    return list(_chosen(letters, options))
+
+
 def _resend(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
     """Send a partition's letters to a target that deduplicates by itself."""
     if box.disk is not None and (unfinished := read_journal(box.disk, box.journal_path).unfinished):
@@ -248,7 +258,7 @@ def _resend(box: _Box, options: argparse.Namespace, target: Retrying, holder: st
             "retry to the same target"
         )
     outcome, retried = Outcome(), box.retried()
-    letters = list(_chosen(box.letters(), options))
+    letters = _to_retry(box, options)
     _check_one_source(box, letters)
     chosen = [(Name(one.input, one.offset), one) for one in letters]
     new = [(name, one) for name, one in chosen if name not in retried]
