@@ -47,6 +47,7 @@ def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = T
         ("continued_source", "continued_sink") if continues else ("source", "sink")
     )
     folder = _path_of(source, uses[0])
+    source = _untransformed(source)
     for place in sinks.values():
         path = _path_of(place, uses[1])
         if folder is not None and path is not None and _is_within(path, folder):
@@ -72,6 +73,13 @@ def _within(path: str) -> OutputError:
     return OutputError(
         f"cannot write {path}: it is in the folder of the run's own source; name another folder"
     )
+
+
+def _untransformed(source: str) -> str:
+    """Return the URI that is read in the end: behind transforms, that after the comma."""
+    while _scheme(source) == "through":
+        source = source.partition(",")[2]
+    return source
 
 
 def _scheme(place: str) -> str:

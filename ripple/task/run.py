@@ -6,11 +6,11 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.identity import check_apart
+from ripple.connectors.identity import check_apart, check_not_read
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
@@ -112,11 +112,9 @@ def run(
     plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
     sources = sources_of(plan, source)
-    files = [_path(one, "source") for one in sources.values()]
-    targets = [_path(one, "sink") for one in sinks.values()]
+    files = {name: _path(one, "source") for name, one in sources.items()}
     letters = os.fspath(dead_letters) if isinstance(dead_letters, (str, os.PathLike)) else None
-    for file in files:
-        check_apart(file, [*targets, letters])
+    _check_apart(sources, sinks, files, letters)
     given = open_sources(plan, sources, batch_rows, header=header)
 
     def open_letters() -> DeadLetters:
@@ -131,7 +129,7 @@ def run(
         openers,
         open_letters,
         strict=strict,
-        file=files[0] if len(files) == 1 else None,
+        file=files[plan.sources[0].name] if len(files) == 1 else None,
         batch_rows=batch_rows,
         on_batch=on_batch,
     )
@@ -166,9 +164,33 @@ def open_sources(
     return SeveralSources(plan, opened) if len(opened) > 1 else opened[plan.sources[0].name]
 
 
+def _check_apart(
+    sources: Mapping[str, Any],
+    sinks: Mapping[str, Any],
+    files: Mapping[str, str | None],
+    letters: str | None,
+) -> None:
+    """Raise OutputError where two outputs, or a source and one, are the same thing.
+
+    files: of the sources, by name.
+    """
+    targets = {name: _path(one, "sink") for name, one in sinks.items()}
+    others = {
+        name: text_of(one) for name, one in sinks.items() if _is_place(one) and not targets[name]
+    }
+    for name, source in sources.items():
+        check_apart(files[name], [*targets.values(), letters])
+        if _is_place(source):
+            check_not_read(text_of(source), others, continues=False)
+
+
 def _path(given: Any, use: UseName) -> str | None:
     """Return the file of a source or sink that is given by its URI or path, None without one."""
-    return path_of(text_of(given), use) if isinstance(given, (str, os.PathLike)) else None
+    return path_of(text_of(given), use) if _is_place(given) else None
+
+
+def _is_place(given: Any) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(given, (str, os.PathLike))
 
 
 def plain_life(

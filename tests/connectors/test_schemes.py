@@ -325,6 +325,15 @@ class TestInstalled:
         known = f"there are {', '.join(own())} and levels;"
         assert f"no scheme 'lovels': {known}" in refused.only_line
 
+    def test_source_is_not_written_to(self, folder: Path, install: Callable[..., None]) -> None:
+        install()
+        (folder / "t.toml").write_text("")
+        for source in ("levels:2", "through:t.toml,levels:2"):
+            with pytest.raises(OutputError, match="cannot write levels:2: it is the run's own"):
+                rp.run(PLAN, source=source, sink="levels:2")
+            with pytest.raises(OutputError, match="cannot write levels:2: it is the run's own"):
+                rp.run(PLAN, source={"levels": source}, sink={"out": "levels:2"})
+
     def test_connector_is_used_by_the_library(
         self, install: Callable[..., None], capsys: pytest.CaptureFixture[str]
     ) -> None:
