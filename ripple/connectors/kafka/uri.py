@@ -53,7 +53,9 @@ class KafkaUri(NamedTuple):
             )
         for broker in brokers.split(","):
             if not _BROKER.fullmatch(broker):
-                raise InputError(f"{broker!r} is not the address of a broker: it must be HOST:PORT")
+                user, _, host = broker.rpartition("@")
+                shown = f"***@{host}" if user else broker  # it may say a password, too
+                raise InputError(f"{shown!r} is not the address of a broker: it must be HOST:PORT")
         options: dict[str, str] = {}
         for option, value in parse_qsl(query, keep_blank_values=True):
             if option in options:
