@@ -32,6 +32,7 @@ class BlockingInputs:
         self._thread: Background | None = None
         self._bounds: tuple[Cut, Cut] = {}, {}
         self._at: Cut = {}
+        self._is_closed = False
 
     @property
     def fraction_read(self) -> float | None:
@@ -85,10 +86,12 @@ class BlockingInputs:
 
     async def close(self) -> None:
         """Stop reading, and end the thread; closing twice is allowed."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            with thread:
-                thread.call(self._inputs.close())
+        if self._is_closed:
+            return
+        self._is_closed = True
+        # They are closed as well if nothing was asked of them.
+        with self._thread or Background() as thread:
+            thread.call(self._inputs.close())
 
     def _called(self, asked: Coroutine[Any, Any, T]) -> T:
         if self._thread is None:

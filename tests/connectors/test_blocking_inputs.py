@@ -92,6 +92,15 @@ def test_errors_of_brokers_are_raised_and_no_thread_stays(away: str) -> None:
     assert threading.active_count() == threads
 
 
+def test_inputs_that_were_not_read_are_closed_too() -> None:
+    slow, threads = Slow(), threading.active_count()
+    unread = BlockingInputs(slow)  # type: ignore[arg-type] # as above
+    for _ in range(2):
+        at_once(unread.close())
+    assert slow.closed == 1
+    assert threading.active_count() == threads
+
+
 def _read(slow: Slow) -> None:
     whole = BlockingInputs(slow)  # type: ignore[arg-type] # as above
     try:
