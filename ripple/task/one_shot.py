@@ -39,9 +39,9 @@ class EphemeralState:
         self, spec: TaskSpec, context: TaskContext, endings: Endings
     ) -> AsyncIterator[OneShotRun]:
         """Begin with nothing; see StateManager."""
-        spec.begin(context.emit)
         plan, inputs = spec.plan, spec.inputs
         endings.add(inputs.close)
+        spec.begin(context.emit)
         first, _ = await inputs.bounds()
         engine = Engine(plan, inputs=inputs.names, start=first)
         context.emit(Started(plan.name, engine.partition, None))

@@ -24,6 +24,7 @@ from ripple.connectors.dead_letter import DeadLetters
 from ripple.connectors.locate import open_sink, open_source
 from ripple.connectors.memory import MemorySink, MemorySource
 from ripple.connectors.record_shape import RecordShape
+from ripple.connectors.source_inputs import SourceInputs
 from ripple.model.batch import Batch
 from ripple.storage.log import LogSettings, Topic
 from ripple.storage.log.router import TopicWriter
@@ -225,6 +226,32 @@ class Failing:
 
     def close(self) -> None:
         raise OSError("cannot be closed")
+
+
+class Closed(MemorySource):
+    """A source that counts how often it was closed."""
+
+    times = 0
+
+    def close(self) -> None:
+        self.times += 1
+
+
+class TwoInputs(SourceInputs):
+    """A source as two inputs."""
+
+    names = ("s/0", "s/1")
+
+
+def test_inputs_that_are_refused_are_closed() -> None:
+    keyed = rp.Pipeline("p").source("s", Reading).partition("by", key="name")
+    window = keyed.window("w", rp.Tumbling("1s"), trigger=rp.OnCount(2))
+    source = Closed([], RecordShape(rp.schema_of(Reading)))
+    with pytest.raises(rp.InputError, match="by OnCount or OnInterval"):
+        rp.run(
+            window.fold("f", n=rp.count()).sink("o"), source=TwoInputs(source), sink=MemorySink()
+        )
+    assert source.times == 1
 
 
 def test_a_source_is_never_its_own_sink(tmp_path: Path) -> None:
