@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +30,6 @@ from tests.patience import PATIENCE_S
 SCHEMA = Schema("tick", (Field("number", Int64()),))
 ROWS = 25
 BATCH_ROWS = 10
-
-
-def run(story: Awaitable[None]) -> None:
-    async def within() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await story
-
-    asyncio.run(within())
 
 
 def records(first: int, end: int) -> pa.RecordBatch:
@@ -115,7 +106,7 @@ async def test_end_of_an_input_is_returned(tmp_path: Path) -> None:
     await inputs.close()
 
 
-def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
+async def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
     synced_in: list[threading.Thread] = []
 
     class SlowDisk(LiveDisk):
@@ -125,16 +116,14 @@ def test_log_is_synced_outside_the_event_loop(tmp_path: Path) -> None:
             file.sync = lambda: (synced_in.append(threading.current_thread()), sync())[1]  # type: ignore[method-assign]
             return file
 
-    async def story() -> None:
-        append(topic_in(tmp_path), 0, ROWS)
-        topic, shape = Topic.open(SlowDisk(tmp_path), "ticks"), RecordShape(SCHEMA)
-        inputs = LogInputs(topic, {"ticks": 0}, shape, BATCH_ROWS, executor=LiveExecutor())
-        await inputs.open({"ticks": 0}, BATCH_ROWS)
-        inputs.next({"ticks": 0})
+    append(topic_in(tmp_path), 0, ROWS)
+    topic, shape = Topic.open(SlowDisk(tmp_path), "ticks"), RecordShape(SCHEMA)
+    inputs = LogInputs(topic, {"ticks": 0}, shape, BATCH_ROWS, executor=LiveExecutor())
+    await inputs.open({"ticks": 0}, BATCH_ROWS)
+    inputs.next({"ticks": 0})
+    async with asyncio.timeout(PATIENCE_S):
         await inputs.sync()
-        await inputs.close()
-
-    run(story())
+    await inputs.close()
     assert [one is threading.main_thread() for one in synced_in] == [False]
 
 

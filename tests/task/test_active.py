@@ -64,19 +64,15 @@ async def test_output_that_was_removed_is_written_again_cut_by_cut(
     assert record.reached.cut == {"trades": len(ROWS)}
 
 
-def test_checkpoint_that_is_ahead_of_an_output_is_found_out() -> None:
+@in_sim_world
+async def test_checkpoint_that_is_ahead_of_an_output_is_found_out(world: SimWorld) -> None:
     """Without the safeguard that passes it over, the removed output could not be written again."""
-
-    async def story() -> None:
-        world = sim_world()
-        append(world)
-        await life(world).run()
-        world.disk.remove("out.csv")
-        world.disk.remove("out.csv.cut")
-        await life(world.without("checkpoint_behind_sinks")).run()
-
+    append(world)
+    await life(world).run()
+    world.disk.remove("out.csv")
+    world.disk.remove("out.csv.cut")
     with pytest.raises(AssertionError, match=r"out\.csv is behind"):
-        sim_world().loop.run_until_complete(story())
+        await life(world.without("checkpoint_behind_sinks")).run()
 
 
 # --- killed over and over ---
@@ -292,50 +288,46 @@ def test_life_whose_watch_tells_nothing_waits_for_ever() -> None:
     world.loop.close()  # the life still waits
 
 
-def test_life_commits_what_comes_first_at_once_then_when_due_and_stops_when_woken() -> None:
-    world = sim_world()
-
-    async def story() -> None:
-        append(world)
-        settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=0)
-        stopped = False
-        one = life(world, settings, follow=True, stop=lambda: stopped)
-        living = asyncio.create_task(one.run())
-        await world.clock.sleep(0.5)
-        assert one.report.commits == 1
-        await world.clock.sleep(1)
-        assert one.report.commits == 2
-        await world.clock.sleep(10)
-        assert one.engine.cut == {"trades": len(ROWS)}
-        store = DiskStore(world.disk, world.random)
-        checkpoints = await Checkpoints(store, PLAN.name).list()
-        assert [dict(each.cut) for each in checkpoints] == [{"trades": len(ROWS)}]
-        began_ns = world.clock.monotonic_ns()
-        stopped = True
-        one._spec.inputs.wake()
-        await living
-        assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
-
-    world.loop.run_until_complete(story())
+@in_sim_world
+async def test_life_commits_what_comes_first_at_once_then_when_due_and_stops_when_woken(
+    world: SimWorld,
+) -> None:
+    append(world)
+    settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=0)
+    stopped = False
+    one = life(world, settings, follow=True, stop=lambda: stopped)
+    living = asyncio.create_task(one.run())
+    await world.clock.sleep(0.5)
+    assert one.report.commits == 1
+    await world.clock.sleep(1)
+    assert one.report.commits == 2
+    await world.clock.sleep(10)
+    assert one.engine.cut == {"trades": len(ROWS)}
+    store = DiskStore(world.disk, world.random)
+    checkpoints = await Checkpoints(store, PLAN.name).list()
+    assert [dict(each.cut) for each in checkpoints] == [{"trades": len(ROWS)}]
+    began_ns = world.clock.monotonic_ns()
+    stopped = True
+    one._spec.inputs.wake()
+    await living
+    assert world.clock.monotonic_ns() - began_ns < SECOND_NS // 100
 
 
-def test_life_that_has_nothing_to_commit_commits_what_comes_next_at_once() -> None:
-    world = sim_world()
-
-    async def story() -> None:
-        settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=1000)
-        append(world, ROWS[:0])
-        stopped = False
-        one = life(world, settings, follow=True, stop=lambda: stopped)
-        living = asyncio.create_task(one.run())
-        for turn in range(1, 4):
-            await world.clock.sleep(2.5)
-            before = one.report.commits
-            append(world, ROWS[: 2 * turn])
-            await world.clock.sleep(0.1)
-            assert (one.report.commits, one.report.events) == (before + 1, 2 * turn)
-        stopped = True
-        one._spec.inputs.wake()
-        await living
-
-    world.loop.run_until_complete(story())
+@in_sim_world
+async def test_life_that_has_nothing_to_commit_commits_what_comes_next_at_once(
+    world: SimWorld,
+) -> None:
+    settings = replace(SETTINGS, commit_batches=0, checkpoint_batches=1000)
+    append(world, ROWS[:0])
+    stopped = False
+    one = life(world, settings, follow=True, stop=lambda: stopped)
+    living = asyncio.create_task(one.run())
+    for turn in range(1, 4):
+        await world.clock.sleep(2.5)
+        before = one.report.commits
+        append(world, ROWS[: 2 * turn])
+        await world.clock.sleep(0.1)
+        assert (one.report.commits, one.report.events) == (before + 1, 2 * turn)
+    stopped = True
+    one._spec.inputs.wake()
+    await living

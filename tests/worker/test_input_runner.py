@@ -19,6 +19,7 @@ from ripple.task.durable_task import DurableTask
 from ripple.task.lifecycle import TaskState
 from ripple.testing import SimWorld, sim_world
 from ripple.world.errors import StoreError
+from tests.run_by import run_by
 from tests.worker.processes import NAMES, PARTITIONS, PLAN, SETTINGS, SOURCE, LogEnds, given
 from worker.engine import runner
 from worker.engine.context import ProcessContext
@@ -71,9 +72,9 @@ class Alone:
         """Return another runner of the partition."""
         return runner_of(self.context, given(1, *[("a/0", 1)] * PARTITIONS), 0)
 
-    def run(self, story: Callable[[], Awaitable[None]]) -> None:
+    def run(self, test: Callable[[Alone], Awaitable[None]]) -> None:
         async def main() -> None:
-            await story()
+            await test(self)
             self.partition.drop()
             await self.partition.ended()
 
@@ -105,50 +106,41 @@ class Alone:
         self.store.is_away = self.store.is_away and not isinstance(event, PartitionFailed)
 
 
-def test_records_of_lives_that_a_store_has_ended_are_not_set_aside() -> None:
-    one = Alone()
+alone = run_by(lambda test: Alone().run(test), "one")
 
-    async def story() -> None:
-        for epoch in (1, 2):  # so that the next life notes what is in flight
-            await one.killed(epoch, dict.fromkeys(OWN, 0))
-        one.partition.own(1)
-        await one.at_end()
 
-    one.run(story)
+@alone
+async def test_records_of_lives_that_a_store_has_ended_are_not_set_aside(one: Alone) -> None:
+    for epoch in (1, 2):  # so that the next life notes what is in flight
+        await one.killed(epoch, dict.fromkeys(OWN, 0))
+    one.partition.own(1)
+    await one.at_end()
     assert [event for event in one.events if isinstance(event, Quarantined)] == []
     assert one.store.times_away == 1, "the first life is careful after others, and no later one"
 
 
-def test_end_by_a_store_is_no_death_of_who_was_handed_over_to_either() -> None:
-    one = Alone()
-
-    async def story() -> None:
-        nothing = dict.fromkeys(OWN, 0)
-        await one.killed(1, nothing, OWN[0], 0, 4)  # so that the next ones note what they do
-        await one.killed(2, nothing, has_ended=True)
-        one.partition.own(1, is_handed_over=True)
-        await one.at_end()
-        assert one.store.times_away
-        assert f'["suspect", "{OWN[0]}", 0, 1, 2'.encode() not in one.store.noted
-
-    one.run(story)
+@alone
+async def test_end_by_a_store_is_no_death_of_who_was_handed_over_to_either(one: Alone) -> None:
+    nothing = dict.fromkeys(OWN, 0)
+    await one.killed(1, nothing, OWN[0], 0, 4)  # so that the next ones note what they do
+    await one.killed(2, nothing, has_ended=True)
+    one.partition.own(1, is_handed_over=True)
+    await one.at_end()
+    assert one.store.times_away
+    assert f'["suspect", "{OWN[0]}", 0, 1, 2'.encode() not in one.store.noted
 
 
-def test_death_of_an_owner_between_two_times_of_another_one_is_counted() -> None:
-    one = Alone()
-
-    async def story() -> None:
-        one.partition.own(1)
-        await one.at_end()
-        one.partition.yield_ownership()
-        await one.killed(epoch_of(2, 0), END, OWN[0], 4, 5)
-        one.partition.own(3)
-        while one.partition.health.epoch != epoch_of(3, 0) or not one.partition.health.is_live:
-            await asyncio.sleep(0.01)
-        notes = await notes_in(one.store, PLAN.name, 0) or b""
-        assert f'["suspect", "{OWN[0]}", 4, 5, 1'.encode() in notes
-
-    one.run(story)
+@alone
+async def test_death_of_an_owner_between_two_times_of_another_one_is_counted(one: Alone) -> None:
+    one.partition.own(1)
+    await one.at_end()
+    one.partition.yield_ownership()
+    await one.killed(epoch_of(2, 0), END, OWN[0], 4, 5)
+    one.partition.own(3)
+    while one.partition.health.epoch != epoch_of(3, 0) or not one.partition.health.is_live:
+        await asyncio.sleep(0.01)
+    notes = await notes_in(one.store, PLAN.name, 0) or b""
+    assert f'["suspect", "{OWN[0]}", 4, 5, 1'.encode() in notes
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -162,57 +154,49 @@ def task_of(partition: Runner) -> DurableTask:
     return partition._task
 
 
-def test_one_task_follows_and_is_promoted_and_demoted_with_its_engine() -> None:
-    one = Alone()
-
-    async def story() -> None:
-        first, second = one.partition, one.hosted()
-        first.own(1)
-        await one.at_end()
-        second.follow()
-        await until(lambda: second.health.behind == 0)
-        task = task_of(second)
-        assert (task.state, second.health.is_live) == (TaskState.STANDBY, False)
-        assert task.kept.standby is not None
-        assert task.kept.standby.state is not None
-        engine = task.kept.standby.state.engine
-        first.yield_ownership()
-        second.own(2, is_handed_over=True)
-        await until(lambda: second.health.is_live and task.state is TaskState.RUNNING)
-        assert task_of(second) is task
-        assert task.engine is engine
-        second.yield_ownership()
-        second.own(3)  # its successor has failed before it had the partition
-        await until(lambda: second.health.epoch == epoch_of(3, 0) and second.health.is_live)
-        assert task_of(second) is task
-        assert task.engine is engine
-        second.drop()
-        await second.ended()
-        assert task.state is TaskState.CLOSED
-
-    one.run(story)
+@alone
+async def test_one_task_follows_and_is_promoted_and_demoted_with_its_engine(one: Alone) -> None:
+    first, second = one.partition, one.hosted()
+    first.own(1)
+    await one.at_end()
+    second.follow()
+    await until(lambda: second.health.behind == 0)
+    task = task_of(second)
+    assert (task.state, second.health.is_live) == (TaskState.STANDBY, False)
+    assert task.kept.standby is not None
+    assert task.kept.standby.state is not None
+    engine = task.kept.standby.state.engine
+    first.yield_ownership()
+    second.own(2, is_handed_over=True)
+    await until(lambda: second.health.is_live and task.state is TaskState.RUNNING)
+    assert task_of(second) is task
+    assert task.engine is engine
+    second.yield_ownership()
+    second.own(3)  # its successor has failed before it had the partition
+    await until(lambda: second.health.epoch == epoch_of(3, 0) and second.health.is_live)
+    assert task_of(second) is task
+    assert task.engine is engine
+    second.drop()
+    await second.ended()
+    assert task.state is TaskState.CLOSED
 
 
-def test_standby_goes_on_following_after_a_claim_that_fails() -> None:
-    one = Alone()
-
-    async def story() -> None:
-        first, second = one.partition, one.hosted()
-        first.own(1)
-        await one.at_end()
-        second.follow()
-        await until(lambda: second.health.behind == 0)
-        task, one.store.is_away = task_of(second), True
-        second.own(2)
-        await until(lambda: any(isinstance(event, PartitionFailed) for event in one.events))
-        assert (task.state, task.behind) == (TaskState.STANDBY, 0)
-        await until(lambda: second.health.is_live)
-        assert task_of(second) is task
-        assert second.health.epoch != epoch_of(2, 0)
-        second.drop()
-        await second.ended()
-
-    one.run(story)
+@alone
+async def test_standby_goes_on_following_after_a_claim_that_fails(one: Alone) -> None:
+    first, second = one.partition, one.hosted()
+    first.own(1)
+    await one.at_end()
+    second.follow()
+    await until(lambda: second.health.behind == 0)
+    task, one.store.is_away = task_of(second), True
+    second.own(2)
+    await until(lambda: any(isinstance(event, PartitionFailed) for event in one.events))
+    assert (task.state, task.behind) == (TaskState.STANDBY, 0)
+    await until(lambda: second.health.is_live)
+    assert task_of(second) is task
+    assert second.health.epoch != epoch_of(2, 0)
+    second.drop()
+    await second.ended()
 
 
 class Failing(LogEnds):
@@ -247,14 +231,12 @@ def test_pauses_of_a_follower_grow_until_one_has_followed_for_a_while() -> None:
         ends.append(Failing(world, lasted_s))
         return ends[0]
 
-    one = Alone(failing)
-
-    async def story() -> None:
+    async def follow(one: Alone) -> None:
         one.partition.follow()
         while len(ends[0].began_s) < len(lasted_s):
             await asyncio.sleep(0.01)
 
-    one.run(story)
+    Alone(failing).run(follow)
     found = [
         began - failed for began, failed in zip(ends[0].began_s[1:], ends[0].failed_s, strict=True)
     ]

@@ -8,9 +8,10 @@ import signal
 
 import pytest
 
-from ripple.testing import sim_world
+from ripple.testing import SimWorld
 from tests.patience import PATIENCE_S
 from tests.worker.pipes import Silent
+from tests.world.clusters import in_sim_world
 from worker.supervisor import spawning
 from worker.supervisor.spawning import SPARES_AFTER_S, Spawner
 
@@ -22,26 +23,22 @@ class Started:
     pipe = Silent()
 
 
-def test_spare_is_started_in_its_time_however_often_others_die_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
+@in_sim_world
+async def test_spare_is_started_in_its_time_however_often_others_die_meanwhile(
+    world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop = sim_world().loop
     began_s: list[float] = []
 
     async def started() -> Started:
-        began_s.append(loop.time())
+        began_s.append(world.loop.time())
         return Started()
 
     monkeypatch.setattr(spawning, "_started", started)
-
-    async def story() -> None:
-        spawner = Spawner(lambda _: {}, spares=1)
-        for _ in range(8):
-            await spawner(0)
-            await asyncio.sleep(2)
-        await spawner.close()
-
-    loop.run_until_complete(story())
+    spawner = Spawner(lambda _: {}, spares=1)
+    for _ in range(8):
+        await spawner(0)
+        await asyncio.sleep(2)
+    await spawner.close()
     assert SPARES_AFTER_S == 5
     # One after 5 s, which who is asked for at 6 s gets, and one so long after that.
     assert began_s == pytest.approx([0, 2, 4, 5, 8, 10, 11, 14], abs=1e-3)

@@ -127,15 +127,12 @@ class _Taker:
 async def test_stopping_worker_drains_while_its_partitions_move(
     is_alone: bool, states: list[State]
 ) -> None:
-    async def story() -> list[State]:
-        worker = Supervisor("a", 0, None, LiveClock(), hung_after_s=1, say=lambda _: None)  # type: ignore[arg-type]  # it starts none
-        taker = _Taker(worker, is_alone=is_alone)
-        worker.membership = taker  # type: ignore[assignment]  # says what the test wants
-        taker.say(1, "a")
-        worker.lifecycle.go(State.ACTIVE)
-        worker._running = [asyncio.ensure_future(asyncio.sleep(0))]
-        worker._member = asyncio.ensure_future(asyncio.Event().wait())
-        assert await worker.stop(move_away_s=PATIENCE_S, stop_s=PATIENCE_S, reason="x")
-        return [*taker.states, worker.lifecycle.state]
-
-    assert await story() == states
+    worker = Supervisor("a", 0, None, LiveClock(), hung_after_s=1, say=lambda _: None)  # type: ignore[arg-type]  # it starts none
+    taker = _Taker(worker, is_alone=is_alone)
+    worker.membership = taker  # type: ignore[assignment]  # says what the test wants
+    taker.say(1, "a")
+    worker.lifecycle.go(State.ACTIVE)
+    worker._running = [asyncio.ensure_future(asyncio.sleep(0))]
+    worker._member = asyncio.ensure_future(asyncio.Event().wait())
+    assert await worker.stop(move_away_s=PATIENCE_S, stop_s=PATIENCE_S, reason="x")
+    assert [*taker.states, worker.lifecycle.state] == states

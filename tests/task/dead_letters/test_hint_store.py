@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,15 +32,15 @@ from ripple.task.lifecycle import PartitionTask
 from ripple.task.owned_state import Ownership
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.task.task import WAITING
-from ripple.testing import SimWorld, explore, sim_world
+from ripple.testing import SimWorld, explore
 from ripple.testing.sim.faults import Fault, Planned
 from ripple.testing.sim.run import run
 from ripple.world import LiveDisk
 from ripple.world.errors import StoreError
 from tests.task.holes import EXPECTED, SETTINGS_HERE, Compacted
 from tests.task.lives import PLAN, outputs, written
+from tests.world.clusters import in_sim_world
 
-T = TypeVar("T")
 FORMS = ["disk", "store"]
 each_form = pytest.mark.parametrize("form", FORMS)
 
@@ -47,14 +48,10 @@ each_form = pytest.mark.parametrize("form", FORMS)
 class Owners:
     """The owners of a partition one after the other; the form of its place is the same."""
 
-    def __init__(self, form: str) -> None:
-        self.world = sim_world()
+    def __init__(self, world: SimWorld, form: str) -> None:
+        self.world = world
         self.form = form
         self.epoch = 0
-
-    def run(self, story: Awaitable[T]) -> T:
-        result: T = self.world.loop.run_until_complete(story)
-        return result
 
     async def next(self) -> HintStore:
         """Return the place as the next owner has it, who knows nothing but the place."""
@@ -84,44 +81,39 @@ def bad(offset: int, step: str | None = None) -> Rejected:
 
 
 @each_form
-def test_letters_are_kept_once_whoever_owns_the_partition(form: str) -> None:
-    owners = Owners(form)
-
-    async def story() -> None:
-        for offsets, new in (([3, 5], 2), ([3, 5, 9], 1), ([3, 5, 9], 0)):
-            place, log = await owners.letters()
-            log.begin({"trades": 0})
-            assert log.write("trades", map(bad, offsets)) == new
-            log.sync()
-            await place.flush()
-            await place.close()
-            await place.close()
-        assert await owners.kept() == [(3, "v1"), (5, "v1"), (9, "v1")]
-        _, log = await owners.letters("v2")
-        log.begin({"trades": 5})
-        assert log.write("trades", map(bad, [5, 7])) == 2
-
-    owners.run(story())
-
-
-@each_form
-def test_letters_that_were_flushed_outlive_their_owner(form: str) -> None:
-    owners = Owners(form)
-
-    async def story() -> list[tuple[int, str]]:
+@in_sim_world
+async def test_letters_are_kept_once_whoever_owns_the_partition(world: SimWorld, form: str) -> None:
+    owners = Owners(world, form)
+    for offsets, new in (([3, 5], 2), ([3, 5, 9], 1), ([3, 5, 9], 0)):
         place, log = await owners.letters()
-        log.write("trades", [bad(3)])
+        log.begin({"trades": 0})
+        assert log.write("trades", map(bad, offsets)) == new
         log.sync()
         await place.flush()
-        log.write("trades", [bad(5)])  # and here it dies
-        return await owners.kept()
-
-    assert owners.run(story())[:1] == [(3, "v1")]
+        await place.close()
+        await place.close()
+    assert await owners.kept() == [(3, "v1"), (5, "v1"), (9, "v1")]
+    _, log = await owners.letters("v2")
+    log.begin({"trades": 5})
+    assert log.write("trades", map(bad, [5, 7])) == 2
 
 
 @each_form
-def test_deaths_of_a_record_are_counted_over_all_owners(form: str) -> None:
-    owners = Owners(form)
+@in_sim_world
+async def test_letters_that_were_flushed_outlive_their_owner(world: SimWorld, form: str) -> None:
+    owners = Owners(world, form)
+    place, log = await owners.letters()
+    log.write("trades", [bad(3)])
+    log.sync()
+    await place.flush()
+    log.write("trades", [bad(5)])  # and here it dies
+    assert (await owners.kept())[:1] == [(3, "v1")]
+
+
+@each_form
+@in_sim_world
+async def test_deaths_of_a_record_are_counted_over_all_owners(world: SimWorld, form: str) -> None:
+    owners = Owners(world, form)
 
     async def die_in(first: int, end: int) -> list[Range]:
         place = await owners.next()
@@ -131,121 +123,105 @@ def test_deaths_of_a_record_are_counted_over_all_owners(form: str) -> None:
         await place.flush()
         return pieces
 
-    async def story() -> None:
-        assert len(await die_in(0, 10)) == 1
-        assert len(await die_in(4, 5)) == 10
-        assert DEATHS_MAX == 3
-        await die_in(4, 5)
-        for new in ([("trades", 4)], []):
-            place = await owners.next()
-            life = InFlight(place.notes(), version="v1")
-            assert life.newly_quarantined == new
-            assert list(life.quarantined("trades")) == [4]
-            await place.flush()
-            life.close()
-            await place.close()
-
-    owners.run(story())
+    assert len(await die_in(0, 10)) == 1
+    assert len(await die_in(4, 5)) == 10
+    assert DEATHS_MAX == 3
+    await die_in(4, 5)
+    for new in ([("trades", 4)], []):
+        place = await owners.next()
+        life = InFlight(place.notes(), version="v1")
+        assert life.newly_quarantined == new
+        assert list(life.quarantined("trades")) == [4]
+        await place.flush()
+        life.close()
+        await place.close()
 
 
 @each_form
-def test_notes_stay_short_and_forget_nothing(form: str) -> None:
-    owners = Owners(form)
-
-    async def story() -> None:
-        place = await owners.next()
-        life = InFlight(place.notes(), version="v1", bytes_max=1000)
-        for offset in range(300):
-            life.begin("trades", offset, offset + 1)
-            await place.flush()
-        life.close()
-        place = await owners.next()
-        data = place.notes().read()
-        assert data is not None
-        assert len(data) <= 1000
-        life = InFlight(place.notes(), version="v1")
-        assert len(life.pieces("trades", 295, 302)) == 3, "the last one is suspect"
-        if form == "store":
-            assert len(owners.world.store.image()) < 200
-
-    owners.run(story())
+@in_sim_world
+async def test_notes_stay_short_and_forget_nothing(world: SimWorld, form: str) -> None:
+    owners = Owners(world, form)
+    place = await owners.next()
+    life = InFlight(place.notes(), version="v1", bytes_max=1000)
+    for offset in range(300):
+        life.begin("trades", offset, offset + 1)
+        await place.flush()
+    life.close()
+    place = await owners.next()
+    data = place.notes().read()
+    assert data is not None
+    assert len(data) <= 1000
+    life = InFlight(place.notes(), version="v1")
+    assert len(life.pieces("trades", 295, 302)) == 3, "the last one is suspect"
+    if form == "store":
+        assert len(world.store.image()) < 200
 
 
 # --- in a store ---
 
 
-def test_owner_before_is_shut_out_and_changes_nothing() -> None:
-    owners = Owners("store")
-
-    async def story() -> None:
-        former, log = await owners.letters()
-        life = InFlight(former.notes(), version="v1")
-        await former.flush()
-        latter, other = await owners.letters()
-        before = dict(owners.world.store.image())
-        for act in (
-            lambda: log.write("trades", [bad(3)]),
-            lambda: life.begin("trades", 0, 1),
-        ):
-            act()
-            log.sync()
-            with pytest.raises(FencedError, match="an owner with epoch 2 has opened"):
-                await former.flush()
-        await former.close()
-        assert owners.world.store.image() == before
-        with pytest.raises(FencedError):
-            await HintStore(owners.world.store, "vwap", random=owners.world.random).open(2)
-        assert other.write("trades", [bad(3)]) == 1
-        other.sync()
-        await latter.flush()
-        assert await owners.kept() == [(3, "v1")]
-
-    owners.run(story())
+@in_sim_world
+async def test_owner_before_is_shut_out_and_changes_nothing(world: SimWorld) -> None:
+    owners = Owners(world, "store")
+    former, log = await owners.letters()
+    life = InFlight(former.notes(), version="v1")
+    await former.flush()
+    latter, other = await owners.letters()
+    before = dict(world.store.image())
+    for act in (
+        lambda: log.write("trades", [bad(3)]),
+        lambda: life.begin("trades", 0, 1),
+    ):
+        act()
+        log.sync()
+        with pytest.raises(FencedError, match="an owner with epoch 2 has opened"):
+            await former.flush()
+    await former.close()
+    assert world.store.image() == before
+    with pytest.raises(FencedError):
+        await HintStore(world.store, "vwap", random=world.random).open(2)
+    assert other.write("trades", [bad(3)]) == 1
+    other.sync()
+    await latter.flush()
+    assert await owners.kept() == [(3, "v1")]
 
 
-def test_without_the_fence_the_owner_before_is_not_told() -> None:
-    world = sim_world()
-
-    async def story() -> None:
-        former = Journal(world.store, "a/", guards=lambda safeguard: safeguard != "journal_fence")
-        await former.open(1, world.random)
-        await Journal(world.store, "a/").open(2, world.random)
-        await former.add(b"lost")
-        assert b"lost" not in [one.data for one in await former.read()]
-
-    world.loop.run_until_complete(story())
+@in_sim_world
+async def test_without_the_fence_the_owner_before_is_not_told(world: SimWorld) -> None:
+    former = Journal(world.store, "a/", guards=lambda safeguard: safeguard != "journal_fence")
+    await former.open(1, world.random)
+    await Journal(world.store, "a/").open(2, world.random)
+    await former.add(b"lost")
+    assert b"lost" not in [one.data for one in await former.read()]
 
 
-def test_put_that_is_repeated_after_a_lost_reply_is_one_letter() -> None:
-    owners = Owners("store")
+@in_sim_world
+async def test_put_that_is_repeated_after_a_lost_reply_is_one_letter(world: SimWorld) -> None:
+    owners = Owners(world, "store")
 
     class Forgetful:
         """Stores an object and says that nobody knows."""
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(owners.world.store, name)
+            return getattr(world.store, name)
 
         async def put_if_absent(self, name: str, data: bytes) -> bool:
-            await owners.world.store.put_if_absent(name, data)
+            await world.store.put_if_absent(name, data)
             if data.find(b"AAPL") >= 0 and not lost:
                 lost.append(name)
                 raise StoreError("the reply was lost", done=None)
-            return await owners.world.store.put_if_absent(name, data)
+            return await world.store.put_if_absent(name, data)
 
     lost: list[str] = []
-
-    async def story() -> list[tuple[int, str]]:
-        place = HintStore(Forgetful(), "vwap", random=owners.world.random)
-        await place.open(1)
-        log = owners.log_in(place)
-        log.write("trades", [bad(3)])
-        log.sync()
-        with pytest.raises(StoreError):
-            await place.flush()
+    place = HintStore(Forgetful(), "vwap", random=world.random)
+    await place.open(1)
+    log = owners.log_in(place)
+    log.write("trades", [bad(3)])
+    log.sync()
+    with pytest.raises(StoreError):
         await place.flush()
-        return await owners.kept()
-
-    assert owners.run(story()) == [(3, "v1")]
+    await place.flush()
+    assert await owners.kept() == [(3, "v1")]
     assert lost
 
 
@@ -259,63 +235,57 @@ def test_put_that_is_repeated_after_a_lost_reply_is_one_letter() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["letters", "notes"])
-def test_an_object_that_is_damaged_costs_what_was_in_it_and_ends_no_life(
-    kind: str,
-    damage: Callable[[bytes], bytes | None],
-    said: str,
+@in_sim_world
+async def test_an_object_that_is_damaged_costs_what_was_in_it_and_ends_no_life(
+    world: SimWorld, kind: str, damage: Callable[[bytes], bytes | None], said: str
 ) -> None:
-    owners = Owners("store")
-
-    async def story() -> None:
-        place, log = await owners.letters()
-        life = InFlight(place.notes(), version="v1")
-        for offset in (3, 5):
-            life.begin("trades", offset, offset + 1)
-            log.write("trades", [bad(offset), bad(offset - 1, QUARANTINE)])
-            log.sync()
-            await place.flush()
-        store, name = owners.world.store, f"vwap/00000/{kind}/0000000000000002.journal"
-        data = damage(store.image()[name])
-        await store.delete(name)
-        if data is not None:
-            await store.put_if_absent(name, data)
-        place, log = await owners.letters()
-        life = InFlight(place.notes(), version="v1", lettered=log.quarantined)
-        told = "".join(line_of(event) or "" for event in life.remarks())
-        if kind == "letters":
-            assert (len(log.damage), said in log.damage[0], "lost" in told) == (1, True, False)
-            assert log.write("trades", map(bad, [3, 5])) == 1  # of those that come again
-        else:
-            assert (log.damage, said in told, "deaths are counted anew" in told) == ((), True, True)
-            assert set(life.quarantined("trades")) == {2, 4}  # by their letters
-        place.mend()
+    owners = Owners(world, "store")
+    place, log = await owners.letters()
+    life = InFlight(place.notes(), version="v1")
+    for offset in (3, 5):
+        life.begin("trades", offset, offset + 1)
+        log.write("trades", [bad(offset), bad(offset - 1, QUARANTINE)])
+        log.sync()
         await place.flush()
-        assert sorted(offset for offset, _ in await owners.kept())[-2:] == [4, 5]
-        again = InFlight((await owners.next()).notes(), version="v1")
-        assert not any("lost" in (line_of(event) or "") for event in again.remarks())
-
-    owners.run(story())
-
-
-def test_journal_begins_with_its_last_whole_object_and_forgets_those_before() -> None:
-    world = sim_world()
-
-    async def story() -> None:
-        journal = Journal(world.store, "a/")
-        assert await journal.open(1, world.random) == []
-        for number in range(200):
-            await journal.add(b"%d" % number, is_whole=number % 10 == 9)
-        await journal.add(b"end")
-        assert len(world.store.image()) < 100
-        found = await Journal(world.store, "a/").open(2, world.random)
-        assert [one.data for one in found] == [b"199", b"end"]
-
-    world.loop.run_until_complete(story())
+    store, name = world.store, f"vwap/00000/{kind}/0000000000000002.journal"
+    data = damage(store.image()[name])
+    await store.delete(name)
+    if data is not None:
+        await store.put_if_absent(name, data)
+    place, log = await owners.letters()
+    life = InFlight(place.notes(), version="v1", lettered=log.quarantined)
+    told = "".join(line_of(event) or "" for event in life.remarks())
+    if kind == "letters":
+        assert (len(log.damage), said in log.damage[0], "lost" in told) == (1, True, False)
+        assert log.write("trades", map(bad, [3, 5])) == 1  # of those that come again
+    else:
+        assert (log.damage, said in told, "deaths are counted anew" in told) == ((), True, True)
+        assert set(life.quarantined("trades")) == {2, 4}  # by their letters
+    place.mend()
+    await place.flush()
+    assert sorted(offset for offset, _ in await owners.kept())[-2:] == [4, 5]
+    again = InFlight((await owners.next()).notes(), version="v1")
+    assert not any("lost" in (line_of(event) or "") for event in again.remarks())
 
 
-def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed() -> None:
-    world = sim_world()
+@in_sim_world
+async def test_journal_begins_with_its_last_whole_object_and_forgets_those_before(
+    world: SimWorld,
+) -> None:
+    journal = Journal(world.store, "a/")
+    assert await journal.open(1, world.random) == []
+    for number in range(200):
+        await journal.add(b"%d" % number, is_whole=number % 10 == 9)
+    await journal.add(b"end")
+    assert len(world.store.image()) < 100
+    found = await Journal(world.store, "a/").open(2, world.random)
+    assert [one.data for one in found] == [b"199", b"end"]
 
+
+@in_sim_world
+async def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed(
+    world: SimWorld,
+) -> None:
     class Reluctant:
         """Refuses one deletion, at once, while others take their time."""
 
@@ -333,36 +303,33 @@ def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed() -> 
             await world.store.delete(name)
             self.under_way -= 1
 
-    async def story() -> None:
-        store = Reluctant()
-        ours = Journal(store, "a/")
-        await ours.open(1, world.random)
-        for _ in range(journal.FORGET_AT):
-            await ours.add(b"passed")
-        await ours.add(b"one", is_whole=True)  # that is there, whatever stays beside it
-        assert store.refused
-        assert store.under_way == 0
-        await ours.add(b"two")
-        for owner in (ours, Journal(store, "a/")):
-            assert [one.data for one in await owner.read()] == [b"one", b"two"]
-        assert store.refused in world.store.image()
-        for _ in range(journal.FORGET_AT):
-            await ours.add(b"three", is_whole=True)
-        assert store.refused not in world.store.image()
-
-    world.loop.run_until_complete(story())
+    store = Reluctant()
+    ours = Journal(store, "a/")
+    await ours.open(1, world.random)
+    for _ in range(journal.FORGET_AT):
+        await ours.add(b"passed")
+    await ours.add(b"one", is_whole=True)  # that is there, whatever stays beside it
+    assert store.refused
+    assert store.under_way == 0
+    await ours.add(b"two")
+    for owner in (ours, Journal(store, "a/")):
+        assert [one.data for one in await owner.read()] == [b"one", b"two"]
+    assert store.refused in world.store.image()
+    for _ in range(journal.FORGET_AT):
+        await ours.add(b"three", is_whole=True)
+    assert store.refused not in world.store.image()
 
 
-def test_letters_that_cannot_be_read_are_passed_over_and_those_behind_them_are_kept(
-    tmp_path,
+@in_sim_world
+async def test_letters_that_cannot_be_read_are_passed_over_and_those_behind_them_are_kept(
+    world: SimWorld, tmp_path: Path
 ) -> None:
     """Whoever waits for the store for days does not wait for one object of it."""
-    world = sim_world()
     disk = DiskStore(LiveDisk(tmp_path), world.random)
     said: list[str] = []
     store = RetryingStore(disk, world.clock, world.random, WAITING, failed=said.append)
 
-    async def story() -> None:
+    async with asyncio.timeout(60):
         ours = Journal(store, "a/")
         await ours.open(1, world.random)
         for data in (b"one", b"two", b"three"):
@@ -379,89 +346,73 @@ def test_letters_that_cannot_be_read_are_passed_over_and_those_behind_them_are_k
         next_one.mkdir()
         with pytest.raises(FencedError):
             await theirs.add(b"four")
-
-    world.loop.run_until_complete(asyncio.wait_for(story(), 60))
     assert not said
 
 
-def test_owners_that_add_nothing_leave_nothing_to_be_read() -> None:
-    world = sim_world()
-
-    async def story() -> None:
-        for epoch in range(200):
-            assert len(await Journal(world.store, "a/").open(epoch, world.random)) <= 1
-        assert len(world.store.image()) < 100
-        journal = Journal(world.store, "a/")
-        await journal.open(200, world.random)
-        await journal.add(b"one")
-        for epoch in range(201, 210):
-            found = await Journal(world.store, "a/").open(epoch, world.random)
-            assert b"".join(one.data for one in found) == b"one"
-
-    world.loop.run_until_complete(story())
+@in_sim_world
+async def test_owners_that_add_nothing_leave_nothing_to_be_read(world: SimWorld) -> None:
+    for epoch in range(200):
+        assert len(await Journal(world.store, "a/").open(epoch, world.random)) <= 1
+    assert len(world.store.image()) < 100
+    journal = Journal(world.store, "a/")
+    await journal.open(200, world.random)
+    await journal.add(b"one")
+    for epoch in range(201, 210):
+        found = await Journal(world.store, "a/").open(epoch, world.random)
+        assert b"".join(one.data for one in found) == b"one"
 
 
-def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
-    monkeypatch: pytest.MonkeyPatch,
+@in_sim_world
+async def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
+    world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "LETTER_OBJECTS_MAX", 10)
     monkeypatch.setattr(queue, "LETTER_BYTES_MAX", 12_000)  # some 115 letters
     monkeypatch.setattr(queue, "PIECE_BYTES", 100)
-    owners = Owners("store")
-
-    async def story() -> None:
-        for first in range(0, 400, 5):
-            place, log = await owners.letters()
-            for offset in range(first, first + 5):
-                again = [offset - 1] if 0 < offset == first else []  # by the owner before
-                assert log.write("trades", map(bad, [*again, offset])) == 1
-                log.sync()
-                await place.flush()
-            await place.close()
-            kept = [offset for offset, _ in await owners.kept()]
-            assert kept == list(range(first + 5 - len(kept), first + 5))
-            assert min(first + 5, 110) <= len(kept) < 130
-        letters = [name for name in owners.world.store.image() if "/letters/" in name]
-        assert len(letters) < journal.FORGET_AT + 2 * 10
-        there = await Journal(owners.world.store, "vwap/00000/letters/").read()
-        assert len(there) <= 10 + 2
-
-    owners.run(story())
+    owners = Owners(world, "store")
+    for first in range(0, 400, 5):
+        place, log = await owners.letters()
+        for offset in range(first, first + 5):
+            again = [offset - 1] if 0 < offset == first else []  # by the owner before
+            assert log.write("trades", map(bad, [*again, offset])) == 1
+            log.sync()
+            await place.flush()
+        await place.close()
+        kept = [offset for offset, _ in await owners.kept()]
+        assert kept == list(range(first + 5 - len(kept), first + 5))
+        assert min(first + 5, 110) <= len(kept) < 130
+    letters = [name for name in world.store.image() if "/letters/" in name]
+    assert len(letters) < journal.FORGET_AT + 2 * 10
+    there = await Journal(world.store, "vwap/00000/letters/").read()
+    assert len(there) <= 10 + 2
 
 
-def test_letters_that_come_one_by_one_take_the_memory_of_their_bytes() -> None:
+@in_sim_world
+async def test_letters_that_come_one_by_one_take_the_memory_of_their_bytes(world: SimWorld) -> None:
     """A batch of one row weighs 8 to 11 kB in memory, whatever ``nbytes`` says."""
-    owners = Owners("store")
-
-    async def story() -> tuple[int, int]:
-        place, log = await owners.letters()
-        box = place.letters()
-        for offset in range(1000):
-            log.write("trades", [bad(offset)])
-            log.sync()
-        await place.flush()
-        pieces = [*box.batches()]
-        return len(pieces), sum(map(len, pieces))
-
-    pieces, rows = owners.run(story())
-    assert rows == 1000
-    assert pieces < 1000 / queue.PIECES_LOOSE_MAX + queue.PIECES_LOOSE_MAX
+    owners = Owners(world, "store")
+    place, log = await owners.letters()
+    box = place.letters()
+    for offset in range(1000):
+        log.write("trades", [bad(offset)])
+        log.sync()
+    await place.flush()
+    pieces = [*box.batches()]
+    assert sum(map(len, pieces)) == 1000
+    assert len(pieces) < 1000 / queue.PIECES_LOOSE_MAX + queue.PIECES_LOOSE_MAX
 
 
-def test_letters_synced_together_are_one_object() -> None:
-    owners = Owners("store")
-
-    async def story() -> int:
-        place, log = await owners.letters()
-        before = len(owners.world.store.image())
-        for offset in range(100):
-            log.write("trades", [bad(offset)])
-            log.sync()
-        await place.flush()
-        assert len(await owners.kept()) == 100
-        return len(owners.world.store.image()) - before
-
-    assert owners.run(story()) == 1
+@in_sim_world
+async def test_letters_synced_together_are_one_object(world: SimWorld) -> None:
+    owners = Owners(world, "store")
+    place, log = await owners.letters()
+    before = len(world.store.image())
+    for offset in range(100):
+        log.write("trades", [bad(offset)])
+        log.sync()
+    await place.flush()
+    assert len(await owners.kept()) == 100
+    assert len(world.store.image()) - before == 1
 
 
 # --- lives ---
@@ -481,56 +432,48 @@ async def live(world: SimWorld, block_rows: int = 7) -> PartitionTask[TaskSpec]:
     return one
 
 
-def test_notes_are_of_a_life_once_they_are_there() -> None:
-    world = sim_world()
-
+@in_sim_world
+async def test_notes_are_of_a_life_once_they_are_there(world: SimWorld) -> None:
     class Away(HintStore):
         async def flush(self) -> None:
             raise StoreError("the store is away", done=False)
 
-    async def story() -> list[bool]:
-        found = []
-        for kind in (Away, HintStore):
-            state = DurableState(
-                Checkpoints(world.store, PLAN.name),
-                world,
-                Ownership(place=kind(world.store, PLAN.name, random=world.random)),
-            )
-            one = task_over(SourceInputs(Compacted(7)), world, state)
-            with suppress(StoreError):
-                await one.run()
-            found.append(state.has_noted)
-        return found
-
-    assert world.loop.run_until_complete(story()) == [False, True]
+    found = []
+    for kind in (Away, HintStore):
+        state = DurableState(
+            Checkpoints(world.store, PLAN.name),
+            world,
+            Ownership(place=kind(world.store, PLAN.name, random=world.random)),
+        )
+        one = task_over(SourceInputs(Compacted(7)), world, state)
+        with suppress(StoreError):
+            await one.run()
+        found.append(state.has_noted)
+    assert found == [False, True]
 
 
 @pytest.mark.parametrize(("end", "noted"), [(0, False), (40, True)])
-def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
-    end: int, noted: bool
+@in_sim_world
+async def test_lives_killed_on_a_quiet_topic_make_nobody_careful_of_what_comes_then(
+    world: SimWorld, end: int, noted: bool
 ) -> None:
-    world = sim_world()
-
     class Quiet(SourceInputs):
         """Had nothing behind ``end`` when it was opened."""
 
         async def bounds(self) -> tuple[Cut, Cut]:
             return (await super().bounds())[0], {"trades": end}
 
-    async def story() -> bool:
-        place = HintStore(world.store, PLAN.name, random=world.random)
-        for epoch in (1, 2):
-            await place.open(epoch)
-            InFlight(place.notes(), version=PLAN.topology_hash, shown={"trades": 0}, is_calm=True)
-            await place.flush()
-        state = DurableState(
-            Checkpoints(world.store, PLAN.name), world, Ownership(epoch=3, place=place)
-        )
-        inputs = Quiet(Compacted(7))
-        await task_over(inputs, world, state).run()
-        return b'"begin"' in (place.notes().read() or b"")
-
-    assert world.loop.run_until_complete(story()) == noted
+    place = HintStore(world.store, PLAN.name, random=world.random)
+    for epoch in (1, 2):
+        await place.open(epoch)
+        InFlight(place.notes(), version=PLAN.topology_hash, shown={"trades": 0}, is_calm=True)
+        await place.flush()
+    state = DurableState(
+        Checkpoints(world.store, PLAN.name), world, Ownership(epoch=3, place=place)
+    )
+    inputs = Quiet(Compacted(7))
+    await task_over(inputs, world, state).run()
+    assert (b'"begin"' in (place.notes().read() or b"")) == noted
 
 
 async def crashed(world: SimWorld, seed: int) -> None:
