@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.core.events import Restored, Stabilized
 from ripple.task.settings import CommitPace, Pace, StorePace
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from ripple.storage.checkpoint import Checkpoint
     from ripple.task.checkpointing import CheckpointWriter
@@ -123,12 +123,19 @@ class DurableRun:
         else:
             await self.store()
 
-    async def abandon(self) -> None:
-        """Give up what is under way: the run has failed."""
+    @asynccontextmanager
+    async def abandoned_on_failure(self) -> AsyncIterator[DurableRun]:
+        """Give up the commit and the checkpoint in progress if the block fails."""
         try:
-            await self.live.abandon()
-        finally:  # it may be cancelled again meanwhile
-            await self._storing.abandon()
+            yield self
+        except GeneratorExit:  # nothing runs any more that could be waited for
+            raise
+        except BaseException:
+            try:
+                await self.live.abandon()
+            finally:  # it may be cancelled again meanwhile
+                await self._storing.abandon()
+            raise
 
     async def _go_live(self) -> None:
         """Publish the partition from now on: its present state is committed again."""

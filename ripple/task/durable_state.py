@@ -125,12 +125,8 @@ class DurableState(OwnedState):
             durable, intake = await opened.restore()
             self._durable = durable
             try:
-                yield durable
-            except GeneratorExit:  # nothing runs any more that could be waited for
-                raise
-            except BaseException:
-                await durable.live.abandon()
-                raise
+                async with durable.abandoned_on_failure():
+                    yield durable
             finally:
                 if self.ownership.is_demoted():
                     self.left, self.has_noted = opened.left(intake), False  # the next owner notes
@@ -282,8 +278,9 @@ class Opened:
         """Note how the task ends, for the next one."""
         try:
             yield
+        except GeneratorExit:  # as after a kill, nothing is noted
+            raise
         except BaseException as error:
-            await self.storing.abandon()
             self.in_flight.ended(error)
             raise
         self.in_flight.idle()

@@ -46,13 +46,8 @@ class SubscribedState(OwnedState):
         standings = await spec.outputs.open(owner.epoch, context.emit)
         self._check(spec, listed, standings)
         durable = await self._restore(spec, context, owner, listed, standings)
-        try:
+        async with durable.abandoned_on_failure():
             yield durable
-        except GeneratorExit:  # nothing runs any more that could be waited for
-            raise
-        except BaseException:
-            await durable.abandon()
-            raise
 
     def _check(
         self,
