@@ -155,9 +155,8 @@ def _measured(path: Path, machine: dict[str, str]) -> dict[str, list[dict[str, A
     if not path.exists():
         return {}
     found = json.loads(path.read_text())
-    differs = [
-        n for n in machine.keys() - {"date", "load"} if found["machine"].get(n) != machine[n]
-    ]
+    about = [name for name in machine if name not in ("date", "load")]
+    differs = [name for name in about if found["machine"].get(name) != machine[name]]
     if differs:
         sys.exit(
             f"bench: {path} has another {' and '.join(differs)}: remove it, or name another file"
@@ -168,7 +167,9 @@ def _measured(path: Path, machine: dict[str, str]) -> dict[str, list[dict[str, A
 
 def _save(path: Path, figures: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(figures, indent=1) + "\n")
+    beside = path.with_name(f"{path.name}.tmp")  # a run may be stopped as it writes
+    beside.write_text(json.dumps(figures, indent=1) + "\n")
+    beside.replace(path)
 
 
 if __name__ == "__main__":

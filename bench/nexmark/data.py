@@ -17,6 +17,7 @@ from tests.services.cache import fetch, kept, needed
 GENERATOR = Path(__file__).parent / "generator"
 TOPICS = ("person", "auction", "bid")
 GROUP_ROWS = 1 << 16
+WITHIN_S = 600
 
 
 def events(count: int) -> Path:
@@ -48,7 +49,8 @@ def _build(folder: Path) -> None:
 
 
 def _generate(count: int, folder: Path) -> None:
-    subprocess.run([generator(), str(count), str(folder)], check=True)
+    command = [generator(), str(count), str(folder)]
+    subprocess.run(command, check=True, timeout=WITHIN_S)
     for topic in TOPICS:
         table = pa.csv.read_csv(folder / f"{topic}.csv")
         pq.write_table(

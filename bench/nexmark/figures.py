@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from bench.nexmark.data import events
 from bench.nexmark.engines import OTHERS, RIPPLE, Engine, EngineError
 from bench.nexmark.queries import QUERIES
@@ -84,8 +86,6 @@ def _rate(engine: Engine, query: Query, folder: Path) -> float:
 @cache
 def _count(events_made: int) -> int:
     """Return how many bids are among so many events: what the queries read."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     rows: int = pq.ParquetFile(events(events_made) / "bid.parquet").metadata.num_rows
     return rows
 
