@@ -40,8 +40,8 @@ class Graph(node.Graph):
 
     ``now`` is the clock that times stabilizations, in nanoseconds; nodes never see it. All
     methods that make a cell take ``equal`` (old and new count as the same value: nothing above
-    is recomputed) or a ``cutoff``, a ``name`` for messages and exports, and a ``serializer``
-    (value to S-expression) for introspection. They compute the first value at once and raise
+    is recomputed) or a ``cutoff``, a ``name`` for messages, and a ``serializer`` (value to
+    S-expression) for the cell's ``value_sexp``. They compute the first value at once and raise
     NodeError if the function fails; they raise GraphError for parents of another graph.
 
     Functions of cells get values and return a new one: they must be pure, and must not change

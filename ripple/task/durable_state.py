@@ -93,7 +93,7 @@ class DurableState(OwnedState):
         """Own it in this way from the next claim on."""
         self.ownership = ownership
         self.has_noted = ownership.has_survived
-        """Whether the last notes of what is in flight that are there are by this process."""
+        """Whether this process wrote the newest notes of records in flight."""
 
     async def take_over(self) -> StandbyState | None:
         """Return the state that is there already: the one that was left, or the standby's.

@@ -174,5 +174,5 @@ class SeveralSources:
 
 
 def _part(by_input: Mapping[str, T], inputs: Inputs) -> dict[str, T]:
-    """Return what is of these inputs."""
+    """Return the entries of these inputs."""
     return {name: by_input[name] for name in inputs.names if name in by_input}

@@ -140,9 +140,8 @@ def _apply(reference: Reference, event: Mapping[str, Any], source: str) -> None:
     try:
         reference.apply(event, source)
     except (TypeError, ValueError, OverflowError):
-        records_of(
-            [event], source_of(reference.plan, source).fields
-        )  # which names a value of another type
+        fields = source_of(reference.plan, source).fields
+        records_of([event], fields)  # which names a value of another type
         raise
 
 

@@ -13,6 +13,7 @@ import pytest
 import ripple as rp
 from bench.nexmark.queries import NOT_YET, QUERIES
 from bench.nexmark.results import Changes, differences, table
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,6 +87,7 @@ def test_a_wrong_argument_is_one_line_before_anything_starts(
         capture_output=True,
         text=True,
         cwd=ROOT,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 2
