@@ -26,4 +26,6 @@ def test_figures_of_another_machine_or_commit_are_not_mixed(tmp_path: Path, name
     _save(path, {"machine": MACHINE, "benchmarks": {"log": []}})
     with pytest.raises(SystemExit, match=f"has another {name}: remove it"):
         _measured(path, {**MACHINE, name: "other"})
+    with pytest.raises(SystemExit, match="has another commit and python: "):
+        _measured(path, {**MACHINE, "commit": "other", "python": "other"})
     assert json.loads(path.read_text())["machine"] == MACHINE
