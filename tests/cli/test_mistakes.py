@@ -121,3 +121,34 @@ def test_a_mistyped_variable_is_reported(capfd: pytest.CaptureFixture[str]) -> N
             ("RIPPLE_TOKENFILE", "RIPPLE_TOKEN_FILE"),
         )
     ]
+
+
+TWO_SOURCES = """\
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    timestamp_ns: rp.Timestamp
+
+market = rp.Pipeline("market")
+trades = market.source("trades", Trade)
+quotes = market.source("quotes", Trade)
+pipeline = trades.sink("trades-out").also(quotes.sink("quotes-out"))
+"""
+
+
+def test_a_topic_has_the_schema_of_one_of_several_sources(tmp_path: Path) -> None:
+    file = tmp_path / "market.py"
+    file.write_text(TWO_SOURCES)
+    for place, has in ((file, "the sources trades, quotes"), (f"{file}:market", "no source")):
+        refused = ripple("log", "create", tmp_path / "both", "--schema", place)
+        assert refused.code == 1
+        assert refused.only_line == (
+            f"ripple: the pipeline at {place} has {has}: say --schema FILE.py:NAME, where NAME = "
+            "pipeline.source(...) is the one whose records the topic has"
+        )
+
+    made = ripple("log", "create", tmp_path / "trades", "--schema", f"{file}:trades")
+    assert made.code == 0, "that branch has no sink"
+    assert "partition of trade" in made.out

@@ -110,3 +110,29 @@ def test_a_watch_whose_rounds_are_over_does_not_hold_where_nothing_was_compared(
     said = capfd.readouterr().err
     assert all(one in said for one in told), said
     assert said.count("began from history") <= 1
+
+
+@pytest.mark.parametrize(
+    ("command", "rest"),
+    [
+        ("replay", ("--digest-only",)),
+        ("validate", ()),
+        ("run", ("--store", "s", "--sink", "out=log:a/out")),
+    ],
+)
+def test_several_sources_are_refused_before_any_is_opened(
+    command: str, rest: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "market.py"
+    file.write_text(
+        "import ripple as rp\n"
+        "from ripple.connectors.files.csv.format import TRADE_SCHEMA\n"
+        "one = rp.Pipeline('market').source('trades', TRADE_SCHEMA).sink('out')\n"
+        "pipeline = one.also(rp.Pipeline('market').source('quotes', TRADE_SCHEMA).sink('more'))\n"
+    )
+    ended = ripple("spark", command, file, "--source", "trades=log:no/where", *rest)
+    assert ended.code == 1
+    assert ended.only_line == (
+        "ripple: pipeline 'market' has the sources trades, quotes, and Spark takes pipelines of "
+        "one: run it in one process, with ripple run or rp.run"
+    )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.model.pipeline import file
 from ripple.model.pipeline.file import FILE_HELP, NAME_DEFAULT
-from ripple.model.pipeline.topology import need_chain
+from ripple.model.pipeline.topology import need_chain, need_one_source
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
 
-__all__ = ["FILE_HELP", "NAME_DEFAULT", "load_chain", "load_plan"]
+__all__ = ["FILE_HELP", "NAME_DEFAULT", "load_chain", "load_plan", "load_sources"]
 
 
 def load_plan(place: str) -> Plan:
@@ -20,15 +22,34 @@ def load_plan(place: str) -> Plan:
 
     If the file raises, print the traceback of its own frames, and exit.
     """
-    try:
+    with _own_errors():
         return file.load_plan(place)
+
+
+def load_sources(place: str) -> tuple[SourceSpec, ...]:
+    """Return the sources of the pipeline at ``FILE.py[:NAME]``, which may end without a sink.
+
+    If the file raises, print the traceback of its own frames, and exit.
+    """
+    with _own_errors():
+        return file.load_sources(place)
+
+
+def load_chain(place: str) -> Plan:
+    """Return the plan as ``load_plan``, for Spark.
+
+    Raises PlanError unless it is a chain of one source: branches are for replays alone.
+    """
+    plan = load_plan(place)
+    need_one_source(plan, "Spark")
+    need_chain(plan, "Spark, but for a replay,")
+    return plan
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    try:
+        yield
     except file.PipelineFileError as error:
         say(str(error))
         raise SystemExit(EXIT_FAILURE) from error
-
-
-def load_chain(place: str, where: str) -> Plan:
-    """Return the plan as ``load_plan``; raises PlanError for one that ``where`` cannot compute."""
-    plan = load_plan(place)
-    need_chain(plan, where)
-    return plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from ripple.cli.lib.user_file import load_plan
+from ripple.cli.lib.user_file import load_sources
 from ripple.connectors.files.csv.format import TRADE_SCHEMA
 from ripple.core.errors import InputError, RippleError, SchemaError
 from ripple.model.schema import notation
@@ -32,13 +32,15 @@ def read_schema(uri: str | None) -> tuple[Schema, str | None]:
     if uri == "trade":
         return TRADE_SCHEMA, "timestamp_ns"
     if uri.endswith(".py") or ".py:" in uri:
-        plan = load_plan(uri)
-        if len(plan.sources) > 1:
+        sources = load_sources(uri)
+        if len(sources) != 1:
+            names = ", ".join(source.name for source in sources)
             raise InputError(
-                f"the pipeline at {uri} has the sources {plan.source_names}: give --schema the "
-                "schema of the one whose records the topic has, as a .sexp, .json or .avsc file"
+                f"the pipeline at {uri} has {f'the sources {names}' if names else 'no source'}: "
+                "say --schema FILE.py:NAME, where NAME = pipeline.source(...) is the one whose "
+                "records the topic has"
             )
-        return plan.source.schema, plan.source.time_field
+        return sources[0].schema, sources[0].time_field
     try:
         with open(uri, encoding="utf-8") as file:
             text = file.read(DOCUMENT_BYTES_MAX + 1)

@@ -55,7 +55,10 @@ def _key(topic: Topic) -> list[Field]:
     """Return the key of the rows, which an output's changes always have."""
     first, *others = topic.schema.fields
     if first.name != OP:
-        raise InputError(f"{topic.path} holds records, not the changes of an output: it has no op")
+        raise InputError(
+            f"{topic.path} holds records, not the changes of an output: it has no op; read them "
+            "with ripple log tail"
+        )
     return [one for one in others if not (one.optional or isinstance(one.type, Option))]
 
 

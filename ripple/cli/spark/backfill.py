@@ -91,9 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
-    plan = load_chain(
-        options.file, "Spark, but for a replay,"
-    )  # before a JVM is started, as the URIs
+    plan = load_chain(options.file)  # before a JVM is started, as the URIs
     source_at(options.history, plan, header=options.header)
     Live.at(options.live, plan, until_ns, options.partitions)
     with opened(options) as spark:

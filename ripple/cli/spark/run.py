@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     """Run until the source ends or a signal asks for it; return the exit code."""
     if options.every is not None and not options.follow:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
-    plan = load_chain(options.file, "Spark, but for a replay,")
+    plan = load_chain(options.file)
     sinks = sinks_by_output(plan, options.sink)
     report = _Report(plan)
     with opened(options, is_brief=not options.follow) as spark:

@@ -65,9 +65,7 @@ def run(options: argparse.Namespace) -> int:
         options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
-    plan = load_chain(
-        options.file, "Spark, but for a replay,"
-    )  # before a JVM is started, as the URIs
+    plan = load_chain(options.file)  # before a JVM is started, as the URIs
     arguments = range_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     pause_s = duration_ns(options.pause or _PAUSE) / 1e9
     # After a restart it must not compare the same parts again.
     sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
-    plan = load_chain(options.file, "Spark, but for a replay,")
+    plan = load_chain(options.file)
     report = _Report(plan.name, options.format)
     if options.metrics is not None:
         _show(options.metrics, {"/metrics": report.page})

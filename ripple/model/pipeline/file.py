@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import ripple
 from ripple.core.errors import InputError, PlanError, RippleError
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.plan import Plan, SourceSpec
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -37,9 +37,22 @@ def load_plan(place: str) -> Plan:
     Raises InputError when there is no such file or pipeline or it ends the program, and
     PipelineFileError when the file itself raises.
     """
-    path, name = _split(place)
-    found = _choose(_load(path), path, name)
+    found = _load_pipeline(place)
     return found if isinstance(found, Plan) else found.plan()
+
+
+def load_sources(place: str) -> tuple[SourceSpec, ...]:
+    """Return the sources of the pipeline at ``FILE.py[:NAME]``, which may end without a sink.
+
+    Raises as ``load_plan`` does.
+    """
+    found = _load_pipeline(place)
+    return found.sources if isinstance(found, Plan) else found._draft.sources
+
+
+def _load_pipeline(place: str) -> Pipeline | Plan:
+    path, name = _split(place)
+    return _choose(_load(path), path, name)
 
 
 def _split(place: str) -> tuple[Path, str | None]:

@@ -108,3 +108,4 @@ def test_other_topics_are_refused(tmp_path: Path) -> None:
     refused = ripple("log", "table", tmp_path / "trades")
     assert refused.code == 1
     assert "trades holds records, not the changes of an output" in refused.only_line
+    assert refused.only_line.endswith("read them with ripple log tail")
