@@ -280,7 +280,10 @@ class Pipeline:
             fields = tuple(key_field(item, draft.fields, draft.fold) for item in chosen)
             names = [field.name for field in fields]
             if not names and draft.fold is None:
-                raise PlanError("events are spread over workers by their key: name a field")
+                raise PlanError(
+                    "events are spread over workers by their key: name a field; for one total, "
+                    "fold by a field first, and then its rows by ()"
+                )
             check_distinct(names, "key")
             check_spread(partitions, via, key=names)
             return _grown(
