@@ -108,6 +108,11 @@ class DurableState(OwnedState):
         left, self.left = self.left, None
         return left or followed
 
+    async def close_inputs(self, spec: TaskSpec) -> None:
+        """Close what a run has read, unless the standby still reads it, which closes it itself."""
+        if self.standby is None or self.standby.inputs is not spec.inputs:
+            await spec.inputs.close()
+
     @property
     def is_settled(self) -> bool:
         """Whether everything taken in is committed, and no checkpoint is in progress."""
@@ -218,7 +223,7 @@ class Claimed:
         letters = state.open_letters(spec, emit, place)
         endings.add(spec.outputs.close)
         # From here on no other owner commits: all slow work comes before.
-        endings.add(spec.inputs.close)
+        endings.add(partial(state.close_inputs, spec))
         if isinstance(spec.outputs, PreparedGroup):
             await spec.outputs.prepare()
         warm = await state.take_over()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ripple.connectors.log.inputs import LogInputs
 from ripple.control.assignment import epoch_of
 from ripple.core.errors import OutputError
 from ripple.core.events import Committed, Event, PartitionFailed, Quarantined
@@ -27,9 +30,11 @@ from worker.engine.hosting import runner_of
 from worker.engine.runner import Runner
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
+    from ripple.connectors.commit_group import SinkGroup
     from ripple.connectors.connector import Part
+    from ripple.connectors.contract import Commit
 
 OWN = NAMES[::PARTITIONS]  # what partition 0 reads
 END = {name: SOURCE.end[name] for name in OWN}
@@ -197,6 +202,92 @@ async def test_standby_goes_on_following_after_a_claim_that_fails(one: Alone) ->
     assert second.health.epoch != epoch_of(2, 0)
     second.drop()
     await second.ended()
+
+
+class Counted(LogEnds):
+    """Inputs that count how often they are closed; outputs that are away once, on request."""
+
+    closed = 0
+    is_away = False
+
+    def inputs(self, part: Part) -> LogInputs:
+        found, close = super().inputs(part), LogInputs.close
+
+        async def closed() -> None:
+            self.closed += 1
+            await close(found)
+
+        found.close = closed  # type: ignore[method-assign]
+        return found
+
+    def outputs(self, part: Part, epoch: int, stage: int | None = 0, **more: object) -> SinkGroup:
+        found = super().outputs(part, epoch, stage, **more)
+
+        async def away(reached: Mapping[str, Commit]) -> None:
+            raise OutputError("the outputs are away")
+
+        if self.is_away:
+            self.is_away = False
+            found.commit = away  # type: ignore[method-assign]
+        return found
+
+
+def test_hand_over_that_is_revoked_while_it_waits_leaves_the_standby_its_inputs() -> None:
+    ends: list[Counted] = []
+
+    def counted(world: SimWorld) -> Counted:
+        ends.append(Counted(world))
+        return ends[0]
+
+    async def story(one: Alone) -> None:
+        first, second = one.partition, one.hosted()
+        first.own(1)
+        await one.at_end()
+        second.follow()
+        await until(lambda: second.health.behind == 0)
+        task, permits = task_of(second), one.context.turns.hand_overs
+        while not permits.locked():
+            await permits.acquire()
+        second.own(2, is_handed_over=True)
+        await asyncio.sleep(1)
+        second.yield_ownership()
+        await second._owning.ended()
+        assert (task.state, task.behind, ends[0].closed) == (TaskState.STANDBY, 0, 0)
+        permits.release()
+        second.own(3, is_handed_over=True)
+        await until(lambda: second.health.is_live)
+        assert task_of(second) is task
+        for each in (first, second):
+            each.drop()
+            await each.ended()
+        assert ends[0].closed == 2
+
+    Alone(counted).run(story)
+
+
+def test_state_of_a_task_that_has_failed_is_freed_before_the_next_one_is_live() -> None:
+    ends: list[Counted] = []
+
+    def away_once(world: SimWorld) -> Counted:
+        ends.append(Counted(world))
+        ends[0].is_away = True
+        return ends[0]
+
+    async def story(one: Alone) -> None:
+        one.partition.own(1)
+        await asyncio.sleep(0)
+        await until(lambda: task_of(one.partition).live is not None)
+        engine = weakref.ref(task_of(one.partition).engine)
+        assert engine() is not None
+        await one.at_end()
+        assert any(isinstance(event, PartitionFailed) for event in one.events)
+        one.events.clear()  # errors have tracebacks
+        gc.collect()
+        assert engine() is None
+        one.partition.drop()
+        await one.partition.ended()
+
+    Alone(away_once).run(story)
 
 
 class Failing(LogEnds):

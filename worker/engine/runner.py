@@ -163,8 +163,7 @@ class Runner:
     async def _own(self, since: int, *, is_handed_over: bool) -> None:
         """Run tasks, one after the other, until told to stop or until another owner has it."""
         self._is_giving_way = self._is_resuming = self._is_spent = False
-        if self._task is not None and self._task.state is TaskState.CLOSED:
-            self._task = None
+        self._let_go()
         self._pauses, attempt = self._new_pauses(), 0
         while not (self._is_leaving or self._is_giving_way):
             self._pauses.begin()
@@ -186,6 +185,7 @@ class Runner:
             attempt += 1
             if attempt == ATTEMPTS_MAX and not (self._is_leaving or self._is_giving_way):
                 self._is_spent = True  # a version that assigns it again brings further epochs
+                self._let_go()
                 return
         if not self._is_to_stop:
             await self._clock.sleep(PARK_S)
@@ -212,6 +212,11 @@ class Runner:
                 self._report = None
                 self._events += report.events
                 self._rows_out += report.rows_out
+
+    def _let_go(self) -> None:
+        """Forget a task that is over, with all of its state."""
+        if self._task is not None and self._task.state is TaskState.CLOSED:
+            self._task = None
 
     @property
     def _is_to_stop(self) -> bool:

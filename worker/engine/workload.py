@@ -146,18 +146,13 @@ class InputWork(_Work):
         self, ownership: Ownership, last: PartitionTask[Any] | None, context: TaskContext
     ) -> AsyncIterator[DurableTask]:
         """Return a task over the inputs, or promote the last one."""
-        assert last is None or isinstance(last, DurableTask)
-        standby = None if last is None else last.kept.standby
-        inputs = self._new_inputs() if standby is None else standby.inputs  # at its position
-        spec, task = self._spec(inputs), last
-        if task is None or task.state is TaskState.CLOSED:
-            task = self._task(spec)
-        if last is not None:
-            ownership = replace(ownership, has_survived=last.kept.has_noted)
+        task, spec, has_survived = self._promoted(last)
+        del last  # its engine may be large, and is this task's own or not wanted any more
+        ownership = replace(ownership, has_survived=has_survived)
         intake, epoch = self.context.intake, ownership.epoch
         assert epoch is not None
         async with AsyncExitStack() as closing:
-            sending = self._sending(epoch, inputs.wake, closing)
+            sending = self._sending(epoch, spec.inputs.wake, closing)
             outputs, gate = self.outputs(epoch), None
             if intake is not None:
                 gate = intake.gate(lambda: _held_by(task))
@@ -171,6 +166,15 @@ class InputWork(_Work):
             )
             task.promote(spec, self._whole(context, outputs, gate), ownership)
             yield task
+
+    def _promoted(self, last: PartitionTask[Any] | None) -> tuple[DurableTask, TaskSpec, bool]:
+        """Return the last task or a new one, its specification, and whether the last has noted."""
+        assert last is None or isinstance(last, DurableTask)
+        standby = None if last is None else last.kept.standby
+        spec = self._spec(self._new_inputs() if standby is None else standby.inputs)
+        is_over = last is None or last.state is TaskState.CLOSED
+        task = self._task(spec) if last is None or is_over else last
+        return task, spec, last is not None and last.kept.has_noted
 
     def _spec(self, inputs: Inputs) -> TaskSpec:
         """Return the specification of a task that owns nothing yet, and so writes nothing."""
@@ -210,10 +214,11 @@ class StageWork(_Work):
     async def owner(
         self,
         ownership: Ownership,
-        last: PartitionTask[Any] | None,  # noqa: ARG002 - it was no standby
+        last: PartitionTask[Any] | None,
         context: TaskContext,
     ) -> AsyncIterator[PartitionTask[StageSpec]]:
         """Return a task over the changes of the upstream stage."""
+        del last  # it was no standby
         epoch, world, wake = ownership.epoch, self.context.world, asyncio.Event()
         assert epoch is not None
         async with AsyncExitStack() as closing:
