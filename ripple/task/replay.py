@@ -56,12 +56,12 @@ class Replay:
         """Go to ``stop``: at once while no output takes changes, else in the steps of a run.
 
         Views with windows are stabilized on the way, so that past windows are freed as they were in
-        the run that is repeated.
+        the run that is repeated; and so are outputs of events, which hold them until then.
         """
         live, inputs, outputs = durable.live, self._spec.inputs, self._opened.outputs
         plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop
         is_shown = outputs.is_behind
-        frees = plan.has_windows
+        frees = plan.frees_rows
         rows = settings.batch_rows if is_shown else settings.rows_per_replay_step(plan)
         await inputs.open(live.engine.cut, rows, stop)
         while (found := inputs.next(live.engine.cut)) is not Signal.ENDED:

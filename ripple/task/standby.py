@@ -215,7 +215,7 @@ class Standby:
     async def _go_to(self, target: Mapping[str, Commit | None], drive: Drive) -> None:
         """Come to what all outputs have committed, and compare digests there."""
         engine, plan, inputs = drive.engine, self._plan, self.inputs
-        frees = plan.has_windows
+        frees = plan.frees_rows
         stop = _lowest(target)
         assert stop is not None
         # No more at once than its neighbours, which are live, do: it shares their loop. And all

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ripple.connectors.registry import own
 from ripple.core.errors import OutputError, PlanError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.engine.migration.evolution import Verdict, compare
+from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.builder import Pipeline
@@ -25,6 +27,7 @@ from ripple.spark.parcel import Parcel
 from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore
 from ripple.task.dead_letters.log import letters_in
+from ripple.task.settings import Settings
 from ripple.testing import CrashScenario, crash_test, explore
 from ripple.world.live_disk import LiveDisk
 from tests.engine.machine.ticks import Tick
@@ -163,6 +166,27 @@ def test_a_durable_run_goes_on_with_each_event_once(log: Topic, tmp_path: Path) 
 
     assert place.read("events") == "".join(map(tick, rows(15)))
     assert place.read("n").endswith("A,8\nB,7\n")
+
+
+def test_a_replay_holds_no_more_events_than_it_applies_at_once(
+    log: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, held = Place(tmp_path), []
+    append(log, rows(30))
+    place.run(source().sink("events"), "events")
+    before, take = place.read("events"), StreamRows.take
+
+    def taken(stream: StreamRows) -> Any:
+        found = take(stream)
+        held.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(StreamRows, "take", taken)
+    monkeypatch.setattr(Settings, "rows_per_replay_step", lambda *_: 4)
+    shutil.rmtree(tmp_path / "store")
+    place.run(source().sink("events"), "events")
+    assert (sum(held), max(held)) == (30, 4)
+    assert place.read("events") == before
 
 
 def test_a_new_branch_beside_old_ones_keeps_them(log: Topic, tmp_path: Path) -> None:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+import ripple as rp
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.contract import Commit
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
+from ripple.engine.operators.stream_rows import StreamRows
+from ripple.model.pipeline.plan import Plan
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore
 from ripple.task.spec import TaskSpec
 from ripple.task.standby import LOOK_S, NEAR_S, Standby
 from ripple.testing import SimWorld, sim_world
+from tests.records import Fill
 from tests.task.lives import PLAN, ROWS, SETTINGS, append
 
 MS_NS = 10**6
@@ -26,7 +31,8 @@ MS_NS = 10**6
 class Owner:
     """It commits one record after the other, until it has done so many."""
 
-    def __init__(self, world: SimWorld, every_ms: int, records: int) -> None:
+    def __init__(self, world: SimWorld, every_ms: int, records: int, plan: Plan = PLAN) -> None:
+        self._plan = plan
         self._clock = world.clock
         self._every_ms = every_ms
         self._records = records
@@ -43,7 +49,7 @@ class Owner:
 
     async def reached(self) -> Mapping[str, Commit | None]:
         reached = Commit({"trades": self.committed}, "")
-        return {output.name: reached for output in PLAN.outputs}
+        return {output.name: reached for output in self._plan.outputs}
 
     @property
     def _age_ms(self) -> int:
@@ -51,7 +57,7 @@ class Owner:
 
 
 def stopped_near(
-    *, every_ms: int, interval_ms: int, records: int, after_s: float
+    *, every_ms: int, interval_ms: int, records: int, after_s: float, plan: Plan = PLAN
 ) -> tuple[int, int, int]:
     """Follow an owner, and stop near it.
 
@@ -61,13 +67,13 @@ def stopped_near(
 
     async def story() -> tuple[int, int, int]:
         append(world, ROWS)
-        owner = Owner(world, every_ms, records)
+        owner = Owner(world, every_ms, records, plan)
         inputs = LogInputs(
             Topic.open(world.disk, "trades"), {"trades": 0}, RecordShape(PLAN.source.schema), 4
         )
         warm = Standby(
-            TaskSpec(PLAN, inputs, SinkGroup({})),
-            Checkpoints(DiskStore(world.disk, world.random), PLAN.name),
+            TaskSpec(plan, inputs, SinkGroup({})),
+            Checkpoints(DiskStore(world.disk, world.random), plan.name),
             owner.reached,
             world,
             settings=replace(SETTINGS, commit_interval_ns=interval_ms * MS_NS),
@@ -100,6 +106,22 @@ def test_standby_stops_right_behind_the_next_commit(after_s: float) -> None:
 def test_standby_does_not_wait_for_an_owner_that_commits_nothing() -> None:
     came, took_ms, _ = stopped_near(every_ms=100, interval_ms=100, records=3, after_s=2)
     assert (came, took_ms) == (3, 0)
+
+
+def test_standby_holds_no_more_events_than_it_applies_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take, held = StreamRows.take, []
+
+    def taken(stream: StreamRows) -> Any:
+        found = take(stream)
+        held.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(StreamRows, "take", taken)
+    plan = rp.Pipeline("vwap").source("trades", Fill).sink("events").plan()
+    stopped_near(every_ms=1, interval_ms=100, records=len(ROWS), after_s=1, plan=plan)
+    assert (sum(held), max(held)) == (len(ROWS), SETTINGS.batch_rows)
 
 
 def test_standby_waits_briefly_where_commits_are_rare_or_late() -> None:

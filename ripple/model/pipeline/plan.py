@@ -366,6 +366,11 @@ class Plan:
         """Whether some fold is over windows of events, whose state is freed."""
         return any(fold.window is not None for fold in self.folds)
 
+    @property
+    def frees_rows(self) -> bool:
+        """Whether a stabilization lets go of rows: of windows that are over, or of events."""
+        return self.has_windows or any(output.is_stream for output in self.outputs)
+
     def _is_chain(self) -> bool:
         if len(self.sources) > 1:
             return False
