@@ -93,7 +93,8 @@ class Standby:
         """Let ``follow`` return; return the state, None if it is not restored, or has failed.
 
         near: first reach the outputs' present commit. That costs no pause while the owner goes on;
-        work left for later does.
+        work left for later does. If it is cancelled nobody takes the state over: ``follow``, which
+        would open the inputs again, is cancelled, too.
         """
         if self.state is not None:
             self._is_nearing = near
@@ -101,7 +102,12 @@ class Standby:
             self.inputs.wake()
         elif self._job is not None:
             self._job.cancel()
-        await self._ended.wait()
+        try:
+            await self._ended.wait()
+        except asyncio.CancelledError:
+            if self._job is not None:
+                self._job.cancel()
+            raise
         return self.state
 
     async def follow(self, restored: Callable[[], None] = lambda: None) -> None:

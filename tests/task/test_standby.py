@@ -20,7 +20,7 @@ from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic
 from ripple.storage.store import DiskStore
 from ripple.task.spec import TaskSpec
-from ripple.task.standby import LOOK_S, NEAR_S, Standby
+from ripple.task.standby import LOOK_S, NEAR_S, Standby, StandbyState
 from ripple.testing import SimWorld, sim_world
 from tests.records import Fill
 from tests.task.lives import PLAN, ROWS, SETTINGS, append
@@ -122,6 +122,35 @@ def test_standby_holds_no_more_events_than_it_applies_at_once(
     plan = rp.Pipeline("vwap").source("trades", Fill).sink("events").plan()
     stopped_near(every_ms=1, interval_ms=100, records=len(ROWS), after_s=1, plan=plan)
     assert (sum(held), max(held)) == (len(ROWS), SETTINGS.batch_rows)
+
+
+def test_standby_whose_successor_gives_up_does_not_open_its_inputs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end, calls = Standby.end, list[str]()
+
+    async def given_up(standby: Standby, *, near: bool) -> StandbyState | None:
+        ending = asyncio.create_task(end(standby, near=near))
+        await asyncio.sleep(0.02)
+        assert not ending.done(), "it waits for the next commit"
+        for name in ("open", "close"):
+            act = getattr(standby.inputs, name)
+
+            async def noted(*args: Any, name: str = name, act: Any = act) -> None:
+                calls.append(name)
+                await act(*args)
+
+            setattr(standby.inputs, name, noted)
+        ending.cancel()
+        await asyncio.wait([ending])
+        await standby.inputs.close()  # as its run does
+        await asyncio.sleep(1)
+        return await end(standby, near=False)
+
+    monkeypatch.setattr(Standby, "end", given_up)
+    with pytest.raises(asyncio.CancelledError):
+        stopped_near(every_ms=100, interval_ms=100, records=len(ROWS), after_s=1.01)
+    assert set(calls) == {"close"}
 
 
 def test_standby_waits_briefly_where_commits_are_rare_or_late() -> None:
