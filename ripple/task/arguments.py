@@ -11,7 +11,7 @@ from ripple.connectors.locate import check_sources, text_of
 from ripple.connectors.registry import refused
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError, OutputError, PlanError
-from ripple.engine.migration.evolution import unknown_folds
+from ripple.engine.migration.named import unknown_folds
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window.duration import duration_ns

@@ -17,8 +17,9 @@ from ripple.cli.run.plan_outputs import seen_at
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.migration.adaptation import adapt, refusals
-from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare, unknown_folds
+from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
+from ripple.engine.migration.named import unknown_folds
 from ripple.model.pipeline.description import blind_spots, type_text
 from ripple.model.pipeline.plan import type_of
 from ripple.model.pipeline.topology import stages_of

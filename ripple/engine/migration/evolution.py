@@ -24,10 +24,11 @@ from ripple.engine.migration.lineage import (
     source_change,
     written_lineage,
 )
+from ripple.engine.migration.named import unknown_folds
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Migration, Output, Plan
+    from ripple.model.pipeline.plan import Fold, Migration, Plan
 _READ = ("source", "sources")
 _PLACES_MAX = 5  # of code that changed, in a message
 
@@ -106,19 +107,6 @@ class Comparison:
         """The outputs with the same rows, and so digests, at every cut as before."""
         sinks = (node for node in self.nodes if node.kind == "sink")
         return tuple(Node("sink", n.key).name for n in sinks if n.verdict is Verdict.KEEP)
-
-
-def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
-    """Return a problem for each text that names nothing that can be computed again."""
-    sinks = (output for output in plan.outputs if output.is_stream)
-    named: list[Fold | Output] = [*plan.folds, *sinks]
-    known = {text for node in named for text in (node.name, node.node_key)}
-    folds = ", ".join(node.name for node in named)
-    return [
-        f"there is no fold {text!r} to rebuild: the folds are {folds}"
-        for text in rebuild
-        if text not in known
-    ]
 
 
 def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Comparison:
