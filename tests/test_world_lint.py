@@ -118,6 +118,10 @@ ALLOWED: dict[str, tuple[str, tuple[str, ...]]] = {
         "waits for a server that is away, in a thread where nothing else is done; certificates",
         ("time", "ssl"),
     ),
+    "ripple/connectors/websocket/tls.py": (
+        "a socket that two threads of the client share",
+        ("select", "ssl", "threading"),
+    ),
     "ripple/connectors/client_tls.py": ("certificates of a server", ("ssl",)),
     "ripple/connectors/postgres/uri.py": (
         "knows the variables in which PostgreSQL's programs look for a server",

@@ -13,6 +13,7 @@ from ripple.connectors.formats.held import Held
 from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.library_errors import said
 from ripple.connectors.websocket.sequence import Gap, Sequence, Verdict
+from ripple.connectors.websocket.tls import shared
 from ripple.connectors.websocket.uri import Feed
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
@@ -241,8 +242,8 @@ def _connecting(feed: Feed) -> AbstractContextManager[ClientConnection]:
     given: dict[str, Any] = {}
     if feed.settings.authorization:
         given["additional_headers"] = {"Authorization": feed.settings.authorization}
-    if feed.url.startswith("wss:") and feed.settings.authority:
-        given["ssl"] = client_context("WS_", feed.settings.authority)
+    if feed.url.startswith("wss:"):
+        given["ssl"] = shared(client_context("WS_", feed.settings.authority))
     connection: AbstractContextManager[ClientConnection] = connect(
         feed.url,
         open_timeout=CONNECT_S,
