@@ -10,6 +10,7 @@ from typing import Any, Self
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from ripple.world.broker import Record, Records, TopicPartition
 from tests.patience import PAUSE_S
@@ -47,6 +48,14 @@ class Topics:
         named = NewTopic(self._prefix + topic, partitions, copies, topic_configs=configs)
         answer = await self._admin.create_topics([named])
         assert not answer.topic_errors[0][1], answer
+        # A broker answers before it has applied what it has agreed to.
+        while not configs.items() <= (await self._configs(topic)).items():
+            await asyncio.sleep(PAUSE_S)
+
+    async def _configs(self, topic: str) -> dict[str, str]:
+        named = ConfigResource(ConfigResourceType.TOPIC, self._prefix + topic)
+        [answer] = await self._admin.describe_configs([named])
+        return {entry[0]: entry[1] for *_, entries in answer.resources for entry in entries}
 
     async def described(self, *topics: str) -> list[int]:
         """Return how many partitions topics have."""

@@ -28,6 +28,7 @@ export function useAddress() {
   useEffect(() => {
     const changed = () => setPlace(read());
     addEventListener("hashchange", changed);
+    changed(); // the address may have changed since it was read
     return () => removeEventListener("hashchange", changed);
   }, []);
   return place;

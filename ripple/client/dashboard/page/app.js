@@ -31,7 +31,13 @@ function App() {
   const [me, setMe] = useState(null);
   const [problem, setProblem] = useState("");
   const look = () => ask("me").then(setMe, (error) => setProblem(error.message));
-  useEffect(() => void look(), []);
+  // Again until the server has answered: it may begin, or be busy.
+  useEffect(() => {
+    if (me) return undefined;
+    look();
+    const timer = setInterval(look, 2000);
+    return () => clearInterval(timer);
+  }, [!me]);
   if (!me) return html`<main class="alone"><p role="status">${problem || "…"}</p></main>`;
   return me.rights.includes("read") ? html`<${Frame} me=${me} look=${look}></${Frame}>` : html`<${LogIn} look=${look}></${LogIn}>`;
 }
