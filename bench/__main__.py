@@ -167,9 +167,9 @@ def _measured(path: Path, machine: dict[str, str]) -> dict[str, list[dict[str, A
 
 def _save(path: Path, figures: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.tmp")  # a run may be stopped as it writes
-    beside.write_text(json.dumps(figures, indent=1) + "\n")
-    beside.replace(path)
+    draft = path.with_name(f"{path.name}.tmp")  # a run may be stopped as it writes
+    draft.write_text(json.dumps(figures, indent=1) + "\n")
+    draft.replace(path)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
         # Fail here, before the worker joins, if something is missing.
         from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
     sinks = sinks_by_output(plan, list(settings.sinks))
-    # Before the folder of the store is made: a worker that is refused leaves nothing.
+    # Before the folder of the store is made: a refused worker leaves nothing.
     check_not_read(settings.source, sinks)
     ends = EndpointUris(
         plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=LiveExecutor()

@@ -1,9 +1,9 @@
-"""Nexmark: its events, its queries as pipelines, and each beside SQL and other engines.
+"""Nexmark: its events, its queries as pipelines, and their comparison with SQL and other engines.
 
 data        the events, made by the crate ``nexmark`` (generator)
 queries     pipelines and SQL
-results     rows, and where they differ
-engines     who computes them
+results     rows, and their differences
+engines     the engines compared
 figures     ``python -m bench nexmark``
 """
 

@@ -64,7 +64,7 @@ def _rows(query: Query, folder: Path) -> Iterator[Row]:
 
 
 def _rate(engine: Engine, query: Query, folder: Path) -> float:
-    """Return millions of bids a processor second, of rows that are right."""
+    """Return millions of bids a processor second, after a check of the rows."""
     count = EVENTS_OF_PEERS if engine.is_peer else EVENTS
     wanted = expected(query.sql, events(count) / "bid.parquet")
     best = float("inf")
@@ -85,7 +85,7 @@ def _rate(engine: Engine, query: Query, folder: Path) -> float:
 
 @cache
 def _count(events_made: int) -> int:
-    """Return how many bids are among so many events: what the queries read."""
+    """Return the number of bids among the events: the input rows of the queries."""
     rows: int = pq.ParquetFile(events(events_made) / "bid.parquet").metadata.num_rows
     return rows
 

@@ -15,7 +15,7 @@ SHOWN = 5
 
 
 class Changes(BasicSink):
-    """Holds what a run writes, as it comes."""
+    """Collects the batches of a run."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
@@ -25,7 +25,7 @@ class Changes(BasicSink):
 
 
 def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Return the rows that changes come to: the last of each key, or all events."""
+    """Return the rows at the end of all changes: the last of each key, or all events."""
     rows = pa.Table.from_batches(batches)
     at = place_of_op(rows.schema)
     if at < 0:
@@ -41,7 +41,7 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def expected(sql: str, bids: Path) -> pa.Table:
-    """Return what DuckDB makes of a Parquet file of bids."""
+    """Return DuckDB's rows of a query over a Parquet file of bids."""
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")  # it would be printed
         connection.execute(
@@ -52,7 +52,7 @@ def expected(sql: str, bids: Path) -> pa.Table:
 
 
 def differences(found: pa.Table, wanted: pa.Table) -> list[str]:
-    """Return a line for each row that one of them has more often than the other.
+    """Return a line for each row with unequal counts in the two tables.
 
     Compared are the columns of ``wanted``. The lines after the first few are left out, and counted.
     """

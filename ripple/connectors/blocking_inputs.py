@@ -36,7 +36,7 @@ class BlockingInputs:
 
     @property
     def fraction_read(self) -> float | None:
-        """How much of what ``bounds`` found was handed out, 0.0 to 1.0; None where unknown."""
+        """The share of ``bounds`` already handed out, 0.0 to 1.0; None if unknown."""
         first, end = self._bounds
         length = sum(end.values()) - sum(first.values())
         if not self._at or not end or length <= 0:

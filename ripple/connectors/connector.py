@@ -68,12 +68,12 @@ class Connector:
     scheme: the text before the colon. form: of a URI, for people. Functions get the text after
     the colon unchanged:
 
-    - source: ``(path, Reading) -> Inputs``, or a Source, which is read once, to its end;
+    - source: ``(path, Reading) -> Inputs``, or a Source, for one reading, to its end;
     - sink: ``(path, Writing) -> Sink``, which is written anew, or appended to;
     - continued_source: ``(path, Reading) -> Inputs``, which a restarted run resumes at its cut;
     - continued_sink: ``(path, Writing) -> Sink``, which a restarted run resumes at its cut.
 
-    path_of: from that text to the file or folder, so that no run writes its own source; None if
+    path_of: from that text to the file or folder, so that no run writes to its source; None if
     there is none. package: the distribution, as found by the registry.
 
     Functions for users, named as ``opens`` is; empty if there is none:
@@ -110,9 +110,9 @@ class Reading:
     name: of the input, for people and the engine. shape: of its records. batch_rows: the number of
     records in a batch; see Source. header: whether CSV begins with column names. follow: whether
     Inputs wait for more at the end. part: the partition of these inputs; None: all. executor: for
-    blocking work of Inputs. one_shot: whether the run is one that keeps no checkpoint: nothing
-    retries but the source. whole: whether such a run takes all partitions of a place, each as an
-    input; else one of several must be named.
+    blocking work of Inputs. one_shot: whether the run has no checkpoints: nothing retries but
+    the source. whole: whether such a run takes all partitions at a URI, each as an input; else one
+    of several must be named.
     """
 
     name: str

@@ -39,7 +39,7 @@ def identity_of(place: str, use: UseName) -> str:
 
 
 def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = True) -> None:
-    """Raise OutputError where an output, by name, goes to the place that is read from, or into it.
+    """Raise OutputError where an output, by its URI, goes to the source, or into its folder.
 
     A run would take its own results for records, without end. Otherwise raises as opening does.
     """
@@ -76,7 +76,7 @@ def _within(path: str) -> OutputError:
 
 
 def _untransformed(source: str) -> str:
-    """Return the URI that is read in the end: behind transforms, that after the comma."""
+    """Return the source's URI without transforms: the text after the last comma of them."""
     while _scheme(source) == "through":
         source = source.partition(",")[2]
     return source
@@ -101,8 +101,8 @@ def shortened(text: str) -> str:
 def check_apart(source: str | None, targets: Iterable[str | None]) -> None:
     """Raise OutputError when two places are the same file, or both standard output.
 
-    Likewise for a target in the folder that is the source.
-    source, targets: paths, ``-``, or None for what is no file. Devices and pipes may be shared, and
+    Likewise for a target in the source's folder.
+    source, targets: paths, ``-``, or None for other URIs. Devices and pipes may be shared, and
     folders of logs be written to more than once, as they have locks.
     """
     read = _file_identity(source, 0) if source is not None else None

@@ -80,9 +80,9 @@ class Inputs(Protocol):
         ...
 
     async def more(self) -> None:
-        """Wait until ``next``, which said WAITING, may have more to say; it may be too early.
+        """Wait until ``next``, after WAITING, may return something else; it may be too early.
 
-        Nothing is lost where the wait is cancelled, as it is where another source has more first.
+        Cancelling the wait, as when another source is faster, loses nothing.
         """
         ...
 

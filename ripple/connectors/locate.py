@@ -59,7 +59,7 @@ def open_source(
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
     a record class; a source, or inputs.
     checks: further conditions on fields; records that fail are rejected. whole: take all partitions
-    of a place that has several; else one must be named. Raises InputError, SchemaError and
+    at the URI; else one of several must be named. Raises InputError, SchemaError and
     ConnectorError.
     """
     check_batch_rows(batch_rows)
@@ -225,14 +225,14 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
 
 
 def sources_by_name(plan: Plan, given: Sequence[str]) -> dict[str, str]:
-    """Return the place of each source, from ``[SOURCE=]URI`` texts.
+    """Return the URI of each source, from ``[SOURCE=]URI`` texts.
 
-    Raises InputError for a source that the plan does not have, for one with two places or none, and
-    for a place without a source where there are several to choose from.
+    Raises InputError for a source not in the plan, for a source with two URIs or none, and for a
+    URI without a name where the plan has several sources.
     """
     names = [source.name for source in plan.sources]
     places: dict[str, str] = {}
-    if len(names) == 1:  # the last one, as of every option that is given again
+    if len(names) == 1:  # the last one, as of every repeated option
         name, place = output_and_place(given[-1])
         return {names[0]: place if name == names[0] else given[-1]}
     for text in given:

@@ -52,7 +52,7 @@ class PassedInputs:
         return self._inputs.next(cut)
 
     async def more(self) -> None:
-        """Wait until ``next``, which said WAITING, may have more to say."""
+        """Wait until ``next``, after WAITING, may return something else."""
         await self._inputs.more()
 
     def wake(self) -> None:

@@ -1,4 +1,4 @@
-"""The one door of a one-shot run: whatever was opened becomes inputs that end and never wait."""
+"""Inputs of a one-shot run, made of any source: they end and never wait."""
 
 from __future__ import annotations
 

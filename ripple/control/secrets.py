@@ -17,13 +17,13 @@ _NAMES = re.compile(
     r"|(ACCOUNT|STORAGE|SAS)_KEY"
 )
 _NO_SECRET = re.compile(r"_(FILE|DIR|PATH)$")  # possible positions
-# A user begins behind what cannot be in one: a search from the middle of each long word would take
-# the square of its length.
+# A user name begins after a character outside it: a search from the middle of each long word would
+# take the square of its length.
 _IN_ADDRESSES = (
     re.compile(r"(://[^/@\s:]*:)[^/@\s]+(?=@)"),
     re.compile(r"(://[^/@\s:\[]*:)(?!\d+[/?,])[^@\s'\"]{1,200}(?=@)"),  # with a slash in it
     re.compile(r"((?<![^/@\s:'\"])[^/@\s:'\"]+:)[^/@\s:'\"]+(?=@[^/@\s:'\"]+:\d)"),  # of a broker
-    re.compile(  # behind a scheme that is none of files, or another host
+    re.compile(  # after the scheme of a server, or another host
         r"((?:(?<![\w.+-])(?!(?:csv|jsonl|parquet|log|delta|through):)[A-Za-z][\w.+-]*:"
         r"|@[^/@\s'\"]*,)[^/@\s:'\",]+:)[^/@\s:'\",]+(?=@)"
     ),

@@ -86,7 +86,7 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
 def shown_of(plan: Plan) -> dict[str, Edge]:
     """Return the outputs of a plan for external clients, by the name on the wire.
 
-    Those of events have no table that one could follow.
+    Outputs of events have no table to follow.
     """
     shown = {}
     for output in (one for one in plan.outputs if not one.is_stream):

@@ -66,7 +66,7 @@ class Results:
             )
 
     def changed(self, changes: Changes) -> Iterator[Packet]:
-        """Yield rows that became final, as events are at once, and dead letters if many."""
+        """Yield new final rows, such as all events, and dead letters if many."""
         if len(self._letters) >= LETTERS_MAX:
             yield from self._given_letters()
         for output in self._here:

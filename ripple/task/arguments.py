@@ -46,7 +46,7 @@ def sinks_of(plan: Plan, sink: Any) -> Mapping[str, Any]:
 
 
 def sources_of(plan: Plan, source: Any) -> Mapping[str, Any]:
-    """Return what each source reads. Raises InputError where one is missing, or not known."""
+    """Return the input of each source. Raises InputError for a missing or unknown source."""
     if len(plan.sources) == 1:
         name = plan.sources[0].name
         is_named = isinstance(source, Mapping) and set(source) == {name}

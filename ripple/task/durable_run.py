@@ -25,14 +25,14 @@ _BATCHES_PER_TURN = 8
 
 
 class Recovery(Protocol):
-    """Leads from a restored state to outputs that hold it: by replay, or by reconciliation."""
+    """Brings outputs and a restored state together: by replay, or by reconciliation."""
 
     async def run(self, durable: DurableRun) -> int | None:
-        """Reach what the outputs hold; return how many entries that took, None if stopped."""
+        """Reach the outputs' cut; return the number of entries taken, None if stopped."""
         ...
 
     async def resume(self, durable: DurableRun, restored: Restored) -> None:
-        """Let the intake begin there with what is new."""
+        """Let the intake begin with new entries."""
         ...
 
 
@@ -62,11 +62,11 @@ class DurableRun:
     ) -> None:
         """Begin to count the time.
 
-        base: from where. newest: the checkpoint that tells how old the state is. sends: publishes
-        the partition. notes: returns those that a checkpoint of the present cut needs besides the
-        state. is_hasty: whether the last task was killed, so that this one may be, too. is_asked:
-        whether a checkpoint was requested before one is due. parks: asked at the end whether the
-        next run takes the state itself, so that no checkpoint is stored.
+        base: the starting point. newest: the newest checkpoint, for the age of the state. sends:
+        publishes the partition. notes: returns those that a checkpoint of the present cut needs
+        besides the state. is_hasty: whether the last task was killed, so that this one may be, too.
+        is_asked: whether a checkpoint was requested before one is due. parks: asked at the end
+        whether the next run takes the state itself, so that no checkpoint is stored.
         """
         self.live = live
         self.intake = intake

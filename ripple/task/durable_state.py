@@ -90,13 +90,13 @@ class DurableState(OwnedState):
         self.own_as(ownership)
 
     def own_as(self, ownership: Ownership) -> None:
-        """Own it in this way from the next claim on."""
+        """Use this ownership from the next claim on."""
         self.ownership = ownership
         self.has_noted = ownership.has_survived
         """Whether this process wrote the newest notes of records in flight."""
 
     async def take_over(self) -> StandbyState | None:
-        """Return the state that is there already: the one that was left, or the standby's.
+        """Return the present state: the previous run's, or the standby's.
 
         The previous owner continues until this returns: slow waits happen here.
         """
@@ -109,7 +109,7 @@ class DurableState(OwnedState):
         return left or followed
 
     async def close_inputs(self, spec: TaskSpec) -> None:
-        """Close what a run has read, unless the standby still reads it, which closes it itself."""
+        """Close a run's inputs, unless the standby still reads them, and closes them itself."""
         if self.standby is None or self.standby.inputs is not spec.inputs:
             await spec.inputs.close()
 
@@ -328,7 +328,7 @@ class Opened:
         retained = changed(listed, base, shown) | holders(self.outputs.standings)
         start, origin = self.start, origin_of(listed)
         newest = base.checkpoint
-        if newest is None and not base.skipped:  # what a follower has is beyond the newest
+        if newest is None and not base.skipped:  # a follower is beyond the newest
             newest = next(iter(listed), None)
         durable = DurableRun(
             live,

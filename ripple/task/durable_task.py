@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class DurableTask(PartitionTask[TaskSpec]):
-    """A task over inputs with its state in a store; it may be a standby before it owns that.
+    """A task over inputs with its state in a store; it may be a standby first.
 
-    A run that fails before it has taken the state over changes nothing: a standby goes on
-    following, and may be promoted again.
+    A run that fails before the takeover changes nothing: a standby continues to follow, and may be
+    promoted again.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class DurableTask(PartitionTask[TaskSpec]):
 
     @property
     def behind(self) -> int | None:
-        """How many of its owner's commits a standby lacks; None if unknown."""
+        """The number of its owner's commits that a standby lacks; None if unknown."""
         return None if self.kept.standby is None else self.kept.standby.behind
 
     async def follow(self) -> None:
@@ -64,7 +64,7 @@ class DurableTask(PartitionTask[TaskSpec]):
             raise
 
     def promote(self, spec: TaskSpec, context: TaskContext, ownership: Ownership) -> None:
-        """Let ``run`` own the partition in this way. spec: with outputs for that epoch."""
+        """Let ``run`` own the partition. spec: with outputs for the new epoch."""
         self._spec, self._context, self._is_promoted = spec, context, True
         self.kept.own_as(ownership)
 

@@ -1,7 +1,7 @@
-"""Which of several sources is read next: a function of the cut and of the watermarks there.
+"""The next of several sources to read: a function of the cut and of the watermarks there.
 
-So a restarted run reads in the same order. The source that is behind in event time comes first, so
-that windows over several sources need not be held for longer than their times are apart.
+So a restarted run reads in the same order. The source with the lowest watermark comes first, so
+that windows over several sources are held no longer than their distance in time.
 """
 
 from __future__ import annotations

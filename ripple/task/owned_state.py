@@ -32,15 +32,15 @@ class Ownership:
 
     epoch: from the assignment; a claim of it may fail, and then a higher one is needed. None takes
     the next one. is_next: whether an epoch is of the assigned successor: until that has opened the
-    outputs, too, this owner goes on without checkpoints. is_remote: nothing is on the world's disk;
-    by default with ``epoch``. Else there is a lock, held by one task. place: of dead letters and of
-    in-flight notes; by default in the store of the checkpoints, the notes on the disk. ready:
-    awaited right before the standby ends and the outputs open. is_handed_over: whether the previous
-    owner runs until then, and has not died. has_survived: whether the previous task was in this
-    process, and the in-flight notes are its own. is_demoted: asked at the end whether the task may
-    be promoted again, with the state that it has then. parks: whether it will be, and needs no
-    checkpoint. rebuild: folds that may be computed from the log's first record. holder: the name of
-    the owner, for people.
+    outputs, too, this owner continues without checkpoints. is_remote: nothing is on the world's
+    disk; by default with ``epoch``. Else there is a lock, held by one task. place: of dead letters
+    and of in-flight notes; by default in the store of the checkpoints, the notes on the disk.
+    ready: awaited right before the standby ends and the outputs open. is_handed_over: whether the
+    previous owner runs until then, and has not died. has_survived: whether the previous task was in
+    this process, and wrote the in-flight notes. is_demoted: asked at the end whether the task may
+    be promoted again, with its state. parks: whether it will be, and needs no checkpoint. rebuild:
+    folds that may be computed from the log's first record. holder: the name of the owner, for
+    people.
     """
 
     epoch: int | None = None
@@ -104,7 +104,7 @@ class OwnedState:
         """
         world, emit, epoch = self.world, context.emit, self.ownership.epoch
         known = await looked_at(outputs, epoch)
-        if epoch is None:  # one that is given is refused by those as they open
+        if epoch is None:  # a given one is refused by outputs as they open
             known = max(known, await newest_epoch())
         owner = await self.checkpoints.claim(
             world.clock, world.random, epoch=epoch, above=known, keep=context.settings.keep

@@ -55,8 +55,8 @@ class Replay:
     async def _replay_to(self, stop: Cut, durable: DurableRun) -> bool:
         """Go to ``stop``: at once while no output takes changes, else in the steps of a run.
 
-        Views with windows are stabilized on the way, so that past windows are freed as they were in
-        the run that is repeated; and so are outputs of events, which hold them until then.
+        Views with windows are stabilized on the way, so that past windows are freed as in the
+        repeated run; and so are outputs of events, which hold them until then.
         """
         live, inputs, outputs = durable.live, self._spec.inputs, self._opened.outputs
         plan, settings, stops = self._spec.plan, self._context.settings, self._context.stop

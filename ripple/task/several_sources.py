@@ -26,8 +26,7 @@ T = TypeVar("T")
 class SeveralSources:
     """The inputs of all sources of a plan; see Inputs, and ``next_source`` for their order.
 
-    watermarks_ns: returns those of the engine that is fed, by input, at the cut of ``next``; a task
-    sets it.
+    watermarks_ns: returns the engine's watermarks by input, at the cut of ``next``; a task sets it.
     """
 
     def __init__(self, plan: Plan, inputs: Mapping[str, Inputs]) -> None:
@@ -54,7 +53,7 @@ class SeveralSources:
 
     @property
     def emit(self) -> EventListener:
-        """Takes what happens."""
+        """The listener of events."""
         return self._emit
 
     @emit.setter
@@ -101,7 +100,7 @@ class SeveralSources:
             await each.open(_part(cut, each), rows, None if stop is None else _part(stop, each))
 
     def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
-        """Return the next batch of the source that is behind, of those that have one."""
+        """Return the next batch of the source with the lowest watermark, of those with batches."""
         found = Signal.ENDED
         for rank in in_order(self._readings(cut)):
             if rank in self._ended:
@@ -159,7 +158,7 @@ class SeveralSources:
             for _, each in self._sources:
                 closing.push_async_callback(each.close)
 
-    # --- what only some inputs can ---
+    # --- optional contracts of inputs ---
 
     def originals(self, name: str, offsets: Sequence[int]) -> Mapping[int, Original]:
         """Return records of the last batch of input ``name``, by offset; see OriginalInputs."""
@@ -167,7 +166,7 @@ class SeveralSources:
         return held.originals(name, offsets) if isinstance(held, OriginalInputs) else NO_ORIGINALS
 
     def stored(self, checkpoints: Sequence[tuple[Cut, Mapping[str, str]]]) -> None:
-        """Let go what no checkpoint needs; see KeepingInputs."""
+        """Release the records that no checkpoint needs; see KeepingInputs."""
         for _, each in self._sources:
             if isinstance(each, KeepingInputs):
                 each.stored([(_part(cut, each), _part(texts, each)) for cut, texts in checkpoints])

@@ -92,9 +92,9 @@ class Standby:
     async def end(self, *, near: bool) -> StandbyState | None:
         """Let ``follow`` return; return the state, None if it is not restored, or has failed.
 
-        near: first reach the outputs' present commit. That costs no pause while the owner goes on;
-        work left for later does. If it is cancelled nobody takes the state over: ``follow``, which
-        would open the inputs again, is cancelled, too.
+        near: first reach the outputs' present commit. That costs no pause while the owner runs;
+        work left for later does. If cancelled, it cancels ``follow``, too, which would open
+        the inputs again.
         """
         if self.state is not None:
             self._is_nearing = near

@@ -265,11 +265,11 @@ class Task:
 
     @property
     def _places(self) -> list[str]:
-        """The sources that are given by URIs."""
+        """The URIs among the sources."""
         return [one for one in self._sources.values() if isinstance(one, str)]
 
     def _check_sinks(self) -> None:
-        """Raise OutputError where two outputs, or a source and one, are the same thing."""
+        """Raise OutputError where two outputs, or a source and an output, are the same."""
         files = {name: path_of(uri, _SINK) for name, uri in self._sinks.items()}
         others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
         check_apart(None, files.values())
@@ -279,7 +279,7 @@ class Task:
 
     def _new_active(self) -> DurableTask:
         plan, world, is_remote = self.plan, self._world, is_s3(self._place)
-        # Of several, no consumer group is told how far they were read.
+        # Offsets of several sources are not committed to a consumer group.
         source = self._places[0] if len(self._sources) == len(self._places) == 1 else None
         outputs = group_at(self._sinks, plan, world.executor, source=source, waits=self._waits)
         context = TaskContext(

@@ -299,7 +299,7 @@ class Lane:
         watermark_ns = reference.watermark_ns
         self._expect("the cut", self.engine.cut, reference.cut)
         self._expect("the counters", self.engine.counters.as_dict(), reference.counts)
-        by_source = {name: own.as_dict() for name, own in self.engine.counters_by_source.items()}
+        by_source = {name: each.as_dict() for name, each in self.engine.counters_by_source.items()}
         self._expect("the counters by source", by_source, reference.counts_by_source)
         self._expect("the refused events", sorted(self._refused), sorted(refused))
         self._expect(

@@ -1,4 +1,4 @@
-"""A file of figures that is completed by a later run."""
+"""A file of figures, completed by a later run."""
 
 from __future__ import annotations
 

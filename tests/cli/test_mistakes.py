@@ -146,7 +146,7 @@ def test_a_topic_has_the_schema_of_one_of_several_sources(tmp_path: Path) -> Non
         assert refused.code == 1
         assert refused.only_line == (
             f"ripple: the pipeline at {place} has {has}: say --schema FILE.py:NAME, where NAME = "
-            "pipeline.source(...) is the one whose records the topic has"
+            "pipeline.source(...) is the source of the topic's records"
         )
 
     made = ripple("log", "create", tmp_path / "trades", "--schema", f"{file}:trades")

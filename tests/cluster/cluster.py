@@ -38,7 +38,7 @@ class Table(NamedTuple):
 
 
 def table(topic: Path) -> Table:
-    """Return what ``ripple log table`` says; of events, all of them."""
+    """Return the rows of ``ripple log table``; of events, all of them."""
     opened = Topic.open(LiveDisk(str(topic.parent)), topic.name)
     if opened.schema.fields[0].name != OP:
         tails = [ripple("log", "tail", topic, "--partition", n) for n in range(opened.partitions)]

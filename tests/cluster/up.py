@@ -19,7 +19,7 @@ PARTITIONS = 4
 
 
 class Started:
-    """A process that writes what it says to a file, ``_said``."""
+    """A process with its output in a file, ``_said``."""
 
     process: subprocess.Popen[bytes]
     _said: Path

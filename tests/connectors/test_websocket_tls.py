@@ -1,4 +1,4 @@
-"""TLS sockets of feeds, which one thread reads while another one writes and closes them."""
+"""TLS sockets of feeds, with one thread reading and another one writing and closing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ends(tmp_path: Path, threads: ThreadPoolExecutor) -> Iterator[Pair]:
 
 
 def received(threads: ThreadPoolExecutor, client: ssl.SSLSocket) -> Future[bytes]:
-    """Return what a thread receives that has begun to."""
+    """Return the bytes received by a thread, once it has begun."""
     begun = threading.Event()
 
     def receive() -> bytes:

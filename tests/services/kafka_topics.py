@@ -48,7 +48,7 @@ class Topics:
         named = NewTopic(self._prefix + topic, partitions, copies, topic_configs=configs)
         answer = await self._admin.create_topics([named])
         assert not answer.topic_errors[0][1], answer
-        # A broker answers before it has applied what it has agreed to.
+        # A broker answers before it has applied the configuration.
         while not configs.items() <= (await self._configs(topic)).items():
             await asyncio.sleep(PAUSE_S)
 

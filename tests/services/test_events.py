@@ -1,4 +1,4 @@
-"""Events in topics, streams and tables of real servers: each once, whatever was killed."""
+"""Events in topics, streams and tables of real servers: each once, despite kills."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_log(folder: Path, trades: int) -> list[Row]:
 
 
 def append(folder: Path, trades: int) -> list[Row]:
-    """Append to both partitions; return all that is there."""
+    """Append to both partitions; return all of their rows."""
     ripple("log", "append", folder / "trades", f"synthetic:{trades}")
     topic, rows = Topic.open(LiveDisk(folder), "trades"), []
     for number in range(2):
@@ -85,7 +85,7 @@ async def read_stream(address: str, stream: str) -> list[Row]:
 
 
 def test_killed_runs_write_each_event_once(tmp_path: Path) -> None:
-    """With servers that are killed as well, between and in the middle of cuts."""
+    """Servers are killed as well, between and in the middle of cuts."""
     try:
         stream, table = Nats(tmp_path / "nats"), Postgres(tmp_path / "postgres")
     except MissingError as error:
@@ -146,7 +146,7 @@ def test_a_plain_run_writes_tables_whole(tmp_path: Path, monkeypatch: pytest.Mon
     with table:
         for name, value in table.environment.items():
             monkeypatch.setenv(name, value)
-        for _ in range(2):  # the second one in the place of the first
+        for _ in range(2):  # the second one replaces the first
             rp.run(pipeline, source=f"log:{tmp_path}/trades", sink=sinks)
             with table.connect() as connection:
                 large = connection.execute(f"SELECT {', '.join(FIELDS)} FROM large").fetchall()

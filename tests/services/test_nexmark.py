@@ -1,4 +1,4 @@
-"""Each query of Nexmark has the rows that DuckDB makes of its SQL, however it is run."""
+"""Each query of Nexmark has DuckDB's rows of its SQL, in every kind of run."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def write(topic: Topic, rows: pa.Table, *, is_last: bool) -> None:
     names = [field.name for field in topic.schema.fields]
     with TopicWriter(topic, LiveClock()) as writer:
         for number, partition in enumerate(writer.writers):
-            own = rows.select(names).take(pa.array(range(number, len(rows), PARTITIONS)))
-            for batch in own.combine_chunks().to_batches(max_chunksize=FRAME_ROWS):
+            share = rows.select(names).take(pa.array(range(number, len(rows), PARTITIONS)))
+            for batch in share.combine_chunks().to_batches(max_chunksize=FRAME_ROWS):
                 partition.append(batch)
         if is_last:
             last_ns = pc.max(rows["date_time"]).as_py()
@@ -127,7 +127,7 @@ def write(topic: Topic, rows: pa.Table, *, is_last: bool) -> None:
 
 
 def last_rows(written: list[dict[str, Any]], plan: rp.Plan, schema: pa.Schema) -> pa.Table:
-    """Return the rows that written changes come to."""
+    """Return the rows at the end of the written changes."""
     if not plan.outputs[0].is_stream:
         keys = plan.folds[-1].identity
         held = {tuple(row[name] for name in keys): row for row in written}

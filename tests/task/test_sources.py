@@ -26,11 +26,11 @@ from tests.engine.machine.several import (
     INPUTS,
     Quote,
     Starts,
-    beside,
     branches,
     mixed,
     pipeline_of,
     plain,
+    separate,
     windowed,
 )
 from tests.engine.machine.ticks import Tick
@@ -56,7 +56,7 @@ def test_several_sources_do_not_tell_of_a_crash_at_every_fifth_effect() -> None:
 
 
 def test_several_sources_of_several_inputs_survive_random_faults() -> None:
-    pipeline = pipeline_of([windowed, beside])
+    pipeline = pipeline_of([windowed, separate])
     scenario = CrashScenario(pipeline, happened(24, 2, 3), inputs=INPUTS[2])
     explore(scenario, seeds=range(8 * EXAMPLES))
 
@@ -106,7 +106,7 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         (
             [tick(1)],
@@ -120,13 +120,13 @@ def test_a_one_shot_run_reads_the_source_that_is_behind(tmp_path: Path) -> None:
         ({"ticks": "-", "more": "-"}, r"one source can read standard input \(-\), not several"),
     ],
 )
-def test_each_source_is_given_once(source: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_each_source_is_given_once(source: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         rp.run(two(), source=source, sink={"n": "-"})
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (["a.csv"], "say which one a.csv is, as in --source ticks=a.csv"),
         (["ticks=a.csv"], "source 'more' is not given"),
@@ -134,8 +134,8 @@ def test_each_source_is_given_once(source: Any, told: str) -> None:
         (["ticks=a", "more=b", "quotes=c"], "there is no source 'quotes'"),
     ],
 )
-def test_each_source_is_named_on_the_command_line(texts: list[str], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_each_source_is_named_on_the_command_line(texts: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         sources_by_name(two().plan(), texts)
 
 

@@ -116,7 +116,7 @@ alone = run_by(lambda test: Alone().run(test), "one")
 
 @alone
 async def test_records_of_lives_that_a_store_has_ended_are_not_set_aside(one: Alone) -> None:
-    for epoch in (1, 2):  # so that the next life notes what is in flight
+    for epoch in (1, 2):  # so that the next task notes its records in flight
         await one.killed(epoch, dict.fromkeys(OWN, 0))
     one.partition.own(1)
     await one.at_end()
@@ -127,7 +127,7 @@ async def test_records_of_lives_that_a_store_has_ended_are_not_set_aside(one: Al
 @alone
 async def test_end_by_a_store_is_no_death_of_who_was_handed_over_to_either(one: Alone) -> None:
     nothing = dict.fromkeys(OWN, 0)
-    await one.killed(1, nothing, OWN[0], 0, 4)  # so that the next ones note what they do
+    await one.killed(1, nothing, OWN[0], 0, 4)  # so that the next ones write notes
     await one.killed(2, nothing, has_ended=True)
     one.partition.own(1, is_handed_over=True)
     await one.at_end()
@@ -177,7 +177,7 @@ async def test_one_task_follows_and_is_promoted_and_demoted_with_its_engine(one:
     assert task_of(second) is task
     assert task.engine is engine
     second.yield_ownership()
-    second.own(3)  # its successor has failed before it had the partition
+    second.own(3)  # its successor has failed before its claim
     await until(lambda: second.health.epoch == epoch_of(3, 0) and second.health.is_live)
     assert task_of(second) is task
     assert task.engine is engine
@@ -205,7 +205,7 @@ async def test_standby_goes_on_following_after_a_claim_that_fails(one: Alone) ->
 
 
 class Counted(LogEnds):
-    """Inputs that count how often they are closed; outputs that are away once, on request."""
+    """Inputs that count their closings; outputs that are away once, on request."""
 
     closed = 0
     is_away = False

@@ -52,6 +52,6 @@ async def test_child_ignores_signals_from_its_first_moment_and_its_parent_does_n
         os.kill(child.pid, number)  # it has loaded nothing yet
     child.pipe.close()
     async with asyncio.timeout(PATIENCE_S):
-        assert await child.wait() == "with exit code 1"  # it was told nothing
+        assert await child.wait() == "with exit code 1"  # it received no task
     assert capfd.readouterr().err == ""
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())

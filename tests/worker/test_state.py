@@ -129,7 +129,7 @@ async def test_stopping_worker_drains_while_its_partitions_move(
 ) -> None:
     worker = Supervisor("a", 0, None, LiveClock(), hung_after_s=1, say=lambda _: None)  # type: ignore[arg-type]  # it starts none
     taker = _Taker(worker, is_alone=is_alone)
-    worker.membership = taker  # type: ignore[assignment]  # says what the test wants
+    worker.membership = taker  # type: ignore[assignment]  # a double
     taker.say(1, "a")
     worker.lifecycle.go(State.ACTIVE)
     worker._running = [asyncio.ensure_future(asyncio.sleep(0))]

@@ -34,8 +34,8 @@ class Runner:
     Every call returns at once; the previous activity ends before the next begins. Failures are
     retried with growing pauses; no call raises because of them.
 
-    Each attempt to own it has its own epoch, since the outcome of a failed claim is unknown. A
-    runner that has yielded makes no further attempt. Its task is kept as a standby for a while: if
+    Each attempt to own it has a new epoch, since the outcome of a failed claim is unknown. A
+    runner that has yielded makes no further attempt. Its task stays a standby for a while: if
     the next owner fails, it is promoted again. A standby keeps following until it is about to open
     the outputs.
     """
@@ -214,7 +214,7 @@ class Runner:
                 self._rows_out += report.rows_out
 
     def _let_go(self) -> None:
-        """Forget a task that is over, with all of its state."""
+        """Drop a closed task, with all of its state."""
         if self._task is not None and self._task.state is TaskState.CLOSED:
             self._task = None
 

@@ -53,7 +53,7 @@ class Workload(Protocol):
     ) -> AbstractAsyncContextManager[PartitionTask[Any]]:
         """Return a task to run; on exit, the process no longer connects it with others.
 
-        last: the task before, in this process, which is promoted if it is a standby. context: its
+        last: the previous task in this process; a standby is promoted. context: its
         listener of events, and whether to stop it.
         """
         ...
@@ -98,7 +98,7 @@ class _Work:
     def _whole(
         self, context: TaskContext, outputs: object, gate: IntakeGate | None = None
     ) -> TaskContext:
-        """Return the context with what is the same for all partitions of this process."""
+        """Return the context with the parts common to all partitions of this process."""
         tracer, traces = self.context.tracer, None
         if tracer is not None:
             traces = Traces(tracer, stage=self.stage, partition=self.number, group=outputs)
@@ -147,7 +147,7 @@ class InputWork(_Work):
     ) -> AsyncIterator[DurableTask]:
         """Return a task over the inputs, or promote the last one."""
         task, spec, has_survived = self._promoted(last)
-        del last  # its engine may be large, and is this task's own or not wanted any more
+        del last  # its engine may be large, and this task has it or nothing needs it
         ownership = replace(ownership, has_survived=has_survived)
         intake, epoch = self.context.intake, ownership.epoch
         assert epoch is not None
@@ -168,7 +168,7 @@ class InputWork(_Work):
             yield task
 
     def _promoted(self, last: PartitionTask[Any] | None) -> tuple[DurableTask, TaskSpec, bool]:
-        """Return the last task or a new one, its specification, and whether the last has noted."""
+        """Return the last task or a new one, its specification, and whether it wrote notes."""
         assert last is None or isinstance(last, DurableTask)
         standby = None if last is None else last.kept.standby
         spec = self._spec(self._new_inputs() if standby is None else standby.inputs)

@@ -1,7 +1,7 @@
-"""Who computes a query: a script each, ``SCRIPT QUERY FOLDER OUT``.
+"""The engines compared: a script each, ``SCRIPT QUERY FOLDER OUT``.
 
-It reads the bids of a folder, writes its result rows to a Parquet file, and prints the processor
-seconds that both the reading and the query took, of all its threads, without imports.
+A script reads the bids of a folder, writes its result rows to a Parquet file, and prints the
+processor seconds that both the reading and the query took, of all its threads, without imports.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ WITHIN_S = 600
 
 
 class EngineError(Exception):
-    """An engine did not come to its end; the message has its last line."""
+    """A failure of an engine; the message has its last line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One that computes queries.
+    """An engine, by its script.
 
-    cannot: the queries that it cannot say, or with rows that vary from run to run.
-    is_peer: it streams in Python, has an environment of its own, and gets fewer events.
+    cannot: queries not expressible in it, or with different rows from run to run.
+    is_peer: a Python stream processor, in a separate environment, with fewer events.
     """
 
     name: str

@@ -142,7 +142,7 @@ def report(key, has_distinct, more=nothing):
 
 
 class Last:
-    """The last row of each key: what the updates come to."""
+    """The last row of each key: the result of the updates."""
 
     def __init__(self):
         self.rows = {}

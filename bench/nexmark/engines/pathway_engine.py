@@ -127,7 +127,7 @@ def counts():
 
 
 def distinct(name):
-    """Count values; those of other ranks are one value, which is taken off."""
+    """Count distinct values; all other ranks share the value -1, subtracted again."""
     found = {f"total_{name}s": pw.reducers.count_distinct(pw.this[name])}
     for n in (1, 2, 3):
         value = pw.if_else(pw.this.rank == n, pw.this[name], -1)

@@ -18,7 +18,7 @@ DAY_NS, MINUTE_NS = 86_400_000_000_000, 60_000_000_000
 TEN_NS, HOP_NS = 10_000_000_000, 2_000_000_000
 CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 
-# Of a division by a constant Polars makes a product, which is rounded twice.
+# Polars turns division by a constant into multiplication, with two roundings.
 EURO = (col("price") * pl.lit(Decimal("0.908"))).cast(pl.Float64).alias("euro")
 MOMENT = col("date_time").cast(pl.Datetime("ns"))
 HOUR = MOMENT.dt.hour()

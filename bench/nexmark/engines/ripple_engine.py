@@ -24,7 +24,7 @@ def changes(query: str, folder: Path) -> Changes:
 
 
 def main(query: str, folder: str, out: str) -> None:
-    changes(query, events(FEW))  # imports what it uses
+    changes(query, events(FEW))  # all imports, before the clock starts
     started = time.process_time()
     found = changes(query, Path(folder))
     print(time.process_time() - started)

@@ -1,6 +1,6 @@
-"""Nexmark's queries (https://github.com/nexmark/nexmark) as pipelines, each beside its SQL.
+"""Nexmark's queries (https://github.com/nexmark/nexmark) as pipelines, each with its SQL.
 
-query       what a query is
+query       a query: pipeline and SQL
 records     bids
 rows        each row by itself: q0, q1, q2, q10, q14, q21, q22
 windows     windows of time: q5, q7, q11, q12

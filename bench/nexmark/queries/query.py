@@ -12,9 +12,9 @@ import ripple as rp
 class Query:
     """A pipeline over bids, and the SQL with the same rows.
 
-    pipeline: has the output ``rows``, whose columns have the names of those of the SQL.
-    sql: what DuckDB makes of the table ``bid``, whose ``place`` numbers the bids.
-    differs: from the published SQL, in words; empty where it does not.
+    pipeline: with an output ``rows``; columns have the same names as in the SQL.
+    sql: for DuckDB, over the table ``bid``; its column ``place`` is the row number.
+    differs: the difference from the published SQL, in words; empty if none.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Queries that hold something of every bid for ever."""
+"""Queries with state for every bid, without an end."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 
 @rp.record
 class Priced:
-    """What the price of a bid needs."""
+    """The fields for a bid's price."""
 
     auction: int
     price: int
@@ -42,7 +42,7 @@ class Filed:
 
 @rp.record
 class Counted:
-    """A bid in euro, with the time of day and how often its text has the letter c."""
+    """A bid in euro, with the time of day and the count of the character c."""
 
     auction: int
     bidder: int
@@ -100,7 +100,7 @@ def counted(bids: Columns) -> Columns:
 
 
 def channelled(bids: Columns) -> Columns:
-    """Add the number that the channel stands for, or else that of the address."""
+    """Add the channel's number, or else the address's."""
     urls, lower = pa.array(bids["url"], pa.string()), pc.utf8_lower(pa.array(bids["channel"]))
     known = pc.index_in(lower, pa.array(list(CHANNELS)))
     found = pc.struct_field(pc.extract_regex(urls, CHANNEL_ID), "id")
@@ -184,7 +184,7 @@ QUERIES = (
     ),
     Query(
         "q14",
-        "calculate, filter, count letters",
+        "calculate, filter, count characters",
         q14,
         f"""
         SELECT auction, bidder, {IN_EURO} AS euro,

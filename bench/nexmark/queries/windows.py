@@ -9,7 +9,7 @@ from bench.nexmark.queries.records import Bid
 
 @rp.record
 class Asked:
-    """What is bid for, and when."""
+    """A bid's auction and time."""
 
     auction: int
     date_time: rp.Timestamp
@@ -17,7 +17,7 @@ class Asked:
 
 @rp.record
 class Bidding:
-    """Who bids, and when."""
+    """A bid's bidder and time."""
 
     bidder: int
     date_time: rp.Timestamp

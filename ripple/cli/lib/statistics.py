@@ -69,8 +69,8 @@ def by_source(engine: Partition) -> list[tuple[str, str]]:
     return [
         (
             f"  {name}",
-            f"{own.consumed}: {own.applied} applied, {own.very_late} very late, "
-            f"{own.dead_lettered} rejected",
+            f"{counters.consumed}: {counters.applied} applied, {counters.very_late} very late, "
+            f"{counters.dead_lettered} rejected",
         )
-        for name, own in counts.items()
+        for name, counters in counts.items()
     ]

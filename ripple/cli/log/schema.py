@@ -37,8 +37,8 @@ def read_schema(uri: str | None) -> tuple[Schema, str | None]:
             names = ", ".join(source.name for source in sources)
             raise InputError(
                 f"the pipeline at {uri} has {f'the sources {names}' if names else 'no source'}: "
-                "say --schema FILE.py:NAME, where NAME = pipeline.source(...) is the one whose "
-                "records the topic has"
+                "say --schema FILE.py:NAME, where NAME = pipeline.source(...) is the source of "
+                "the topic's records"
             )
         return sources[0].schema, sources[0].time_field
     try:

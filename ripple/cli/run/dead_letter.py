@@ -241,7 +241,7 @@ def _retry(options: argparse.Namespace) -> int:
 
 
 def _to_retry(box: _Box, options: argparse.Namespace) -> list[Letter]:
-    """Return the chosen letters; say so where there are none of the source that is named."""
+    """Return the chosen dead letters; report a named source without any."""
     letters = box.letters()
     names = sorted({_source_of(letter) for letter in letters})
     if options.of and options.of not in names:
@@ -330,8 +330,8 @@ def _check_one_source(box: _Box, chosen: Iterable[Letter]) -> None:
     names = sorted({_source_of(letter) for letter in chosen})
     if len(names) > 1:
         raise InputError(
-            f"{box} has dead letters of the sources {', '.join(names)}: say whose topic it is, as "
-            f"in --source {names[0]}=URI"
+            f"{box} has dead letters of the sources {', '.join(names)}: name the source to "
+            f"retry, as in --source {names[0]}=URI"
         )
 
 

@@ -71,8 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the plan, or the comparison; return the exit code.
 
-    1 if ``ripple run`` would be refused; 2 if that is unknown, since an output does not answer or
-    a new one is not named.
+    1 if ``ripple run`` would be refused; 2 if unknown, since an output does not answer or a new
+    one is not named.
     """
     plan = load_plan(options.file)
     if options.checkpoint_dir is None:
@@ -195,11 +195,11 @@ def _with_outputs(
         unnamed = [Node("sink", node["key"]).name for node in changed if node["old_key"] is None]
         hold = lasting or plan.migrations or (comparison and comparison.other_problems)
         if unnamed and value["problems"] and not hold:
-            # Without problems where the place of one of them holds nothing: see below.
+            # Without problems where the target of one of them is empty: see below.
             value["unnamed"] = unnamed
             value["would"] = (
                 "it is not known whether ripple run would start: it would refuse, unless the "
-                f"place of {' or '.join(unnamed)} holds nothing: name it with --sink."
+                f"target of {' or '.join(unnamed)} is empty: name it with --sink."
             )
         return
     seen = seen_at(plan, sinks_by_output(plan, given))

@@ -1,4 +1,4 @@
-"""Events that wait for a commit of their table: in a file of their own, since there may be many."""
+"""Events before a commit of their table: in a temporary file, since there may be many."""
 
 from __future__ import annotations
 

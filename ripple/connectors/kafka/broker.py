@@ -137,7 +137,7 @@ class KafkaBroker(KafkaReader):
         await self.until_done(f"topic {topic!r} cannot be made", ask)
 
     async def _configs(self, topic: str, names: Collection[str]) -> dict[str, str]:
-        """Return how a topic is set; without the right to ask there is no answer."""
+        """Return a topic's configuration; empty without the right to ask."""
         found: dict[str, str] = {}
 
         async def ask() -> int:
@@ -149,7 +149,7 @@ class KafkaBroker(KafkaReader):
         return found
 
     async def _check_takes_no_key(self, topic: str) -> None:
-        """Raise OutputError for a topic that is compacted, and takes no record without a key."""
+        """Raise OutputError for a compacted topic, which takes no record without a key."""
         found = await self._configs(topic, ["cleanup.policy"])
         if "compact" in found.get("cleanup.policy", ""):
             raise OutputError(

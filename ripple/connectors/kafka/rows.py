@@ -3,8 +3,7 @@
 A record's key is that of its row: the fold's key, and the start of the window if there is one,
 encoded by ``ripple.model.keys.partitioner.key_bytes``, so that compaction retains the newest of
 each row. A Remove is a tombstone. The partition is Kafka's own choice for that key. An event has
-the key that its sink names; without one it has none, and all of a writer are in one partition, so
-that they stay in order.
+the sink's key, if there is one; without keys all events of a writer are in one partition, in order.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ class Rows:
 def divided(records: Records, partitions: int, writer: int = 0) -> list[tuple[int, Records]]:
     """Return (partition, its records in their order) for those that have some, ascending.
 
-    Either all have keys or none has. writer: the number of the one whose records without keys they
-    are.
+    Either all have keys or none has. writer: the number of the writer of records without keys.
     """
     if not len(records):
         return []

@@ -37,7 +37,7 @@ _log = logging.getLogger("ripple.kafka")
 
 
 def open_inputs(path: str, reading: Reading) -> KafkaInputs:
-    """Return all partitions of a part, or the one that is named; those of one run end.
+    """Return all partitions of a part, or the named one; inputs of one-shot runs end.
 
     Raises InputError when there is no such broker, topic or partition, or several to choose from.
     """

@@ -72,7 +72,7 @@ class ThroughInputs(PassedInputs):
 
     @property
     def fraction_read(self) -> float | None:
-        """How much of the source was read, 0.0 to 1.0; None where that is unknown."""
+        """The share of the source already read, 0.0 to 1.0; None if unknown."""
         return getattr(self._inputs, "fraction_read", None)
 
     @property

@@ -1,9 +1,9 @@
-"""A TLS socket that one thread reads while another one writes.
+"""A TLS socket for one reading and one writing thread at a time.
 
 OpenSSL takes one call of a connection at a time, and the client of websockets makes two: its reader
 waits within OpenSSL, for instance after a session ticket has come and no message yet. Then the
-answer to a request that is written meanwhile may never be read, and closing the socket does not end
-the reader. Here nobody waits within OpenSSL.
+answer to a request written meanwhile may never be read, and closing the socket does not end the
+reader. Here no thread waits within OpenSSL.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SharedSocket(ssl.SSLSocket):
         return socket
 
     def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """Return what has come, b"" at the end; it ends, or raises OSError, once it is closed."""
+        """Return the bytes received, b"" at the end; returns, or raises OSError, once closed."""
         receive = super().recv
         return self._in_turns(lambda: receive(buflen, flags))
 

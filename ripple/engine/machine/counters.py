@@ -30,6 +30,6 @@ class Counters:
         return asdict(self)
 
     def add(self, now: Counters, before: Mapping[str, int]) -> None:
-        """Add by how much other counters have grown since they were ``before``."""
+        """Add the growth of other counters since ``before``."""
         for name, was in before.items():
             setattr(self, name, getattr(self, name) + getattr(now, name) - was)

@@ -54,7 +54,7 @@ class Engine(Partition):
     """
 
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Engine:
-        """Make the engine that computes ``plan``: a GraphEngine of one that is no chain."""
+        """Make the engine that computes ``plan``: a GraphEngine unless it is a chain."""
         if cls is Engine and isinstance(plan, Plan) and not plan.is_chain:
             # Most pipelines are chains.
             from ripple.engine.machine.graph_engine import GraphEngine  # noqa: PLC0415
@@ -99,7 +99,7 @@ class Engine(Partition):
             streams=streams,
         )
 
-    # What inspect and help show of the class.
+    # The signature of the class for inspect and help.
     __new__.__wrapped__ = __init__  # type: ignore[attr-defined]
 
     def _begin(
@@ -128,7 +128,7 @@ class Engine(Partition):
         names = names_of(plan, inputs, start)
         late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
         ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
-        # Room to tell in 64 bits which input an offset is of.
+        # An input's number and offset share 64 bits.
         offset_max = watermark.END // len(names)
         self._inputs = {
             name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
@@ -438,7 +438,7 @@ def _check_plan(plan: object) -> None:
 
 
 def names_of(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the names of the inputs of an engine, whose arguments these are.
+    """Return the names of an engine's inputs, from the engine's arguments.
 
     Raises PlanError and InputError.
     """

@@ -55,7 +55,7 @@ class GraphEngine(Engine):
 
     @property
     def counters_by_source(self) -> Mapping[str, Counters]:
-        """Per source the counts of its records, which together are ``counters``."""
+        """Per source the counts of its records; their sum is ``counters``."""
         if len(self._ports) == 1:
             return dict.fromkeys(self._ports, self.counters)
         return {name: port.counters for name, port in self._ports.items()}
@@ -212,7 +212,7 @@ class GraphEngine(Engine):
         return min(others, default=watermark.END)
 
     def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
-        """Fold rows of an input, and check that new keys are where they belong."""
+        """Fold rows of an input, and check that new keys belong to the partition."""
         known = len(fold.keys.index)
         fold.apply(rows, crossing)
         if self._division is not None and len(fold.keys.index) > known:
@@ -256,8 +256,8 @@ class GraphEngine(Engine):
 
     def _counted(self) -> dict[str, int]:
         counts = super()._counted()
-        for name, own in self.counters_by_source.items() if len(self._ports) > 1 else ():
-            counts |= {source_counter(name, what): n for what, n in own.as_dict().items()}
+        for name, each in self.counters_by_source.items() if len(self._ports) > 1 else ():
+            counts |= {source_counter(name, what): n for what, n in each.as_dict().items()}
         return counts
 
     def _rejected_counters(self) -> Mapping[str, int]:
@@ -269,8 +269,8 @@ class GraphEngine(Engine):
 
     def _count_on(self, counts: dict[str, int]) -> None:
         for name, port in self._ports.items() if len(self._ports) > 1 else ():
-            own = {what: counts.pop(source_counter(name, what)) for what in Counters().as_dict()}
-            port.counters = Counters(**own)
+            mine = {what: counts.pop(source_counter(name, what)) for what in Counters().as_dict()}
+            port.counters = Counters(**mine)
         super()._count_on(counts)
 
     def check_invariants(self) -> None:
@@ -297,7 +297,7 @@ def _branches(port: Port, rows: Rows, fate: _Fate) -> dict[str, Rows]:
 
 
 def _branch_of(name: str, branches: dict[str, Rows], port: Port, reader: str) -> Rows:
-    """Return the rows of a node for one that reads it: themselves for the last one."""
+    """Return the rows of a node for a reader: themselves for the last reader."""
     rows = branches[name]
     return rows if port.readers[name] == reader else rows.branch()
 

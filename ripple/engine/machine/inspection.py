@@ -26,7 +26,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
     plan = partition.plan
     nodes = [_node("senders", "senders")]
     if not partition.stage:
-        nodes = [_source(name, own) for name, own in partition.counters_by_source.items()]
+        nodes = [_source(name, each) for name, each in partition.counters_by_source.items()]
     edges: list[tuple[int, int]] = []
     numbers: dict[str, int] = {}
     rows_of: dict[str, int] = {}
@@ -74,7 +74,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
 
 
 def _sources_of(partition: Partition, name: str) -> list[int]:
-    """Return the numbers of the nodes from which rows come to a node on events."""
+    """Return the numbers of the input nodes of a node on events."""
     if partition.stage:
         return [0]
     plan = partition.plan

@@ -221,7 +221,7 @@ class Partition(ABC):
         return Changes(Shown(taken), self.cut, watermark_ns, gone, final)
 
     def _settle(self, watermark_ns: int) -> None:
-        """Let the leaves show what is due at a watermark."""
+        """Let the leaves show their due rows at a watermark."""
         for leaf in self._leaves:
             leaf.settle(watermark_ns)
 

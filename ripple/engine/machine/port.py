@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-# The places of one source's rows, as one number: sources are apart by so much, of which there are
-# at most SOURCES_MAX within 63 bits.
+# The range of one source's places, so that SOURCES_MAX of them fit into 63 bits.
 SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 
 
 class Port:
-    """A source, and the nodes to which its records come, each after those that it reads.
+    """A source, and the nodes over its records, each after its inputs.
 
     A row's place is (source, offset, input, index in its record), as one number.
     """
@@ -90,5 +89,5 @@ class Port:
 
     def identities(self, places: Ints) -> tuple[Ints, Ints]:
         """Return the offsets of rows of an input, and their indexes in their records."""
-        own = places - self._base
-        return own // (FLAT_ROWS_MAX * len(self._inputs)), own % FLAT_ROWS_MAX
+        number = places - self._base
+        return number // (FLAT_ROWS_MAX * len(self._inputs)), number % FLAT_ROWS_MAX

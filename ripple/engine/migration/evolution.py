@@ -390,8 +390,8 @@ class _Judge:
         else:
             return Judged(Verdict.KEEP, "sink", node.key, old.key)
         refused = (
-            f"sink {node.name!r} holds events that other code has shown, and they are not taken "
-            f"back ({cause}): give it another name, and a place that holds nothing"
+            f"sink {node.name!r} holds events of other code, and they are not taken "
+            f"back ({cause}): give it another name and an empty target"
         )
         return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
 

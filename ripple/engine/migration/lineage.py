@@ -47,7 +47,7 @@ class Node:
 class Lineage:
     """The nodes of a plan: ``chain`` from the sources to the last step on results, and the sinks.
 
-    reads: of a plan with branches, per node the keys of those that it reads.
+    reads: of a plan with branches, per node the keys of its inputs.
     """
 
     chain: tuple[Node, ...]
@@ -61,7 +61,7 @@ class Lineage:
 
     @property
     def sources(self) -> tuple[Node, ...]:
-        """The nodes that read nothing."""
+        """The nodes without inputs."""
         return tuple(node for node in self.chain if node.kind == "source")
 
     @property
@@ -153,7 +153,7 @@ def _read(notes: Mapping[str, str], only: str) -> Mapping[str, Mapping[str, str]
 
 
 def _change_of(source: str, was_read: Mapping[str, str], read: Mapping[str, str]) -> str | None:
-    """Return how the records of a source that count differ, None if they do not."""
+    """Return the difference in the accepted records of a source, None if there is none."""
     before, now = (_fields(notation.loads(notes["source"])) for notes in (was_read, read))
     for name in dict.fromkeys((*before, *now)):
         change = _change(before.get(name), now.get(name))

@@ -1,4 +1,4 @@
-"""Names in ``--rebuild``; apart from the comparison of plans, which a first start does not need."""
+"""Names in ``--rebuild``; apart from the comparison of plans, unneeded at a first start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
-    """Return a problem for each text that names nothing that can be computed again."""
+    """Return a problem for each text without a node to recompute."""
     sinks = (output for output in plan.outputs if output.is_stream)
     named: list[Fold | Output] = [*plan.folds, *sinks]
     known = {text for node in named for text in (node.name, node.node_key)}

@@ -40,7 +40,7 @@ class Division:
     partitions: int
 
     def tells(self, plan: Plan) -> bool:
-        """Return whether it says where each key of the folds of events belongs.
+        """Return whether it knows the partition of each key of the folds of events.
 
         Not where a map comes first: it may make other keys, each still in one partition.
         """

@@ -154,7 +154,7 @@ class Rows(Held):
     def _returned(
         self, step: Map, given: Mapping[str, npt.NDArray[Any]], wanted: Sequence[str]
     ) -> Mapping[str, Any]:
-        """Return the columns that a user's batch function makes of those given, by field."""
+        """Return the columns from a user's batch function, by field."""
         try:
             returned = called(step.function, given)
         except Exception as error:
@@ -236,7 +236,7 @@ class Rows(Held):
     ) -> None:
         """Set the columns that a user's function returned; reject the rows that do not fit.
 
-        given: what it got. Raises SchemaError for a column that does not fit as a whole.
+        given: its arguments. Raises SchemaError for a column that does not fit as a whole.
         """
         columns = {name: self.columns[name] for name in step.kept}
         misfits: dict[int, str] = {}
@@ -293,7 +293,7 @@ def _made_by(step: Map | FlatMap) -> list[Field]:
 
 
 def _several(rows: Any) -> Iterator[Any]:
-    """Return the rows that a flat_map's function has made."""
+    """Return the rows from a flat_map's function."""
     try:
         if not isinstance(rows, (str, Mapping)):
             return iter(rows)
@@ -303,9 +303,9 @@ def _several(rows: Any) -> Iterator[Any]:
 
 
 def _attributes(row: Any, names: Sequence[str]) -> tuple[Any, ...]:
-    """Return the fields of a row that a function has made.
+    """Return the fields of a row from a user's function.
 
-    Errors have no values: they would tell records with one cause apart.
+    Errors have no values, so that records with one cause have one reason.
     """
     try:
         if isinstance(row, dict):

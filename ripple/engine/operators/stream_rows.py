@@ -58,8 +58,8 @@ class StreamRows:
     def take(self) -> Part:
         """Return the rows since the last call, by input and in its order.
 
-        So they stand in one order between two cuts, however inputs interleave: a sink that holds
-        some of them goes on with the others.
+        So they stand in one order between two cuts, however inputs interleave: a sink with
+        some of them continues with the others.
         """
         waiting, self._waiting = self._waiting, {}
         batches = [one for name in sorted(waiting) for one in waiting[name]]

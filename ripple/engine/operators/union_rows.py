@@ -1,4 +1,4 @@
-"""The rows of a union in a batch: those of all branches by which its records come."""
+"""The rows of a union in a batch: those of all branches of its records."""
 
 from __future__ import annotations
 

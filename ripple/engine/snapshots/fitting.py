@@ -65,8 +65,8 @@ def check_sources(plan: Plan, snapshot: Snapshot) -> None:
         if list(was) != now:
             raise SnapshotError(
                 f"the snapshot of pipeline {snapshot.pipeline!r} has read the sources "
-                f"{', '.join(was)}, and this pipeline reads {plan.source_names}: where sources "
-                "come, go or change places, begin anew"
+                f"{', '.join(was)}, and this pipeline reads {plan.source_names}: after sources "
+                "are added, removed or reordered, begin anew"
             )
 
 

@@ -21,7 +21,7 @@ def uncomputable_counter(fold: str) -> str:
     return f"uncomputable/{fold}"
 
 
-REJECTED = "rejected/"  # and a node's digest: the count of records that it has rejected
+REJECTED = "rejected/"  # and a node's digest: its count of rejected records
 
 
 def source_counter(source: str, what: str) -> str:
@@ -42,8 +42,8 @@ class Snapshot:
     find later changes. stage: the stage of its partition, None if all stages are in it. epochs: of
     a downstream stage, the epoch of each sender; cut then has each sender's inputs, and
     watermarks_ns each sender's. retained: final rows that the next stage has not released. notes:
-    the caller's own. number: of the engine's snapshots, this one; since: the one that the tables
-    hold the changes of, None if they hold everything.
+    the caller's own. number: of this one among the engine's snapshots; since: that of the snapshot
+    before the tables' changes, None if they hold everything.
     """
 
     pipeline: str
@@ -64,7 +64,7 @@ class Snapshot:
 
     @property
     def rejected(self) -> Counter[str] | None:
-        """How many records each node has rejected, by its digest; None if that is not known."""
+        """The count of records rejected by each node, by its digest; None if unknown."""
         counters = self.counters.items()
         found = {n.removeprefix(REJECTED): count for n, count in counters if n.startswith(REJECTED)}
         is_known = sum(found.values()) == self.counters.get("dead_lettered", 0)

@@ -1,4 +1,4 @@
-"""Columns of rows on their way into ``BestOf`` and out of it: numbers, texts and truth values."""
+"""Conversion of columns to and from those of ``BestOf``: numbers, texts and truth values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARROW = {"d": pa.float64(), "i": pa.int64(), "s": pa.large_string()}
 
 
 def letter_of(of: FieldType) -> str:
-    """Return how ``BestOf`` calls values of a type: truth values are integers there."""
+    """Return the kind of a type in ``BestOf``: truth values are integers there."""
     return "d" if is_float(of) else "s" if isinstance(of, String) else "i"
 
 
@@ -46,7 +46,7 @@ def int64s(values: Values) -> npt.NDArray[np.int64]:
 
 
 def strip(values: Values, of: FieldType) -> Strip:
-    """Return a column as ``BestOf`` takes it; raises TypeError for one of another type."""
+    """Return a column for ``BestOf``; raises TypeError for another type."""
     if isinstance(values, list):
         values = pa.array(values, arrow_type(of))
     if isinstance(values, np.ndarray):
@@ -71,7 +71,7 @@ def _bits(values: npt.NDArray[Any], of: FieldType) -> npt.NDArray[np.int64]:
 
 
 def _texts(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Return where each text starts, and the bytes of all of them, where they are."""
+    """Return the offsets and the bytes of texts, without a copy."""
     if values.type not in (pa.string(), pa.large_string()):
         raise TypeError(f"{values.type} in a column of texts")
     starts = np.zeros(len(values) + 1, np.int64)
@@ -83,7 +83,7 @@ def _texts(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint
 
 
 def arrow_of(column: Strip, of: FieldType) -> pa.Array:
-    """Return a column that ``BestOf`` gave as Arrow's, null where it has no value."""
+    """Return a column of ``BestOf`` as an Arrow array, null where it has no value."""
     bits, starts, text, valid = column
     there = valid.view(np.bool_)
     if isinstance(of, String):

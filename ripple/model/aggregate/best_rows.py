@@ -1,7 +1,7 @@
-"""The states of aggregates that show the best rows of a group.
+"""The states of aggregates over the best rows of a group.
 
-Of a stream the best rows alone are kept, in the compiled module best. Rows of a table may be taken
-back, so that all of them are kept, in plain Python.
+Of a stream only the best rows are state, in the compiled module best. Rows of a table may be
+retracted, so that all of them are state, in plain Python.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NULL: tuple[Any, ...] = (0,)
 
 
 class RowsState(State):
-    """What both states have in common: results, and dumps as lists."""
+    """The base of both states: results, and dumps as lists."""
 
     def __init__(self, aggregate: WholeRows, types: Sequence[FieldType], place: list[str]) -> None:
         self._aggregate = aggregate
@@ -64,7 +64,7 @@ class RowsState(State):
 
     @abstractmethod
     def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
-        """Return where each slot's rows start, and the fields of all of them, the best first."""
+        """Return the offsets of each slot's rows, and the fields of all of them, the best first."""
 
     def _lists(self, starts: Slots, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
         lists = [pa.LargeListArray.from_arrays(pa.array(starts), column) for column in columns]
@@ -82,7 +82,7 @@ class RowsState(State):
 
 
 class BestRows(RowsState):
-    """The best rows of each slot, of a stream that only grows."""
+    """The best rows of each slot, of an insert-only stream."""
 
     def __init__(self, aggregate: WholeRows, types: Sequence[FieldType]) -> None:
         super().__init__(aggregate, types, ["time_ns", "offset"])
@@ -138,7 +138,7 @@ class HeldRows(RowsState):
     """All rows of each slot in order: a sorted list of entries.
 
     An entry is the keys of value, place and fields, in this order of comparison, then the same as
-    they are. place: the types of what decides between equal values, such as a table's key.
+    they are. place: the types of the tie-breakers, such as a table's key.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ def _starts(lists: Sequence[Sequence[Any]]) -> Slots:
 
 
 def _rows_of(columns: Sequence[list[Any]], count: int) -> Sequence[tuple[Any, ...]]:
-    """Return the rows of columns, of which there may be none."""
+    """Return the rows of columns; there may be no column."""
     return list(zip(*columns, strict=True)) if columns else [()] * count
 
 

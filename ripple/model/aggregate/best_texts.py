@@ -1,7 +1,7 @@
-"""First, last, min and max of texts and truth values, for streams that only grow.
+"""First, last, min and max of texts and truth values, for insert-only streams.
 
-The best of each slot alone is kept. It is dumped as the ordered multisets of plain are, with one
-entry, so that either reads the other's dumps.
+The state is the best value of each slot. Its dump is that of the ordered multisets of plain, with
+one entry, so that either reads the other's dumps.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class State(ABC):
     """Accumulators of one aggregate, one per slot.
 
     ``slots`` is an int64 array and may name a slot more than once; values come as one column for
-    each input, without nulls, one value for each slot. What a slot reads as is a function of the
-    multiset of its values, and so is what it dumps: never of the order of calls. Inputs that a row
-    need not have (``Aggregate.needed``) come as Arrow arrays or lists with nulls.
+    each input, without nulls, one value for each slot. A slot's result and dump are functions of
+    the multiset of its values, never of the order of calls. Optional inputs (``Aggregate.needed``)
+    come as Arrow arrays or lists with nulls.
     """
 
     may_refuse: ClassVar[bool] = False  # whether there are values that ``refused`` returns

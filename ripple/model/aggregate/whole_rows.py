@@ -1,7 +1,7 @@
 """Aggregates with rows as their result: the first, the last, those with the extremes of a value.
 
-A row is what some of its fields are, taken together: nulls among them are shown as they are, while
-a row whose value to compare is null does not count.
+Of a row some fields are taken together: nulls among them are shown as they are, while a row with a
+null value to compare does not count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def top_rows(n: int, by: Input, fields: Input | Sequence[Input]) -> Aggregate:
 
 @dataclass(frozen=True)
 class WholeRows(Aggregate):
-    """The best rows in some order; inputs: the value that decides, if one does, then the fields.
+    """The best rows in some order; inputs: the compared value, if any, then the fields.
 
     names: of the fields.
     """
@@ -76,7 +76,7 @@ class WholeRows(Aggregate):
 
     @property
     def needed(self) -> int:
-        """How many of the first inputs a row must have in order to count."""
+        """The number of first inputs that must not be null for a row to count."""
         return len(self.inputs) - len(self.names)
 
     def bind(self, types: tuple[FieldType, ...]) -> Bound:
@@ -91,10 +91,10 @@ class WholeRows(Aggregate):
         def make(retractable: bool) -> State:
             from ripple.model.aggregate.best_rows import BestRows, HeldRows  # noqa: PLC0415 - most plans have none
 
-            own = inner[: len(self.inputs)]
+            inputs = inner[: len(self.inputs)]
             if not retractable:
-                return BestRows(self, own)
-            return HeldRows(self, own, inner[len(self.inputs) :] or (Int64(), Int64()))
+                return BestRows(self, inputs)
+            return HeldRows(self, inputs, inner[len(self.inputs) :] or (Int64(), Int64()))
 
         return Bound(self._results(fields, may_be_none=may_be_none), make)
 

@@ -124,7 +124,9 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
     if alone is not None:
         yield f"one process computes all: {alone}"
         return
-    by = ", ".join(stage.key) or ("() (one total)" if plan.is_chain else "whatever divides it")
+    by = ", ".join(stage.key) or (
+        "() (one total)" if plan.is_chain else "the source's partitioning"
+    )
     yield f"stage {stage.number}: {count}, by {by}"
 
 

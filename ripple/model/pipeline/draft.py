@@ -108,14 +108,13 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 }
 
 
-# Invariants: ``at`` is the node whose rows the next step takes, ``fields`` are their fields;
-# ``fold`` is the one whose rows they are, None of events; ``root`` is the source or union of those,
-# and ``read`` the sources that they come from, of ``sources``; ``path`` names the source,
-# partitions, windows and folds on the way. ``partition`` is set from its step to the fold,
-# ``window`` likewise. The nodes have their paths for keys: what they mean is not looked into yet.
-# ``used`` has per name what was written under it, so that steps that branches have in common are
-# told from two of one name. ``is_open`` until a sink shows what was written last. All that began
-# with one Pipeline share ``ordinals``.
+# Invariants: ``at`` is the input node of the next step, ``fields`` are its rows' fields; ``fold``
+# is the fold of these rows, None of events; ``root`` is their source or union, and ``read`` their
+# sources, of ``sources``; ``path`` names the source, partitions, windows and folds on the way.
+# ``partition`` is set from its step to the fold, ``window`` likewise. The nodes have their paths
+# for keys: their meaning is not examined yet. ``used`` has each name's step, which distinguishes a
+# step common to branches from two of one name. ``is_open`` until a sink shows the last step. All
+# branches of one Pipeline share ``ordinals``.
 @frozen
 class Draft:
     """A pipeline as far as it has been written."""
@@ -193,7 +192,7 @@ def united(one: Draft, other: Draft) -> Draft:
 
 
 def check_count(sources: Collection[object]) -> None:
-    """Raise PlanError for more sources than a place in their order has room for."""
+    """Raise PlanError for more than ``SOURCES_MAX`` sources."""
     if len(sources) > SOURCES_MAX:
         raise PlanError(f"a pipeline has at most {SOURCES_MAX} sources, not {len(sources)}")
 
@@ -209,7 +208,7 @@ def check_ended(one: Draft, other: Draft) -> None:
 
 
 def check_read(plan: Plan) -> None:
-    """Raise PlanError for a source, or a step on events, whose rows nothing takes."""
+    """Raise PlanError for a source, or a step on events, without a reader."""
     read = {name for node in plan.nodes for name in node.inputs}
     for source in plan.sources:
         if source.name not in read:
@@ -233,7 +232,7 @@ def _check_alike(one: Draft, other: Draft) -> None:
     for mine, theirs in product(one.sources, other.sources):
         if mine.name == theirs.name and mine is not theirs:
             raise PlanError(
-                f"each branch has a source of its own with the name {mine.name!r}: rename one, or "
+                f"each branch has a different source named {mine.name!r}: rename one, or "
                 "begin both with the same value, as in events = Pipeline(...).source(...)"
             )
     for name, step in one.used.items():

@@ -1,4 +1,4 @@
-"""Which source an input is of, by its name: the source's own, or NAME/PARTITION of several.
+"""The source of an input, by its name: SOURCE or SOURCE/PARTITION where there are several.
 
 So inputs of two sources never have the same name, in cuts, checkpoints and dead letters. Names of
 inputs of a pipeline with one source are free.

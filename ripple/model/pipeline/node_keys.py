@@ -101,7 +101,7 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             ranked: list[Sexp] = [digests[source.name] for source in plan.sources_of(node.name)]
             meaning = ["union", [digests[name] for name in inputs], ranked]
         elif isinstance(node, SourceSpec) and node is not plan.sources[0]:
-            # Of two that are declared alike, each has its own records; the first as an only one.
+            # Sources with equal declarations have different records; the first is as an only one.
             meaning = ["named", node.name, meaning]
         key = node_key(node.node_key, digests[of], meaning)
         if not isinstance(node, Output):

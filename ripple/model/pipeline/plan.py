@@ -54,7 +54,7 @@ class SourceSpec:
     reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
     record: the class that the schema was derived from, or None. checks: conditions on fields for
     their record to count, fitted to the fields' types. key: the fields by which their writer
-    chooses the partition, () where that is not known. ordinal: orders the sources of a pipeline.
+    chooses the partition, () if unknown. ordinal: orders the sources of a pipeline.
     """
 
     name: str
@@ -161,8 +161,8 @@ Step: TypeAlias = Derive | Filter | Map | FlatMap
 class Union:
     """The rows of several streams with the same fields, each with its identity and its place.
 
-    reads: the names of the nodes whose rows it takes. Where one record comes by several of them,
-    its rows are numbered anew, in this order.
+    reads: the names of its input nodes. Where one record comes by several of them, its rows are
+    numbered anew, in this order.
     """
 
     name: str
@@ -195,11 +195,10 @@ class FoldAggregate:
 class Fold:
     """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
 
-    reads: the name of the node whose rows it takes. input: the source or union of those, or the
-    fold below: a new row is added, the one that it replaces removed. partition: the name of the
-    step that chose ``key``, which is empty for one total over everything. partitions, via_log: how
-    its stage is spread, if it begins one (:mod:`ripple.model.pipeline.topology`); no part of its
-    results.
+    reads: the name of its input node. input: the source or union of the rows, or the fold below: a
+    new row is added, the replaced one removed. partition: the name of the step that chose ``key``,
+    which is empty for one total over everything. partitions, via_log: how its stage is spread, if
+    it begins one (:mod:`ripple.model.pipeline.topology`); no part of its results.
     """
 
     name: str
@@ -252,8 +251,8 @@ WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 class Output:
     """A sink: the rows of a fold or of a stream, under a name and perhaps a topic.
 
-    is_stream: whether ``of`` is a stream: its rows have no identity of their own, and stay as they
-    are. key: of a stream's, the fields by which a system that divides records by a key does so.
+    is_stream: whether ``of`` is a stream: its rows have no key, and never change. key: of a stream,
+    the fields of the record key, in systems with keys.
     """
 
     name: str
@@ -291,9 +290,9 @@ class Migration:
 class Plan:
     """A complete pipeline. ``steps`` are those on events, before a first fold, and unions.
 
-    sources: in the order in which they were declared, which decides ties. Steps, folds and outputs
-    stand after what they read. is_chain: whether there is one source, and each node is read by one
-    other, from the source through the steps and the folds, and outputs show folds.
+    sources: in the order of their declarations, which decides ties. Steps, folds and outputs stand
+    after their inputs. is_chain: whether there is one source, and each node is read by one other,
+    from the source through the steps and the folds, and outputs show folds.
 
     migrations: functions applied once to older state; they are no part of the plan's results.
     code: per step or fold with a user's code, its form.
@@ -353,7 +352,7 @@ class Plan:
         return all(below.name != fold.input for below in self.folds)
 
     def sources_of(self, name: str) -> tuple[SourceSpec, ...]:
-        """Return the sources whose records come to a node, as they were declared."""
+        """Return the sources of a node's records, in the order of their declarations."""
         reads = {node.of.name: node.inputs for node in self.nodes}
         found, left = set(), [name]
         while left:
@@ -368,7 +367,7 @@ class Plan:
 
     @property
     def frees_rows(self) -> bool:
-        """Whether a stabilization lets go of rows: of windows that are over, or of events."""
+        """Whether a stabilization frees rows: of closed windows, or of events."""
         return self.has_windows or any(output.is_stream for output in self.outputs)
 
     def _is_chain(self) -> bool:
@@ -408,7 +407,7 @@ class Plan:
     def notes(self) -> dict[str, str]:
         """Notes of a snapshot with the node keys, to name later changes.
 
-        ``reads``: of a plan with branches, per node the key of the one that it reads, of a union a
+        ``reads``: of a plan with branches, per node the key of its input, of a union a
         list. ``python``: the version, on which the forms of functions depend. ``source``: the
         schema. ``checks``: of its fields, if there are any. ``sources``: of several sources both,
         by name. ``code``: per digest of a node with a user's code, the parts of that code, where
@@ -424,7 +423,7 @@ class Plan:
 
     @property
     def reads(self) -> dict[str, str | list[str]]:
-        """Return per node the key of the one that it reads: a list of keys does not say it.
+        """Return per node the key of its input: a list of keys alone lacks it.
 
         Of a union a list.
         """
@@ -486,7 +485,7 @@ class Plan:
 
 
 def reads_of(step: EventNode) -> tuple[str, ...]:
-    """Return the names of the nodes whose rows a step on events takes."""
+    """Return the names of the input nodes of a step on events."""
     return step.reads if isinstance(step, Union) else (step.reads,)
 
 

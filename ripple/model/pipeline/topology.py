@@ -184,7 +184,7 @@ def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None =
 
 
 def _shared_key(plan: Plan) -> tuple[str, ...]:
-    """Return the fields that all folds are by; without folds, those that divide the source."""
+    """Return the fields in the keys of all folds; without folds, the source's dividing fields."""
     if not plan.folds:
         return plan.source.key if len(plan.sources) == 1 else ()
     first, *others = (_key_of(fold) for fold in plan.folds)

@@ -59,7 +59,9 @@ def _stream(branch: Any) -> Draft:
         raise PlanError(f"it unites branches of a pipeline, not {shown(branch)}")
     draft = branch._draft
     if draft.stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED):
-        raise PlanError("rows on their way into a fold are not united: put .partition(...) behind")
+        raise PlanError(
+            "rows on their way into a fold are not united: put .partition(...) after it"
+        )
     if draft.stage is Stage.RESULTS:
         raise PlanError(f"{draft.at!r} is a table: unite the events before the fold")
     if draft.stage is Stage.EMPTY:

@@ -274,7 +274,7 @@ class Owner:
 
     @property
     def is_after_nothing_stored(self) -> bool:
-        """Whether there was an owner before, and it has stored no checkpoint."""
+        """Whether there was a previous owner, without a checkpoint."""
         before = self._fence.before
         return before.epoch > max((one.epoch for one in before.checkpoints), default=0)
 

@@ -56,7 +56,7 @@ class Fence:
         damaged: tuple[str, ...] = (),
         before: Holding = NOTHING,
     ) -> None:
-        """damaged: the newer entries that were skipped, and why. before: the last owner's entry."""
+        """damaged: the skipped newer entries, with reasons. before: the last owner's entry."""
         self.chain = chain
         self.entry = entry
         self.damaged = damaged

@@ -6,9 +6,9 @@ complete state. A writer that finds the next number taken has lost, and reads th
 Old entries are deleted. A writer that was paused meanwhile could create a deleted name again.
 Therefore a boundary is made durable before the deletion, and entries below it are ignored. After
 creating an entry, a writer looks for the boundary and for newer entries before it relies on its
-own. A reader that was paused between the list and the entry could read such a late one: it looks
-for the boundary again before it relies on an entry that it has not read before. In a chain without
-entries the boundary sets the first number.
+own. A reader paused between the list and the entry could read such a late one: it looks for the
+boundary again before it relies on an entry not read before. In a chain without entries the boundary
+sets the first number.
 
 Invariants: entries from the boundary to the newest exist; the boundary is at most the newest entry,
 if there is one.
@@ -132,7 +132,7 @@ class Chain(Generic[T]):
         return Reading(None, numbers[-1] if numbers else max(0, boundary - 1), tuple(damaged))
 
     async def _is_valid(self, entry: Entry[T]) -> bool:
-        """Return False if the entry may be one that a paused writer added after a deletion."""
+        """Return False if a paused writer may have added the entry after a deletion."""
         if entry.checksum != self._confirmed and self._guards("read_again"):
             boundary, _ = await self.numbers()
             if entry.number < boundary:

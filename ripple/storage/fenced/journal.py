@@ -4,9 +4,9 @@ An owner begins with an object of its own, under its epoch. An owner with a lowe
 number taken when it adds the next object, and stops; a number is never used twice.
 
 An object may be ``whole``: it replaces those before it, which are deleted now and then. The first
-object of an owner is whole if no data were added before it. An owner that was paused meanwhile may
-create a deleted number again, which is never read; one that was paused while it opened the journal
-finds newer numbers, and opens it again.
+object of an owner is whole if no data were added before it. An owner paused meanwhile may create
+a deleted number again, which is never read; one paused during the opening finds newer numbers, and
+opens the journal again.
 
 A missing, damaged or unreadable object loses its own data and nothing else: it is skipped and
 reported in ``damage``.

@@ -81,9 +81,8 @@ class DeadLetterLog:
 
     Dead letters lost from the box are written again where their records come again.
 
-    Another version of the pipeline than the one that wrote last may be refused by its outputs in
-    the middle of its replay, and then has rejected nothing: its dead letters are held until the
-    first ``sync``, or ``HELD_BYTES_MAX``.
+    Outputs may refuse a changed version of the pipeline in the middle of its replay, and then it
+    has rejected nothing: its dead letters are held until the first ``sync``, or ``HELD_BYTES_MAX``.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class Judge:
         counts = engine.counters.as_dict()
         if counts != self._reference.counts:
             raise self._divergence("counters", None, counts, self._reference.counts)
-        by_source = {name: own.as_dict() for name, own in engine.counters_by_source.items()}
+        by_source = {name: each.as_dict() for name, each in engine.counters_by_source.items()}
         if by_source != self._reference.counts_by_source:
             expected_by_source = self._reference.counts_by_source
             raise self._divergence("counters by source", None, by_source, expected_by_source)

@@ -36,7 +36,7 @@ class ResultFailed(Exception):  # noqa: N818  # not an error of the program: the
 class Entry:
     """One row as an aggregate sees it: its inputs, and its place in time or in a table.
 
-    No input is null that a row must have.
+    Only optional inputs may be null.
     """
 
     values: tuple[Any, ...]
@@ -291,7 +291,7 @@ def _row_place(entry: Entry) -> tuple[Any, ...]:
 
 
 def _place(entry: Entry, fields: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what orders rows in one order: the place, then the fields, null before any value."""
+    """Return a row's sort key: the place, then the fields, null before any value."""
     known = [(value is not None, value if value is None else _order(value)) for value in fields]
     return tuple(_order(part) for part in entry.place), known
 

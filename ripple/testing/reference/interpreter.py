@@ -121,7 +121,7 @@ class Reference:
     """
 
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Reference:
-        """Make the reference of ``plan``: a GraphReference of one that is no chain."""
+        """Make the reference of ``plan``: a GraphReference unless it is a chain."""
         if cls is Reference and not plan.is_chain:
             from ripple.testing.reference.graph import GraphReference  # noqa: PLC0415 - a subclass
 
@@ -395,9 +395,9 @@ def _results_of(
 ) -> Row:
     kinds = kinds_of(fold.fields_in)
     inputs = [inputs_of(member, one, fold, kinds) for one in rows]
-    own, needed = len(member.aggregate.inputs), member.aggregate.needed
+    given, needed = len(member.aggregate.inputs), member.aggregate.needed
     entries = [
-        Entry(values[:own], place or values[own:])
+        Entry(values[:given], place or values[given:])
         for values, place in zip(inputs, places, strict=True)
         if None not in values[:needed]
     ]

@@ -36,7 +36,7 @@ def shown(events: Pipeline) -> Pipeline:
     return scenarios.refusing(events.sink("divided", key="symbol").sink("plain"))
 
 
-# Windows, refused records, outputs: rows of the keys, what is computed over them, and events.
+# Windows, refused records, outputs: rows of the keys, computed columns over them, and events.
 PLAN = scenarios.pipeline(scenarios.Tumbling(50), before=shown).plan()
 SOURCE = CrashSource(PLAN, scenarios.events(24), (PLAN.source.name,))
 # Some commits run beside the next batches, some are waited for.

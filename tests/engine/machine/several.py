@@ -17,7 +17,7 @@ INPUTS = {
 
 @rp.record
 class Quote:
-    """A quote with its fields in another order, and a name of its own for the time."""
+    """A quote with its fields in another order, and another name for the time."""
 
     size: int
     symbol: str
@@ -74,7 +74,7 @@ def windowed(starts: Starts) -> Pipeline:
 
 
 def branches(starts: Starts) -> Pipeline:
-    """Unite branches of one source, of which a record comes by both, and another source."""
+    """Unite two branches with common records of one source, and another source."""
     cheap = starts.ticks.filter("c2", rp.col("size") < 3)
     many = starts.ticks.flat_map("d2", doubled, into=Tick)
     united = rp.union("twice", cheap, many, starts.more)
@@ -90,8 +90,8 @@ def branches(starts: Starts) -> Pipeline:
     )
 
 
-def beside(starts: Starts) -> Pipeline:
-    """Fold one source alone, by its own watermark, beside another one."""
+def separate(starts: Starts) -> Pipeline:
+    """Fold one source alone, by its watermark, next to another one."""
     keyed = starts.quotes.partition("p3", key="symbol")
     fold = keyed.window("w3", rp.Tumbling(40), lateness=10).fold("f3", n=ra.count())
     parts = starts.more.derive("s3", part=10 // (rp.col("size") - 3)).sink("parts")
@@ -106,7 +106,7 @@ def nested(starts: Starts) -> Pipeline:
     return outer.partition("p4", key="symbol").fold("f4", last=ra.last("price")).sink("f4-out")
 
 
-WAYS = [plain, windowed, branches, beside, nested]
+WAYS = [plain, windowed, branches, separate, nested]
 
 
 def pipeline_of(ways: list[Any]) -> Pipeline:

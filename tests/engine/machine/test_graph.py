@@ -274,7 +274,7 @@ def test_a_plan_with_branches_has_no_stages() -> None:
 
 
 def test_rows_between_two_cuts_stand_in_one_order_however_inputs_interleave() -> None:
-    """A sink that holds a beginning of them then goes on with the others."""
+    """A sink with a prefix of them then continues with the others."""
     plan = events().sink("all", key="symbol").plan()
     assert plan.topology_hash != events().sink("all").plan().topology_hash
 

@@ -337,7 +337,7 @@ class TextsOut:
 
 
 def _over_texts(function: Callable[[Any], Any]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return what a batch map makes of texts behind a filter, and the reasons for refusals."""
+    """Return the results of a batch map over texts after a filter, and the reasons for refusals."""
     rows = [("a", "x"), ("b", None), ("c", "dropped"), ("d", "é")]
     mapped = (
         rp.Pipeline("p")

@@ -24,12 +24,12 @@ from tests.engine.machine.several import (
     WAYS,
     Quote,
     Starts,
-    beside,
     mixed,
     nested,
     pipeline_of,
     plain,
     quoted,
+    separate,
     windowed,
 )
 from tests.engine.machine.ticks import Tick, ticks
@@ -39,7 +39,7 @@ SIZES = (1, 7, 1000)
 
 # Ways that together read all three sources.
 chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True).filter(
-    lambda ways: any(way in ways for way in (windowed, nested)) or {plain, beside} <= {*ways}
+    lambda ways: any(way in ways for way in (windowed, nested)) or {plain, separate} <= {*ways}
 )
 
 
@@ -66,7 +66,7 @@ def test_sources_equal_their_evaluation_from_scratch(
 
 
 class Reading:
-    """What an engine comes to that reads the lanes of its inputs in an order of its own."""
+    """The results of an engine that reads the lanes of its inputs in a random order."""
 
     def __init__(self, pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> None:
         plan, chance = pipeline.plan(), random.Random(seed)
@@ -128,7 +128,7 @@ def batch(rows: list[tuple[str, int, int]], *, of: type = Tick) -> Any:
 @pytest.mark.parametrize("arrival", [("ticks", "more"), ("more", "ticks")])
 def test_a_tie_goes_to_the_source_that_was_declared_first(arrival: tuple[str, str]) -> None:
     starts = Starts()
-    # The offsets of the other source are lower: its rows would come first by those.
+    # By offsets alone, rows of the other source would come first.
     rows = {
         "ticks": [("B", 8, 5), ("B", 9, 5), ("A", 1, 5), ("A", 2, 5)],
         "more": [("A", 3, 5), ("A", 4, 5)],
@@ -160,7 +160,7 @@ def test_a_window_waits_for_the_sources_that_come_to_it_alone() -> None:
     first = engine.stabilize().outputs
 
     assert first["o"].num_rows == 1
-    assert first["r"].num_rows == 0, "the other source of the union has told no time"
+    assert first["r"].num_rows == 0, "the other source of the union has no watermark yet"
     engine.apply("more", batch([("A", 1, 500)]), 1)
     assert engine.stabilize().outputs["r"].num_rows == 1
     counts = {name: one.consumed for name, one in engine.counters_by_source.items()}

@@ -138,7 +138,7 @@ def test_a_changed_sink_of_events_is_refused_beside_a_new_one_too(folder: Path, 
     capfd.readouterr()
     changed = branches("e3", '.filter("g", rp.col("size") > 60).sink("all")', '.sink("more")')
     assert both("e3", changed) == (1, 1)
-    assert capfd.readouterr().err.count("give it another name, and a place") == 1
+    assert capfd.readouterr().err.count("give it another name and an empty target") == 1
     assert Path("all.csv").read_text() == before
     Path("all.csv").unlink()
     Path("all.csv.cut").unlink()
@@ -294,7 +294,7 @@ again = pipeline.also(
     assert plan(f"{file}:again") == 2
     told = capfd.readouterr()
     assert told.out.splitlines()[-1].startswith("it is not known whether ripple run would start")
-    assert "unless the place of venues holds nothing" in told.out
+    assert "unless the target of venues is empty" in told.out
     assert plan(f"{file}:again", *sinks) == 0
     assert plan(f"{file}:again", "--rebuild", "v") == 0
     options = ["--source", "log:data/trades", *sinks, "--checkpoint-dir", "state"]

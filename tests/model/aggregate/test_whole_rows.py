@@ -1,4 +1,4 @@
-"""Aggregates with rows as their result: schema, nulls, ties, and what is refused."""
+"""Aggregates with rows as their result: schema, nulls, ties, and refusals."""
 
 from __future__ import annotations
 

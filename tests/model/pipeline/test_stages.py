@@ -239,7 +239,7 @@ def test_branches_are_one_stage_where_the_partitions_of_the_source_fit_all() -> 
     assert "stage 0: as many partitions as are configured, by symbol" in plan.describe()
     assert undivided_why(branches()) is None
     assert undivided_why(branches(), ()) is None
-    assert "by whatever divides it" in branches().describe()
+    assert "by the source's partitioning" in branches().describe()
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ async def test_journal_goes_on_after_a_store_could_not_delete_all_that_is_passed
     await ours.open(1, world.random)
     for _ in range(journal.FORGET_AT):
         await ours.add(b"passed")
-    await ours.add(b"one", is_whole=True)  # that is there, whatever stays beside it
+    await ours.add(b"one", is_whole=True)  # readable, despite older objects
     assert store.refused
     assert store.under_way == 0
     await ours.add(b"two")
@@ -389,7 +389,7 @@ async def test_letters_of_weeks_are_read_as_a_few_objects_and_the_oldest_go(
 
 @in_sim_world
 async def test_letters_that_come_one_by_one_take_the_memory_of_their_bytes(world: SimWorld) -> None:
-    """A batch of one row weighs 8 to 11 kB in memory, whatever ``nbytes`` says."""
+    """A batch of one row weighs 8 to 11 kB in memory, more than its ``nbytes``."""
     owners = Owners(world, "store")
     place, log = await owners.letters()
     box = place.letters()

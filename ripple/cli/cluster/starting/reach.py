@@ -65,7 +65,7 @@ class Reach:
         self.partitions = len(inputs.names)
         """The number of the source's partitions."""
         self.keyed_by = keyed_by(inputs)
-        """The fields by which they are divided, None where that is unknown."""
+        """The fields that divide records among them, None if unknown."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }
