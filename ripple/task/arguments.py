@@ -82,7 +82,7 @@ def store_of(given: Any) -> str:
 def folds_of(plan: Plan, rebuild: Any) -> Collection[str]:
     """Return the names of a plan's folds to rebuild. Raises PlanError for anything else.
 
-    Also where there is no state that they could be compared with: a typing error would pass unseen.
+    Also without a state to compare them with: a typing error would pass unnoticed.
     """
     if isinstance(rebuild, str) or not isinstance(rebuild, Collection):
         raise PlanError(f"rebuild must be a list of names of folds, not {shown(rebuild)}")

@@ -145,7 +145,7 @@ def open_sources(
 ) -> Inputs:
     """Return the inputs of a one-shot run over all sources of a plan: they end, and never wait.
 
-    places: what each source reads, by its name. Raises as ``open_source`` does.
+    places: the URI or the data of each source, by its name. Raises as ``open_source`` does.
     """
     if sum(place == "-" for place in places.values() if isinstance(place, str)) > 1:
         raise InputError("one source can read standard input (-), not several: give files")

@@ -30,7 +30,7 @@ class Serialized:
 
 
 def main() -> None:
-    """Serve as the command line says, as ``python -m moto.server`` does."""
+    """Serve with the options of the command line, like ``python -m moto.server``."""
     serve = server.run_simple
 
     def serve_serialized(host: str, port: int, application: Application, **given: object) -> None:

@@ -1,4 +1,4 @@
-"""Events in systems that others keep: each has a part of them."""
+"""Events in external systems: each has a part of them."""
 
 from __future__ import annotations
 

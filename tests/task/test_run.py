@@ -229,7 +229,7 @@ class Failing:
 
 
 class Closed(MemorySource):
-    """A source that counts how often it was closed."""
+    """A source that counts its closings."""
 
     times = 0
 

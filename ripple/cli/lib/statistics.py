@@ -46,7 +46,7 @@ def uncomputable(engine: Partition) -> list[tuple[str, str]]:
 
 
 def exceptions(engine: Partition) -> list[tuple[str, str]]:
-    """Return the counts of late, future and rejected events, without those that are 0.
+    """Return the counts of late, future and rejected events, without zeros.
 
     Nothing depends on future events where no fold has a window.
     """

@@ -121,11 +121,11 @@ class Observer:
                     self._learned.clear()
                     await self._learned.wait()
         if not self._edges:
-            who = ", ".join(f"{name} at {at}" for name, at in self.places.processes.items())
+            asked = ", ".join(f"{name} at {at}" for name, at in self.places.processes.items())
             does = f"offers one ({NO_TABLE})" if self._sessions else "answers"
             raise ConnectionError(
-                f"no outputs available: none of {who} {does}"
-                if who
+                f"no outputs available: none of {asked} {does}"
+                if asked
                 else "no outputs available: no process owns a partition"
             )
         return self.outputs

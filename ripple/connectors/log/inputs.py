@@ -143,7 +143,7 @@ class LogInputs:
 
 
 class EndingLog(LogInputs):
-    """The same, up to where the partitions ended when it was made: it never waits."""
+    """The same, up to the partitions' ends at its creation: it never waits."""
 
     never_waits = True
 

@@ -53,8 +53,8 @@ class Table:
     """The table of an output's rows, one a key; the columns are its fields, in their order.
 
     Changes are copied to a table of the session (``stage``), from which ``apply`` takes the newest
-    of each key: so a row is written once a transaction, however often it has changed. Of events
-    it takes each: their table has no key.
+    of each key: so a row is written once a transaction, for any number of changes. Of events it
+    takes each: their table has no key.
     """
 
     def __init__(self, place: PostgresUri, plan: Plan, output: Output) -> None:

@@ -109,7 +109,7 @@ class Engine(Partition):
         need_chain(plan, "a stage, or Spark,")
         first, *above = self._folds_here(plan, staged=staged)
         window = first.window
-        # Without windows nothing is too late: the result does not depend on when an event came.
+        # Without windows nothing is too late: the result does not depend on arrival times.
         self._lateness_ns = window.lateness_ns if window else watermark.ANY_LATENESS_NS
         self._judge_by(first)
         self._fold = self._first_fold(graph, first)
@@ -418,7 +418,7 @@ class Engine(Partition):
 
 
 def reject_beyond(rows: Rows, verdicts: npt.NDArray[np.uint8], source: SourceSpec) -> list[int]:
-    """Reject the rows with times that cannot be, and return which they were."""
+    """Reject rows with impossible times, and return their mask."""
     why = {
         watermark.OUT_OF_RANGE: "outside [-2^62, 2^62) ns",
         watermark.TOO_FAR: "too far ahead",

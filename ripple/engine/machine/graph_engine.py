@@ -257,7 +257,7 @@ class GraphEngine(Engine):
     def _counted(self) -> dict[str, int]:
         counts = super()._counted()
         for name, each in self.counters_by_source.items() if len(self._ports) > 1 else ():
-            counts |= {source_counter(name, what): n for what, n in each.as_dict().items()}
+            counts |= {source_counter(name, of): n for of, n in each.as_dict().items()}
         return counts
 
     def _rejected_counters(self) -> Mapping[str, int]:
@@ -269,7 +269,7 @@ class GraphEngine(Engine):
 
     def _count_on(self, counts: dict[str, int]) -> None:
         for name, port in self._ports.items() if len(self._ports) > 1 else ():
-            mine = {what: counts.pop(source_counter(name, what)) for what in Counters().as_dict()}
+            mine = {of: counts.pop(source_counter(name, of)) for of in Counters().as_dict()}
             port.counters = Counters(**mine)
         super()._count_on(counts)
 

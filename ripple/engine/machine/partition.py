@@ -226,7 +226,7 @@ class Partition(ABC):
             leaf.settle(watermark_ns)
 
     def _watermark_of(self, leaf: Leaf) -> int:
-        """Return the merged watermark of all that feeds a leaf."""
+        """Return the merged watermark of a leaf's inputs."""
         del leaf
         return self.watermark_ns
 
@@ -584,7 +584,7 @@ class Partition(ABC):
         return PendingSnapshot(rest, savings)
 
     def _rejected_counters(self) -> Mapping[str, int]:
-        """Return how many records each node has rejected, by ``REJECTED`` and its digest."""
+        """Return the count of each node's rejected records, by ``REJECTED`` and its digest."""
         return {}
 
     def _load(self, snapshot: Snapshot, freed_digests: Mapping[str, int]) -> None:

@@ -56,7 +56,7 @@ class Port:
     def lead(
         self, plan: Plan, folds: Sequence[EventFold], streams: Mapping[str, StreamRows]
     ) -> None:
-        """Lead the records through ``plan`` to those of its folds and shown streams they reach."""
+        """Lead the records through ``plan`` to its folds and shown streams."""
         reached = {self.source.name}
         for step in plan.steps:
             if not reached.isdisjoint(reads_of(step)):

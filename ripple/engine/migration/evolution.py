@@ -125,7 +125,7 @@ def compare(plan: Plan, snapshot: Snapshot, rebuild: Collection[str] = ()) -> Co
 
 
 def _other_sources(plan: Plan, before: Sequence[str]) -> list[str]:
-    """Return why a checkpoint of sources of these names is none of the plan's."""
+    """Return the reasons why a checkpoint of these sources does not fit the plan."""
     now = [source.name for source in plan.sources]
     if now == list(before):
         return []

@@ -148,7 +148,7 @@ def source_change(plan: Plan, snapshot: Snapshot) -> str | None:
 
 
 def _read(notes: Mapping[str, str], only: str) -> Mapping[str, Mapping[str, str]]:
-    """Return per source the notes of its records; only: the name where there is one."""
+    """Return per source the notes of its records; only: the name of an only source."""
     return _loaded(notes, "sources") or {only: notes}
 
 

@@ -50,7 +50,7 @@ class Division:
         return bool(self.key) and all(set(self.key) <= key for key in keys) and not has_map
 
     def check(self, name: str, rows: Rows, fold: Fold, *, divides: bool = True) -> None:
-        """Raise InputError unless all these rows of an input, taken by a fold, belong there.
+        """Raise InputError unless all these rows of a fold belong to their input's partition.
 
         divides: whether records could be divided anew.
         """

@@ -257,9 +257,9 @@ class Rows(Held):
         self.reject_nulls(required, step.name)
 
     def _texts(self, returned: Any, given: Mapping[str, Any]) -> Any:
-        """Return texts that a function returned, if none of them need be looked at.
+        """Return a function's texts, if they need no check.
 
-        These are an array that it was given, which can only be read, and one of Arrow.
+        These are one of its arguments, which are read-only, and an array of Arrow's.
         """
         for name, array in given.items():
             if array is returned:

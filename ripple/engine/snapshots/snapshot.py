@@ -24,9 +24,9 @@ def uncomputable_counter(fold: str) -> str:
 REJECTED = "rejected/"  # and a node's digest: its count of rejected records
 
 
-def source_counter(source: str, what: str) -> str:
+def source_counter(source: str, count: str) -> str:
     """Return the name of a count of one source's records, where there are several sources."""
-    return f"source/{source}/{what}"
+    return f"source/{source}/{count}"
 
 
 @frozen
@@ -35,9 +35,9 @@ class Snapshot:
 
     cut: per input, the next offset to read. watermarks_ns: per input. counters: the engine's counts
     of events, of several sources also those of each, as ``source_counter`` names them, and per fold
-    that has some, as ``uncomputable_counter`` names it, how many rows could not be computed when
-    they became final; of a plan with branches also per node, as ``REJECTED`` names it, how many
-    records it has rejected. digests: per fold, (whole table, rows that were freed). tables: per
+    that has some, as ``uncomputable_counter`` names it, the count of final rows without a result;
+    of a plan with branches also per node, as ``REJECTED`` names it, the count of its rejected
+    records. digests: per fold, (whole table, rows that were freed). tables: per
     fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the plan, to
     find later changes. stage: the stage of its partition, None if all stages are in it. epochs: of
     a downstream stage, the epoch of each sender; cut then has each sender's inputs, and

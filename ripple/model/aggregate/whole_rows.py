@@ -189,26 +189,26 @@ class TopRows(WholeRows):
 
 
 def _inputs(
-    what: str, fields: Input | Sequence[Input], *by: Input
+    kind: str, fields: Input | Sequence[Input], *by: Input
 ) -> tuple[tuple[Input, ...], tuple[str, ...]]:
     """Return the inputs of an aggregate, and the names of its fields; raises PlanError."""
     listed = tuple(fields) if isinstance(fields, (list, tuple)) else (fields,)
     if not listed:
-        raise PlanError(f"{what}: name the fields to show, as in {what}(..., ['id', 'price'])")
-    names = tuple(_name(what, field) for field in listed)
+        raise PlanError(f"{kind}: name the fields to show, as in {kind}(..., ['id', 'price'])")
+    names = tuple(_name(kind, field) for field in listed)
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise PlanError(f"{what}: the field {name!r} is named twice: leave one out")
+            raise PlanError(f"{kind}: the field {name!r} is named twice: leave one out")
     return (*by, *listed), names
 
 
-def _name(what: str, field: Any) -> str:
+def _name(kind: str, field: Any) -> str:
     name = field if isinstance(field, str) else None
-    if getattr(field, "operation", None) == "col":  # an expression that is a field
+    if getattr(field, "operation", None) == "col":  # a column as an expression
         name = field.value
     if not isinstance(name, str) or not name:
         raise PlanError(
-            f"{what}: fields are names of fields, not {shown(field)}: give an expression a name "
+            f"{kind}: fields are names of fields, not {shown(field)}: give an expression a name "
             "with .derive(...) first"
         )
     return name

@@ -115,7 +115,7 @@ class Pipeline:
         """Read events: ``record`` is a record class or a schema.
 
         Each call, on one Pipeline or on a branch of it, declares another source. Where events of
-        several have the same time, those of the source that was declared first come first.
+        several have the same time, those of the source declared earlier come first.
         A record in which a check that the class declares fails (``ripple.field``) is refused.
         time: the field with the event time, nanoseconds since the epoch; by default the one
         declared as ``rp.Timestamp``, else ``timestamp_ns`` if there is such an integer.
@@ -487,7 +487,7 @@ def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
 
 
 def _dividing(key: Key | Sequence[Key], fields: Fields) -> Fields:
-    """Return the fields of events by which a system divides them: none for None."""
+    """Return the key fields of events: none for None."""
     chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
     found = tuple(key_field(item, fields, None) for item in chosen)
     check_distinct([field.name for field in found], "key")

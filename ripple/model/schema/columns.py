@@ -110,7 +110,7 @@ def called(function: Callable[[dict[str, Any]], Any], columns: Mapping[str, Any]
 
 
 def read_only(column: Any) -> Any:
-    """Return an array as one that cannot be changed; anything else as it is."""
+    """Return an array as a read-only one; anything else unchanged."""
     if not isinstance(column, np.ndarray) or not column.flags.writeable:
         return column
     view = column.view()

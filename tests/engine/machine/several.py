@@ -26,7 +26,7 @@ class Quote:
 
 
 class Starts:
-    """The beginnings of a pipeline with three sources, which a test may use or leave."""
+    """The sources of a pipeline, of which a test may use some."""
 
     def __init__(self) -> None:
         pipeline = Pipeline("test")
@@ -127,6 +127,6 @@ def quoted(tick: dict[str, Any]) -> dict[str, Any]:
 
 
 def mixed(happened: list[Any], owners: list[str]) -> list[tuple[str, Any]]:
-    """Return the events, each with the input that it is of."""
+    """Return the events, each with its input."""
     pairs = zip(owners, happened, strict=False)
     return [(name, quoted(one) if name.startswith("quotes") else one) for name, one in pairs]

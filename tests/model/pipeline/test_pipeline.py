@@ -175,7 +175,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: rp.union("u", Pipeline("p"), _events()), "start it with .source"),
     (lambda: rp.union("u", _events(), _keyed()), "put .partition(...) after it"),
     (lambda: rp.union("u", _events(), _folded()), "'vwap' is a table: unite the events before"),
-    (lambda: rp.union("u", _events(), _events()), "with the name 'trades': rename one, or begin"),
+    (lambda: rp.union("u", _events(), _events()), "source named 'trades': rename one, or begin"),
     (lambda: rp.union("u", _events(), _of("q")), "union 'u': 'q' is another pipeline"),
     (lambda: _united(lambda a, b: (a, a)), "union 'u': 'trades' is named twice: leave one out"),
     (
