@@ -27,7 +27,7 @@ AIM = at_least(0.5)
 
 
 class WrongError(Exception):
-    """Ripple's rows are not those of the SQL."""
+    """Ripple's rows differ from the SQL's."""
 
 
 def measure() -> list[Row]:

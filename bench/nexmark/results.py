@@ -1,4 +1,4 @@
-"""Rows of results, and those in which two engines differ."""
+"""Rows of results, and differences between two engines."""
 
 from __future__ import annotations
 

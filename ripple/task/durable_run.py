@@ -37,7 +37,7 @@ class Recovery(Protocol):
 
 
 class DurableRun:
-    """Runs a restored partition, which the outputs may be ahead of. See Run.
+    """Runs a restored partition; its outputs may be ahead. See Run.
 
     The first changes, and the first after an idle time, are committed at once, because readers of
     the outputs have waited. From then on commits keep their interval.

@@ -85,7 +85,7 @@ class DurableState(OwnedState):
         super().__init__(checkpoints, world)
         self.standby = standby
         self.left: StandbyState | None = None
-        """The state that a demoted task has, as of a standby."""
+        """The state of a demoted task, as of a standby."""
         self._durable: DurableRun | None = None
         self.own_as(ownership)
 

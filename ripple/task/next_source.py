@@ -29,7 +29,7 @@ class Reading:
 
 
 def in_order(readings: Iterable[Reading]) -> list[int]:
-    """Return the ranks of sources in the order in which they are asked for a batch.
+    """Return the ranks of sources in their order of reading.
 
     By the lowest watermark; where a source has no event time, by the fewest batches. readings: of
     all sources, also of those that have ended: a restarted run does not know yet which ones have.

@@ -166,7 +166,7 @@ class Plain:
 
 
 def skewed(place: Path, *, with_plain: bool) -> tuple[Pipeline, dict[str, str]]:
-    """Return a pipeline, and logs of which one begins and ends later than the other one.
+    """Return a pipeline and two logs, the second with a later begin and end.
 
     with_plain: also read a short source without event time.
     """

@@ -126,7 +126,7 @@ class InputWork(_Work):
     division: Callable[[], Division | None] = lambda: None
 
     def standby(self) -> DurableTask | None:
-        """Return a task that follows the cut that the outputs have committed."""
+        """Return a task that follows the committed cut of the outputs."""
         context, reached = self.context, self.reached()
         if reached is None:
             return None

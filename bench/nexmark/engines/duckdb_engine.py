@@ -1,4 +1,4 @@
-"""DuckDB: the whole file at once, on all processors; its rows are those that others must have."""
+"""DuckDB: the whole file at once, on all processors; its rows are the reference for others."""
 
 from __future__ import annotations
 

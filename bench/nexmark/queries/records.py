@@ -7,7 +7,7 @@ import ripple as rp
 
 @rp.record
 class Bid:
-    """A price that a person offers for an auction, in cents."""
+    """A person's bid for an auction, in cents."""
 
     auction: int
     bidder: int
@@ -18,7 +18,7 @@ class Bid:
 
 @rp.record
 class Addressed:
-    """A bid with the channel and the address that it came by."""
+    """A bid with its channel and address."""
 
     auction: int
     bidder: int

@@ -36,7 +36,7 @@ class ReportedByChannel:
 
 
 def by_rank(name: str, value: rp.Expr | int) -> dict[str, rp.Expr]:
-    """Return fields that have the value in bids of one rank, and are null in others."""
+    """Return fields with the value for bids of one rank, null for others."""
     return {
         f"{name}{number}": rp.when(rank).then(value).otherwise(None)
         for number, rank in enumerate(RANKS, 1)

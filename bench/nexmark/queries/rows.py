@@ -29,7 +29,7 @@ class Priced:
 
 @rp.record
 class Filed:
-    """A bid with the folder that it belongs in."""
+    """A bid with its folder."""
 
     auction: int
     bidder: int

@@ -1,10 +1,10 @@
 """The validated plan of a pipeline: an acyclic graph of sources, computations and outputs.
 
-Each node reads the rows of those that it names: a union those of several, any other step, a fold
-or an output those of one. Rows of sources, and of steps on them, are a stream: they stay as they
-are. Those of a fold are a table. In a chain there is a source, steps on its events, a first fold by
-key (and window), steps on its result rows, and any number of further folds, each over the result
-rows of the one before. Everything in a plan has been checked; the engine only executes.
+Each node names its input nodes: a union several, any other step, a fold or an output one. Rows of
+sources, and of steps on them, are a stream: they never change. Those of a fold are a table. In a
+chain there is a source, steps on its events, a first fold by key (and window), steps on its result
+rows, and any number of further folds, each over the result rows of the one before. Everything in a
+plan has been checked; the engine only executes.
 
 Every node has a key, under which its state is found again; ``node_keys`` makes them.
 """

@@ -261,7 +261,7 @@ class ClusterScene:
         return found
 
     def events(self, output: str) -> list[list[Any]]:
-        """Return the events that an output shows, partition by partition, in order."""
+        """Return an output's events, partition by partition, in order."""
         topic, found = Topic.open(self.disk, topic_of(output)), []
         for number in range(topic.partitions):
             with PartitionReader(topic, number) as reader:

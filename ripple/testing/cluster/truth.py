@@ -81,7 +81,7 @@ class Truth:
         self.digests = engine.digests
 
     def _events_of(self, output: str) -> dict[str, list[Row]]:
-        """Return the events that an output shows, by input: none depends on another input."""
+        """Return an output's events, by input: none depends on another input."""
         found = {}
         for name, end in self.source.end.items():
             alone = Engine(self.plan, inputs=(name,))

@@ -257,7 +257,7 @@ async def test_an_object_that_is_damaged_costs_what_was_in_it_and_ends_no_life(
     told = "".join(line_of(event) or "" for event in life.remarks())
     if kind == "letters":
         assert (len(log.damage), said in log.damage[0], "lost" in told) == (1, True, False)
-        assert log.write("trades", map(bad, [3, 5])) == 1  # of those that come again
+        assert log.write("trades", map(bad, [3, 5])) == 1  # of the replayed ones
     else:
         assert (log.damage, said in told, "deaths are counted anew" in told) == ((), True, True)
         assert set(life.quarantined("trades")) == {2, 4}  # by their letters
