@@ -26,6 +26,7 @@ from ripple.model.aggregate.best_columns import (
 from ripple.model.aggregate.contract import Slots, State, Values
 from ripple.model.aggregate.errors import StateError
 from ripple.model.aggregate.ordered import raise_absent
+from ripple.model.aggregate.orders import lists
 from ripple.model.aggregate.plain import listed
 from ripple.model.schema.types import Float
 
@@ -66,17 +67,16 @@ class RowsState(State):
     def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
         """Return the offsets of each slot's rows, and the fields of all of them, the best first."""
 
-    def _lists(self, starts: Slots, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
-        lists = [pa.LargeListArray.from_arrays(pa.array(starts), column) for column in columns]
-        return dict(zip(self._dumped, lists, strict=True))
+    def _lists(self, starts: Slots, columns: Sequence[Any]) -> dict[str, pa.Array]:
+        return lists(starts, **dict(zip(self._dumped, columns, strict=True)))
 
     def load(self, slots: Slots, arrays: Mapping[str, pa.Array]) -> None:
         """Replace the slots' rows by dumped ones; raises :class:`StateError`."""
         self.clear(slots)
         try:
-            lists = [arrays[name] for name in self._dumped]
-            counts = np.diff(lists[0].offsets.to_numpy())
-            self.add(np.repeat(slots, counts), *(one.flatten() for one in lists))
+            dumped = [arrays[name] for name in self._dumped]
+            counts = np.diff(dumped[0].offsets.to_numpy())
+            self.add(np.repeat(slots, counts), *(one.flatten() for one in dumped))
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise StateError(f"the dumped rows do not fit: {error!r}") from error
 
@@ -126,7 +126,7 @@ class BestRows(RowsState):
         starts, places, by, fields = self._best.encode(slots)
         strips = [by, *fields] if self._by else fields
         typed = zip(strips, (*self._by, *self._fields), strict=True)
-        return self._lists(starts, [*(arrow_of(*one) for one in typed), *map(pa.array, places.T)])
+        return self._lists(starts, [*(arrow_of(*one) for one in typed), *places.T])
 
     @property
     def nbytes(self) -> int:

@@ -6,16 +6,18 @@ one entry, so that either reads the other's dumps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from ripple.model.aggregate.best import BestOf
 from ripple.model.aggregate.best_columns import arrow_of, int64s, letter_of, spread, strip
+from ripple.model.aggregate.orders import lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     from ripple.model.aggregate.contract import Column, Slots, Values
     from ripple.model.schema.types import FieldType
@@ -44,7 +46,7 @@ class BestValues:
         """Return values and counts as lists."""
         starts, _, by, _ = self._best.encode(slots)
         values = arrow_of(by, self._of)
-        return _lists(starts, values=values, counts=np.ones(len(values), np.int64))
+        return lists(starts, values=values, counts=np.ones(len(values), np.int64))
 
     def load(self, slots: Slots, arrays: Mapping[str, pa.Array]) -> None:
         """Replace the slots' values by dumped ones."""
@@ -81,7 +83,7 @@ class BestEvents:
         time_ns, offset = places.T
         counts = np.ones(len(places), np.int64)
         values = arrow_of(values, self._of)
-        return _lists(starts, time_ns=time_ns, offset=offset, values=values, counts=counts)
+        return lists(starts, time_ns=time_ns, offset=offset, values=values, counts=counts)
 
     def load(self, slots: Slots, arrays: Mapping[str, pa.Array]) -> None:
         """Replace the slots' events by dumped ones."""
@@ -93,14 +95,6 @@ class BestEvents:
     def nbytes(self) -> int:
         """Bytes of memory held."""
         return self._best.nbytes
-
-
-def _lists(starts: Slots, **columns: Any) -> dict[str, pa.Array]:
-    at = pa.array(starts)
-    return {
-        name: pa.LargeListArray.from_arrays(at, pa.array(column))
-        for name, column in columns.items()
-    }
 
 
 def _repeated(slots: Slots, arrays: Mapping[str, pa.Array]) -> Slots:

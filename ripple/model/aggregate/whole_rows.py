@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
@@ -68,6 +68,7 @@ class WholeRows(Aggregate):
 
     ordered = True
     last = True
+    is_list: ClassVar[bool] = False  # whether the result is one list, in place of a row's fields
 
     @property
     def by_value(self) -> bool:
@@ -106,11 +107,6 @@ class WholeRows(Aggregate):
         """How many rows of a group are shown."""
         return 1
 
-    @property
-    def is_list(self) -> bool:
-        """Whether the result is one list, in place of the fields of a row."""
-        return False
-
     @abstractmethod
     def _results(
         self, fields: tuple[FieldType, ...], *, may_be_none: bool
@@ -118,8 +114,18 @@ class WholeRows(Aggregate):
         """Return names and types of results. may_be_none: whether a group may be without rows."""
 
 
+@dataclass(frozen=True)
 class OneRow(WholeRows):
     """The best row: a result for each field."""
+
+    last: bool = True
+
+    ends: ClassVar[tuple[str, str]]  # the names for users, of the first and of the last
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # two names, one family
+        """Its name for users."""
+        return self.ends[self.last]
 
     def _results(
         self, fields: tuple[FieldType, ...], *, may_be_none: bool
@@ -131,28 +137,16 @@ class OneRow(WholeRows):
         )
 
 
-@dataclass(frozen=True)
 class EdgeRow(OneRow):
     """The row at one end of time."""
 
-    last: bool = True
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # two names, one family
-        """Its name for users."""
-        return "last_row" if self.last else "first_row"
+    ends = ("first_row", "last_row")
 
 
-@dataclass(frozen=True)
 class ArgExtreme(OneRow):
     """The row at one end of a value's order."""
 
-    last: bool = True
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # two names, one family
-        """Its name for users."""
-        return "arg_max" if self.last else "arg_min"
+    ends = ("arg_min", "arg_max")
 
 
 @dataclass(frozen=True)
@@ -162,16 +156,12 @@ class TopRows(WholeRows):
     n: int = 1
 
     name = "top_rows"
+    is_list = True
 
     @property
     def limit(self) -> int:
         """How many rows of a group are shown."""
         return self.n
-
-    @property
-    def is_list(self) -> bool:
-        """The result is a list of rows."""
-        return True
 
     @property
     def parameters(self) -> tuple[str, ...]:
