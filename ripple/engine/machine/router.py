@@ -14,8 +14,7 @@ import pyarrow as pa
 from ripple.core.errors import InputError
 from ripple.engine.edges.edge_changes import EdgeChanges, targets_of
 from ripple.engine.machine.engine import Engine
-from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.engine.operators.division import as_arrow
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.rows import RejectedRow
 from ripple.engine.snapshots.internal import internal
@@ -87,7 +86,7 @@ class Router(Engine):
         if left is not None and left.count:
             if offsets is None:
                 offsets = np.arange(given.next_offset - batch.num_rows, given.next_offset)
-            at = np.arange(batch.num_rows) if left.origin is None else left.origin
+            at = left.origins
             own = [pa.array(offsets[at]), pa.array(self._watermarks(at))]
             taken = batch.arrow() if isinstance(batch, Part) else batch
             if len(at) < batch.num_rows:
@@ -161,7 +160,7 @@ class WaitingRows:
     def add(self, name: str, columns: Sequence[pa.Array], left: Rows) -> None:
         """Add rows of an input, of which steps made ``left``."""
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        keys = [as_arrow(left.columns[field.name], field.type) for field in self._of_key]
+        keys = [arrow_column(left.columns[field.name], field.type) for field in self._of_key]
         of_key = pa.RecordBatch.from_arrays(keys, schema=self._of_key)
         numbers = targets_of(of_key, self._of_key.names, self._partitions)
         first = self._numbers[name] * self._partitions

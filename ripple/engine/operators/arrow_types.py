@@ -1,14 +1,16 @@
-"""The Arrow types of fields as the engine reads and writes them."""
+"""Arrow types of fields, and columns in them, as the engine reads and writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
 from ripple.core.errors import SchemaError
+from ripple.model.expression.bound import Values
 from ripple.model.schema.arrow import to_arrow
 from ripple.model.schema.columns import decoded, fitted
 from ripple.model.schema.types import Field, Schema
@@ -45,3 +47,21 @@ def conformed(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
             column = pa.array(found.values, wanted.type, mask=null)
         arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, [field.name for field in fields])
+
+
+def arrow_column(column: Any, kind: pa.DataType) -> pa.Array:
+    """Return a column of rows, of any form, as Arrow's."""
+    if isinstance(column, Values):
+        array, valid = column.values, column.valid
+        if not isinstance(array, pa.Array):
+            return pa.array(array, kind, mask=None if valid is None else ~valid)
+        if valid is not None:
+            import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
+
+            array = pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
+        column = array
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.Array):
+        column = pa.array(column, kind)
+    return column if column.type == kind else column.cast(kind)

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.core.errors import InputError
-from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.plan import FlatMap, Map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.plan import Fold, Plan
@@ -57,7 +56,7 @@ class Division:
         kinds = {field.name: field for field in arrow_fields(fold.key)}
         schema = pa.schema([kinds[field] for field in self.key])
         keys = pa.RecordBatch.from_arrays(
-            [as_arrow(rows.columns[field.name], field.type) for field in schema], schema=schema
+            [arrow_column(rows.columns[field.name], field.type) for field in schema], schema=schema
         )
         numbers = partition_numbers(keys, self.key, self.partitions)
         wrong = np.flatnonzero(numbers != self.numbers[name])
@@ -74,12 +73,3 @@ class Division:
             "writers partition alike (ripple log append does; librdkafka with partitioner="
             f"murmur2_random){_OR_DIVIDE if divides else ''}"
         )
-
-
-def as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
-    """Return a column of rows, of any form, as Arrow's."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.Array):
-        column = pa.array(getattr(column, "values", column), kind)
-    return column if column.type == kind else column.cast(kind)

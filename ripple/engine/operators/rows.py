@@ -57,6 +57,11 @@ class Rows(Held):
 
     __slots__ = ()
 
+    @property
+    def origins(self) -> Ints:
+        """The index in the batch of each row."""
+        return np.arange(self.count) if self.origin is None else self.origin
+
     def branch(self) -> Rows:
         """Return the rows for another branch, where other ones of them are dropped."""
         rows = Rows(self.columns.copy(), self.count, self.offsets)
@@ -224,11 +229,8 @@ class Rows(Held):
         if self.times_ns is not None:
             self.times_ns = np.asarray(self.times_ns)[at]
         assert self.offsets is not None, "rows that multiply have places"
-        records = self.offsets[at] // FLAT_ROWS_MAX
-        index = np.arange(len(at)) - np.searchsorted(records, records)
-        self.offsets = records * FLAT_ROWS_MAX + index
+        self.offsets, over = renumbered(self.offsets[at])
         self.count = len(at)
-        over = np.flatnonzero(index >= FLAT_ROWS_MAX).tolist()
         return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
 
     def _take_over(
@@ -290,6 +292,13 @@ class Rows(Held):
 def _made_by(step: Map | FlatMap) -> list[Field]:
     """Return the fields that the function decides; the others are carried over."""
     return [field for field in step.schema.fields if field.name not in step.kept]
+
+
+def renumbered(places: Ints) -> tuple[Ints, list[int]]:
+    """Return places, by record, with new indexes in their records; and which rows are too many."""
+    records = places // FLAT_ROWS_MAX
+    index = np.arange(len(records)) - np.searchsorted(records, records)
+    return records * FLAT_ROWS_MAX + index, np.flatnonzero(index >= FLAT_ROWS_MAX).tolist()
 
 
 def _several(rows: Any) -> Iterator[Any]:

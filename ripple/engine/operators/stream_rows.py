@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ripple.core.hashing import mix_each, xxh64_of
-from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.model.expression.bound import Values
+from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.model.row_identity import hashes_of
 from ripple.model.schema.exported import Part
 
@@ -44,7 +43,7 @@ class StreamRows:
         """Add rows of input ``name``, each of the record at an offset, with its index there."""
         if not rows.count:
             return
-        columns = [as_arrow(rows.columns[field.name], field.type) for field in self.schema]
+        columns = [arrow_column(rows.columns[field.name], field.type) for field in self.schema]
         hashes = np.full(rows.count, xxh64_of(name.encode()), np.uint64)
         for identity in (offsets, indexes):
             mix_each(hashes, np.ascontiguousarray(identity).view(np.uint64))
@@ -78,21 +77,3 @@ class StreamRows:
     def table(self) -> pa.Table:
         """Return no rows: none is kept."""
         return pa.Table.from_batches([self._nothing.arrow()])
-
-
-def as_arrow(column: Any, kind: pa.DataType) -> pa.Array:
-    """Return a column of rows, of any form, as Arrow's."""
-    if isinstance(column, Values):
-        array, valid = column.values, column.valid
-        if not isinstance(array, pa.Array):
-            return pa.array(array, kind, mask=None if valid is None else ~valid)
-        if valid is not None:
-            import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and seldom needed
-
-            array = pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
-        column = array
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.Array):
-        column = pa.array(column, kind)
-    return column if column.type == kind else column.cast(kind)
