@@ -14,18 +14,17 @@ import numpy as np
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.engine import TAKEN, Engine, names_of, reject_beyond
+from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
 from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
-from ripple.engine.operators.union_rows import united
 from ripple.engine.snapshots.snapshot import REJECTED, source_counter
 from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.plan import Union
 from ripple.model.pipeline.topology import need_chain
 from ripple.model.window import watermark
 
@@ -158,11 +157,11 @@ class GraphEngine(Engine):
         before_ns = given.watermark_ns
         times, too_late = self._judged(given, port, rows, count)
         origin = rows.origin
-        fate = _Fate(count, rows)
-        branches = _branches(port, rows, fate)
+        fate = Fate(count, rows)
+        branches = port.branches(rows, fate)
         folded = []
         for fold in port.folds:
-            taken = _branch_of(fold.fold.reads, branches, port, fold.fold.name)
+            taken = port.branch_of(fold.fold.reads, branches, fold.fold.name)
             window = fold.fold.window
             if window is not None:
                 fate.drop_late(taken, too_late[window.lateness_ns])
@@ -189,7 +188,7 @@ class GraphEngine(Engine):
             elif crossing >= 0:
                 fold.show_waiting()
         for name, stream in port.streams.items():
-            shown = _branch_of(name, branches, port, name)
+            shown = port.branch_of(name, branches, name)
             fate.count_in(shown)
             assert shown.offsets is not None
             stream.add(given.name, shown, *port.identities(shown.offsets))
@@ -226,18 +225,18 @@ class GraphEngine(Engine):
         Returns the times of all, and per lateness which records of the batch are later: bool[count]
         or None where none is.
         """
-        none_late: dict[int, Mask | None] = dict.fromkeys(port.latenesses_ns)
+        too_late: dict[int, Mask | None] = dict.fromkeys(port.latenesses_ns)
         time_field = port.source.time_field
         if time_field is None:
-            return None, none_late
+            return None, too_late
         times: Ints = np.asarray(numbers(rows.columns[time_field], Kind.INT).values)
         rows.times_ns = times
-        origin = np.arange(count) if rows.origin is None else rows.origin
         before_ns, future_ns = given.watermark_ns, port.future_ns
-        judged = given.judge(times, watermark.ANY_LATENESS_NS, future_ns)
-        verdicts, late, _, future, refused = judged
+        verdicts, late, _, future, refused = given.judge(
+            times, watermark.ANY_LATENESS_NS, future_ns
+        )
         if verdicts is None:
-            return times, none_late
+            return times, too_late
         self.counters.mildly_late += late
         self.counters.future += future
         for lateness_ns in port.latenesses_ns if late else ():
@@ -246,11 +245,11 @@ class GraphEngine(Engine):
             )[1]
             if found is not None and (found == watermark.VERY_LATE).any():
                 mask = np.zeros(count, np.bool_)
-                mask[origin[found == watermark.VERY_LATE]] = True
-                none_late[lateness_ns] = mask
+                mask[rows.origins[found == watermark.VERY_LATE]] = True
+                too_late[lateness_ns] = mask
         if refused:
             reject_beyond(rows, verdicts, port.source)
-        return times, none_late
+        return times, too_late
 
     # --- snapshots ---
 
@@ -278,79 +277,3 @@ class GraphEngine(Engine):
         super().check_invariants()
         for counters in self.counters_by_source.values():
             counters.check_invariants()
-
-
-def _branches(port: Port, rows: Rows, fate: _Fate) -> dict[str, Rows]:
-    """Return the rows of a source and after each step, and note refusals."""
-    branches = {port.source.name: rows}
-    for step in port.steps:
-        if isinstance(step, Union):
-            read = [name for name in step.reads if name in branches]
-            parts = [_branch_of(name, branches, port, step.name) for name in read]
-            branch = parts[0] if len(parts) == 1 else united(step, parts)
-        else:
-            branch = _branch_of(step.reads, branches, port, step.name)
-            branch.run((step,))
-        fate.note_refused(branch)
-        branches[step.name] = branch
-    return branches
-
-
-def _branch_of(name: str, branches: dict[str, Rows], port: Port, reader: str) -> Rows:
-    """Return the rows of a node for a reader: themselves for the last reader."""
-    rows = branches[name]
-    return rows if port.readers[name] == reader else rows.branch()
-
-
-class _Fate:
-    """What becomes of each record of a batch, by its index there.
-
-    Invariant: a record is refused for the first reason, in the order of the plan's nodes.
-    """
-
-    def __init__(self, count: int, rows: Rows) -> None:
-        self._refused: dict[int, RejectedRow] = {}
-        self._count = count
-        self._late = np.zeros(count, np.bool_)
-        self._taken = np.zeros(count, np.bool_)
-        self.note_refused(rows)
-
-    def note_refused(self, rows: Rows) -> None:
-        for bad in rows.rejected:
-            self._refused.setdefault(bad.row, bad)
-        rows.rejected = []
-
-    def drop_late(self, rows: Rows, late: Mask | None) -> None:
-        """Drop the rows that are too late for a window."""
-        if late is not None:
-            is_late = late if rows.origin is None else late[rows.origin]
-            self._late |= late & self._mask_of(rows)
-            rows.keep(~is_late)
-
-    def count_in(self, rows: Rows) -> None:
-        """Drop the rows of refused records, and note that the others count."""
-        if self._refused:
-            alive = np.ones(self._count, np.bool_)
-            alive[list(self._refused)] = False
-            rows.keep(alive if rows.origin is None else alive[rows.origin])
-        self._taken |= self._mask_of(rows)
-
-    @property
-    def dead(self) -> list[RejectedRow]:
-        """The refused records."""
-        return list(self._refused.values())
-
-    @property
-    def very_late(self) -> int:
-        """How many reached windows alone, all of which were over for them."""
-        late = self._late & ~self._taken
-        late[list(self._refused)] = False
-        return int(late.sum())
-
-    def _mask_of(self, rows: Rows) -> Mask:
-        """Return which records have rows here."""
-        if rows.origin is None:
-            return np.ones(self._count, np.bool_)
-        mask = np.zeros(self._count, np.bool_)
-        mask[rows.origin] = True
-        return mask

@@ -10,7 +10,8 @@ from ripple.engine.kernels.columns import Layout
 from ripple.engine.machine.counters import Counters
 from ripple.engine.operators.admission import Admission
 from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX, reads_of
+from ripple.engine.operators.union_rows import united
+from ripple.model.pipeline.plan import FLAT_ROWS_MAX, Union, reads_of
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ripple.engine.machine.fate import Fate
     from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.pipeline.plan import EventNode, Plan, SourceSpec
 
@@ -91,3 +94,23 @@ class Port:
         """Return the offsets of rows of an input, and their indexes in their records."""
         number = places - self._base
         return number // (FLAT_ROWS_MAX * len(self._inputs)), number % FLAT_ROWS_MAX
+
+    def branches(self, rows: Rows, fate: Fate) -> dict[str, Rows]:
+        """Return the rows of a batch and those after each step, and note refusals."""
+        branches = {self.source.name: rows}
+        for step in self.steps:
+            if isinstance(step, Union):
+                read = [name for name in step.reads if name in branches]
+                parts = [self.branch_of(name, branches, step.name) for name in read]
+                branch = parts[0] if len(parts) == 1 else united(step, parts)
+            else:
+                branch = self.branch_of(step.reads, branches, step.name)
+                branch.run((step,))
+            fate.note_refused(branch)
+            branches[step.name] = branch
+        return branches
+
+    def branch_of(self, name: str, branches: Mapping[str, Rows], reader: str) -> Rows:
+        """Return the rows of a node for one that reads it: themselves for the last one."""
+        rows = branches[name]
+        return rows if self.readers[name] == reader else rows.branch()

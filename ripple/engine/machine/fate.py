@@ -1,0 +1,68 @@
+"""The fate of the records of a batch, each of which counts in all branches or in none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ripple.engine.operators.rows import RejectedRow, Rows
+
+    Mask = npt.NDArray[np.bool_]
+
+
+class Fate:
+    """The fate of each record of a batch, by its index there.
+
+    Invariant: a record is refused for the first reason, in the order of the plan's nodes.
+    """
+
+    def __init__(self, count: int, rows: Rows) -> None:
+        self._refused: dict[int, RejectedRow] = {}
+        self._count = count
+        self._late = np.zeros(count, np.bool_)
+        self._taken = np.zeros(count, np.bool_)
+        self.note_refused(rows)
+
+    def note_refused(self, rows: Rows) -> None:
+        """Take over the refusals of some of its rows."""
+        for bad in rows.rejected:
+            self._refused.setdefault(bad.row, bad)
+        rows.rejected = []
+
+    def drop_late(self, rows: Rows, late: Mask | None) -> None:
+        """Drop the rows that are too late for a window."""
+        if late is not None:
+            self._late |= late & self._mask_of(rows)
+            rows.keep(~late[rows.origins])
+
+    def count_in(self, rows: Rows) -> None:
+        """Drop the rows of refused records, and note that the others count."""
+        if self._refused:
+            alive = np.ones(self._count, np.bool_)
+            alive[list(self._refused)] = False
+            rows.keep(alive[rows.origins])
+        self._taken |= self._mask_of(rows)
+
+    @property
+    def dead(self) -> list[RejectedRow]:
+        """The refused records."""
+        return list(self._refused.values())
+
+    @property
+    def very_late(self) -> int:
+        """How many reached windows alone, all of which were over for them."""
+        late = self._late & ~self._taken
+        late[list(self._refused)] = False
+        return int(late.sum())
+
+    def _mask_of(self, rows: Rows) -> Mask:
+        """Return which records have rows here."""
+        if rows.origin is None:
+            return np.ones(self._count, np.bool_)
+        mask = np.zeros(self._count, np.bool_)
+        mask[rows.origin] = True
+        return mask
