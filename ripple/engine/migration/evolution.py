@@ -25,11 +25,12 @@ from ripple.engine.migration.lineage import (
     written_lineage,
 )
 from ripple.engine.migration.named import unknown_folds
+from ripple.engine.snapshots.fitting import reads_alike
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Fold, Migration, Plan
-_READ = ("source", "sources")
+
 _PLACES_MAX = 5  # of code that changed, in a message
 
 
@@ -385,7 +386,7 @@ class _Judge:
             cause = "its topic, or a step before it, has changed"
         elif self.source_change is not None:
             cause = self.source_change
-        elif any(self.snapshot.notes.get(of) != self.plan.notes.get(of) for of in _READ):
+        elif not reads_alike(self.plan, self.snapshot):
             cause = "the source has other fields"
         else:
             return Judged(Verdict.KEEP, "sink", node.key, old.key)

@@ -31,8 +31,7 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
             f"{owner}has topology {snapshot.topology_hash} and does not name its nodes, but this "
             f"pipeline has {plan.topology_hash}"
         )
-    read = ("source", "sources")
-    if [snapshot.notes.get(name) for name in read] != [plan.notes.get(name) for name in read]:
+    if not reads_alike(plan, snapshot):
         raise SnapshotError(
             f"{owner}is of events with another schema than source {plan.source_names!r} declares, "
             "so that other records may have been refused"
@@ -53,6 +52,12 @@ def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     if not plan.is_chain or "reads" in snapshot.notes:
         _check_branches(plan, snapshot, owner)
     return afresh
+
+
+def reads_alike(plan: Plan, snapshot: Snapshot) -> bool:
+    """Return whether the snapshot is of events with the schemas that the sources declare."""
+    was, now = snapshot.notes, plan.notes
+    return all(was.get(name) == now.get(name) for name in ("source", "sources"))
 
 
 def check_sources(plan: Plan, snapshot: Snapshot) -> None:

@@ -116,8 +116,7 @@ class Reference:
     [Emit(output='rows', key=('A',), row={'symbol': 'A', 'vwap': 1.5})]
 
     counts: by the names of :class:`ripple.engine.machine.Counters`. counts_by_source: the same for
-    each source. dead_letters: (input, offset,
-    step, reason) of every refused event.
+    each source. dead_letters: (input, offset, step, reason) of every refused event.
     """
 
     def __new__(cls, plan: Plan, *_: object, **__: object) -> Reference:
