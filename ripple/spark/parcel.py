@@ -16,7 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import need_chain, need_one_source
+from ripple.model.pipeline.topology import need_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ class Parcel:
 
 
 def _check(plan: Plan, *, has_branches: bool) -> None:
-    need_one_source(plan, "Spark")
+    plan.need_one_source("Spark")
     if not has_branches:
         need_chain(plan, "Spark, but for a replay,")
 

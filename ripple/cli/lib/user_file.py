@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.model.pipeline import file
 from ripple.model.pipeline.file import FILE_HELP, NAME_DEFAULT
-from ripple.model.pipeline.topology import need_chain, need_one_source
+from ripple.model.pipeline.topology import need_chain
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan, SourceSpec
@@ -41,7 +41,7 @@ def load_chain(place: str) -> Plan:
     Raises PlanError unless it is a chain of one source: branches are for replays alone.
     """
     plan = load_plan(place)
-    need_one_source(plan, "Spark")
+    plan.need_one_source("Spark")
     need_chain(plan, "Spark, but for a replay,")
     return plan
 

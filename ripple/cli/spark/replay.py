@@ -12,7 +12,6 @@ from ripple.cli.spark.input import check_read, configure_input, range_of
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import OutputError
-from ripple.model.pipeline.topology import need_one_source
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
     plan = load_plan(options.file)
-    need_one_source(plan, "Spark")
+    plan.need_one_source("Spark")
     arguments = range_of(options, plan)  # before a JVM is started
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):

@@ -417,9 +417,7 @@ class Pipeline:
             if not isinstance(other, Pipeline):
                 raise PlanError(f"also takes another branch of the pipeline, not {shown(other)}")
             check_ended(self._draft, other._draft)
-            pipeline = Pipeline.__new__(Pipeline)
-            pipeline._draft = united(self._draft, other._draft)
-            return pipeline
+            return pipeline_of(united(self._draft, other._draft))
 
     def migrate(
         self, fold: str, function: Callable[[pa.Table], pa.Table], /, *, from_digest: str
@@ -442,10 +440,8 @@ class Pipeline:
                 raise PlanError(f"there is a migration from {digest} already")
             if not callable(function):
                 raise PlanError(f"it takes a function of a table, not {shown(function)}")
-            pipeline = Pipeline.__new__(Pipeline)
             migration = Migration(fold, digest, function)
-            pipeline._draft = replace(draft, migrations=(*draft.migrations, migration))
-            return pipeline
+            return pipeline_of(replace(draft, migrations=(*draft.migrations, migration)))
 
     def plan(self) -> Plan:
         """Return the validated plan; raises ``PlanError`` while the pipeline has no sink.
@@ -472,18 +468,18 @@ class Pipeline:
             if (draft.stage, verb) not in TRANSITIONS:
                 raise PlanError(REFUSALS[draft.stage, verb])
             check_name(name)
-            if name in draft.used:
-                raise PlanError(
-                    "another step has that name: choose another one, since steps, folds and sinks "
-                    "share one namespace"
-                )
-            yield replace(draft, used={**draft.used, name: object()}, is_open=True)
+            yield draft.begun(name)
+
+
+def pipeline_of(draft: Draft) -> Pipeline:
+    """Return the pipeline that has been written so far."""
+    pipeline = Pipeline.__new__(Pipeline)
+    pipeline._draft = draft
+    return pipeline
 
 
 def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
-    pipeline = Pipeline.__new__(Pipeline)
-    pipeline._draft = replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes)
-    return pipeline
+    return pipeline_of(replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes))
 
 
 def _dividing(key: Key | Sequence[Key], fields: Fields) -> Fields:

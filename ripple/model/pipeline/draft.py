@@ -142,6 +142,15 @@ class Draft:
     path: tuple[str, ...] = ()
     at: str = ""
 
+    def begun(self, name: str) -> Draft:
+        """Return the draft with a step of that name to be put here. Raises PlanError."""
+        if name in self.used:
+            raise PlanError(
+                "another step has that name: choose another one, since steps, folds and sinks "
+                "share one namespace"
+            )
+        return replace(self, used={**self.used, name: object()}, is_open=True)
+
     def below(self, name: str) -> str:
         """Return the path of a node that is put here."""
         return "/".join((*self.path, name))

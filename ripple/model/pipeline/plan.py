@@ -315,12 +315,16 @@ class Plan:
     @property
     def source(self) -> SourceSpec:
         """The only source; raises PlanError where there are several."""
+        self.need_one_source("this")
+        return self.sources[0]
+
+    def need_one_source(self, where: str) -> None:
+        """Raise PlanError unless there is one source: ``where`` takes no other."""
         if len(self.sources) > 1:
             raise PlanError(
-                f"pipeline {self.name!r} has the sources {self.source_names}, and this takes "
+                f"pipeline {self.name!r} has the sources {self.source_names}, and {where} takes "
                 "pipelines of one: run it in one process, with ripple run or rp.run"
             )
-        return self.sources[0]
 
     @property
     def source_names(self) -> str:

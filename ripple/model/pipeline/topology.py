@@ -173,7 +173,7 @@ def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None =
 
     keyed_by: as for ``undivided_why``.
     """
-    need_one_source(plan, where)
+    plan.need_one_source(where)
     why = undivided_why(plan, keyed_by)
     if why is not None:
         raise PlanError(
@@ -193,20 +193,11 @@ def _shared_key(plan: Plan) -> tuple[str, ...]:
 
 def need_chain(plan: Plan, where: str) -> None:
     """Raise PlanError unless ``plan`` is a chain: ``where`` computes no other."""
-    need_one_source(plan, where)
+    plan.need_one_source(where)
     if not plan.is_chain:
         raise PlanError(
             f"pipeline {plan.name!r} has branches, a flat_map or a sink of events, and {where} "
             "computes chains of folds alone: run it in one process, with ripple run or rp.run"
-        )
-
-
-def need_one_source(plan: Plan, where: str) -> None:
-    """Raise PlanError unless ``plan`` has one source: ``where`` takes no other."""
-    if len(plan.sources) > 1:
-        raise PlanError(
-            f"pipeline {plan.name!r} has the sources {plan.source_names}, and {where} takes "
-            "pipelines of one: run it in one process, with ripple run or rp.run"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.builder import Pipeline, pipeline_of
 from ripple.model.pipeline.checks import blaming, check_name, type_text
 from ripple.model.pipeline.draft import Draft, Stage, united
 from ripple.model.pipeline.plan import Fields, Union, type_of
@@ -30,28 +30,25 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
         whole = reduce(united, drafts)
         _check_once([draft.at for draft in drafts])
         fields = reduce(_common, drafts[1:], drafts[0].fields)
-        if name in whole.used:
-            raise PlanError("another step has that name: choose another one")
+        whole = whole.begun(name)
         read = {source.name for draft in drafts for source in draft.read}
         sources = tuple(source for source in whole.sources if source.name in read)
         roots = "+".join(source.name for source in sources)
         node = Union(name, tuple(draft.at for draft in drafts), fields, f"{roots}/{name}")
         rows = [draft.row for draft in drafts if draft.fields == fields]
         is_one = len(rows) == len(drafts) and all(row is rows[0] for row in rows)
-        pipeline = Pipeline.__new__(Pipeline)
-        pipeline._draft = replace(
-            whole,
-            used={**whole.used, name: object()},
-            is_open=True,
-            steps=(*whole.steps, node),
-            read=sources,
-            root=name,
-            fields=fields,
-            row=rows[0] if is_one else None,
-            path=(roots, name),
-            at=name,
+        return pipeline_of(
+            replace(
+                whole,
+                steps=(*whole.steps, node),
+                read=sources,
+                root=name,
+                fields=fields,
+                row=rows[0] if is_one else None,
+                path=(roots, name),
+                at=name,
+            )
         )
-        return pipeline
 
 
 def _stream(branch: Any) -> Draft:
