@@ -23,14 +23,26 @@ if TYPE_CHECKING:
     from ripple.model.schema.types import FieldType
 
 
-class BestValues:
+class _Best:
+    """The best of each slot, as ``best`` has it."""
+
+    def __init__(self, of: FieldType, best: BestOf) -> None:
+        self._of, self._best = of, best
+        self.resize, self.remove = best.resize, best.remove
+        self.merge, self.clear = best.merge, best.clear
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held."""
+        return self._best.nbytes
+
+
+class BestValues(_Best):
     """The smallest value of each slot so far, or with ``last`` the largest."""
 
     def __init__(self, of: FieldType, *, last: bool) -> None:
-        self._of = of
-        self._best = BestOf(limit=1, by=letter_of(of), largest=last, latest=False, kinds="")
-        self.resize, self.remove = self._best.resize, self._best.remove
-        self.merge, self.clear = self._best.merge, self._best.clear
+        best = BestOf(limit=1, by=letter_of(of), largest=last, latest=False, kinds="")
+        super().__init__(of, best)
 
     def add(self, slots: Slots, values: Values) -> None:
         """Add each value to its slot."""
@@ -53,20 +65,13 @@ class BestValues:
         self.clear(slots)
         self.add(_repeated(slots, arrays), arrays["values"].flatten())
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory held."""
-        return self._best.nbytes
 
-
-class BestEvents:
+class BestEvents(_Best):
     """The value of the first event of each slot, or with ``last`` of the last."""
 
     def __init__(self, of: FieldType, *, last: bool) -> None:
-        self._of = of
-        self._best = BestOf(limit=1, by="", largest=False, latest=last, kinds=letter_of(of))
-        self.resize, self.remove = self._best.resize, self._best.remove
-        self.merge, self.clear = self._best.merge, self._best.clear
+        best = BestOf(limit=1, by="", largest=False, latest=last, kinds=letter_of(of))
+        super().__init__(of, best)
 
     def add(self, slots: Slots, values: Values, time_ns: Values, offset: Values) -> None:
         """Add each event to its slot."""
@@ -90,11 +95,6 @@ class BestEvents:
         self.clear(slots)
         columns = [arrays[name].flatten() for name in ("values", "time_ns", "offset")]
         self.add(_repeated(slots, arrays), *columns)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory held."""
-        return self._best.nbytes
 
 
 def _repeated(slots: Slots, arrays: Mapping[str, pa.Array]) -> Slots:
