@@ -32,9 +32,8 @@ def inspected(partition: Partition) -> dict[str, Any]:
     rows_of: dict[str, int] = {}
     uncomputable = partition.uncomputable_counts
     for fold, column, length_bytes in partition.inspected_folds():
-        below = _sources_of(partition, fold.name)
-        if fold.input in numbers:
-            below = [numbers[fold.input]]
+        is_above = fold.input in numbers
+        below = [numbers[fold.input]] if is_above else _sources_of(partition, fold.name)
         edges += ((one, len(nodes)) for one in below)
         numbers[fold.name] = len(nodes)
         rows_of[fold.name] = column.row_count

@@ -419,9 +419,8 @@ class Plan:
         """
         major, minor = sys.version_info[:2]
         sources = {source.name: _source_notes(source) for source in self.sources}
-        read = {"sources": json.dumps(sources)}
-        if len(sources) == 1:
-            read = sources[self.sources[0].name]
+        only = sources[self.sources[0].name]
+        read = only if len(sources) == 1 else {"sources": json.dumps(sources)}
         notes = {"python": f"{major}.{minor}", **read, **self._code_notes()}
         return notes if self.is_chain else notes | {"reads": json.dumps(self.reads)}
 
