@@ -126,13 +126,10 @@ class Engine(Partition):
     ) -> None:
         """Check the arguments and make the inputs, and what validates their records."""
         names = names_of(plan, inputs, start)
-        late_ns, ahead_ns = plan.source.out_of_order_ns, plan.source.reject_future_ns
-        ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
         # An input's number and offset share 64 bits.
         offset_max = watermark.END // len(names)
         self._inputs = {
-            name: Input(name, late_ns, ahead_ns, start.get(name, 0), offset_max=offset_max)
-            for name in names
+            name: Input.of(plan.source, name, start.get(name, 0), offset_max) for name in names
         }
         # The one input that nearly every engine has; None of several.
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
@@ -141,14 +138,14 @@ class Engine(Partition):
         self._accepted = pa.schema(arrow_fields(plan.source.fields))
         self._layout = Layout(self._accepted)
         self._admission = Admission(plan.source, self._layout)
-        self._ahead_ns = ahead_ns
         self._division: Division | None = None
 
     def _judge_by(self, fold: Fold) -> None:
         """Judge records by what ``fold`` says of the future, and note whether it orders them."""
         window = fold.window
         self._future_ns = window.future_ns if window else duration_ns(FUTURE_TOLERANCE_DEFAULT)
-        self._near_ns = min(self._future_ns, self._ahead_ns)
+        # Of one source, so that all inputs say the same.
+        self._near_ns = min(self._future_ns, next(iter(self._inputs.values())).future_ns_max)
         # Whether an aggregate needs an event's place in the log.
         self._orders = any(one.aggregate.ordered for one in fold.aggregates)
 

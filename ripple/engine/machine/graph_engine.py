@@ -102,11 +102,8 @@ class GraphEngine(Engine):
         self._inputs = {}
         for name in names:
             port = self._port_of[name]
-            late_ns, ahead_ns = port.source.out_of_order_ns, port.source.reject_future_ns
-            ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
-            self._inputs[name] = Input(
-                name, late_ns, ahead_ns, start.get(name, 0), offset_max=port.offset_max
-            )
+            first = start.get(name, 0)
+            self._inputs[name] = Input.of(port.source, name, first, port.offset_max)
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._orders = True
         self._division = None

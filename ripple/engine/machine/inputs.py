@@ -13,6 +13,7 @@ from ripple.model.window import watermark
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ripple.model.pipeline.plan import SourceSpec
     from ripple.model.schema.exported import Lent
 
 
@@ -30,6 +31,13 @@ class Input:
     next_offset: int = 0
     watermark_ns: int = watermark.NONE
     offset_max: int = watermark.END
+
+    @classmethod
+    def of(cls, source: SourceSpec, name: str, next_offset: int, offset_max: int) -> Input:
+        """Return an input of a source."""
+        ahead_ns = source.reject_future_ns
+        ahead_ns = watermark.ANY_FUTURE_NS if ahead_ns is None else ahead_ns
+        return cls(name, source.out_of_order_ns, ahead_ns, next_offset, offset_max=offset_max)
 
     def __post_init__(self) -> None:
         self._check_offset(self.next_offset)
