@@ -265,9 +265,12 @@ class Claimed:
         return opened
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opened:
-    """All is open, and how far each output is is known. start: the cut of the first state."""
+    """All is open, and how far each output is is known.
+
+    start: the cut of the first state. warm: the state that is there already, until it is restored.
+    """
 
     claimed: Claimed
     start: Cut
@@ -349,13 +352,15 @@ class Opened:
 
     async def _restored(self) -> tuple[Engine, StartingPoint]:
         """Return the standby's engine if it fits, else that of a checkpoint or of the beginning."""
-        warm, spec, state = self.warm, self.claimed.spec, self.claimed.state
+        spec, state = self.claimed.spec, self.claimed.state
+        warm, self.warm = self.warm, None
         if (
             warm is not None
             and warm.quarantine == self.in_flight.quarantine
             and self.outputs.accepts(warm.engine.cut)
         ):
             return warm.engine, StartingPoint(None, warm.engine.cut, (), frozenset())
+        del warm  # its engine may be large, and another one is made
         return await restore(
             spec.plan,
             state.checkpoints,

@@ -15,11 +15,12 @@ from ripple.core.errors import OutputError
 from ripple.core.events import Committed, Event, PartitionFailed, Quarantined
 from ripple.storage.store import MemoryStore
 from ripple.task.dead_letters.hint_store import HintStore
-from ripple.task.dead_letters.in_flight import InFlight
+from ripple.task.dead_letters.in_flight import InFlight, Quarantine
 from ripple.task.dead_letters.notes import notes_in
 from ripple.task.dead_letters.suspicion import DEATHS_MAX
 from ripple.task.durable_task import DurableTask
 from ripple.task.lifecycle import TaskState
+from ripple.task.standby import Standby, StandbyState
 from ripple.testing import SimWorld, sim_world
 from ripple.world.errors import StoreError
 from tests.run_by import run_by
@@ -90,6 +91,15 @@ class Alone:
         while not any(isinstance(one, Committed) and dict(one.cut) == END for one in self.events):
             await asyncio.sleep(0.01)
 
+    async def followed(self) -> tuple[Runner, Runner]:
+        """Return the owner, and a standby that has come as far."""
+        standby = self.hosted()
+        self.partition.own(1)
+        await self.at_end()
+        standby.follow()
+        await until(lambda: standby.health.behind == 0)
+        return self.partition, standby
+
     async def killed(
         self, epoch: int, shown: dict[str, int], *in_flight: Any, has_ended: bool = False
     ) -> None:
@@ -159,18 +169,19 @@ def task_of(partition: Runner) -> DurableTask:
     return partition._task
 
 
+def standby_of(task: DurableTask) -> tuple[Standby, StandbyState]:
+    standby = task.kept.standby
+    assert standby is not None
+    assert standby.state is not None
+    return standby, standby.state
+
+
 @alone
 async def test_one_task_follows_and_is_promoted_and_demoted_with_its_engine(one: Alone) -> None:
-    first, second = one.partition, one.hosted()
-    first.own(1)
-    await one.at_end()
-    second.follow()
-    await until(lambda: second.health.behind == 0)
+    first, second = await one.followed()
     task = task_of(second)
     assert (task.state, second.health.is_live) == (TaskState.STANDBY, False)
-    assert task.kept.standby is not None
-    assert task.kept.standby.state is not None
-    engine = task.kept.standby.state.engine
+    engine = standby_of(task)[1].engine
     first.yield_ownership()
     second.own(2, is_handed_over=True)
     await until(lambda: second.health.is_live and task.state is TaskState.RUNNING)
@@ -188,11 +199,7 @@ async def test_one_task_follows_and_is_promoted_and_demoted_with_its_engine(one:
 
 @alone
 async def test_standby_goes_on_following_after_a_claim_that_fails(one: Alone) -> None:
-    first, second = one.partition, one.hosted()
-    first.own(1)
-    await one.at_end()
-    second.follow()
-    await until(lambda: second.health.behind == 0)
+    _, second = await one.followed()
     task, one.store.is_away = task_of(second), True
     second.own(2)
     await until(lambda: any(isinstance(event, PartitionFailed) for event in one.events))
@@ -200,6 +207,22 @@ async def test_standby_goes_on_following_after_a_claim_that_fails(one: Alone) ->
     await until(lambda: second.health.is_live)
     assert task_of(second) is task
     assert second.health.epoch != epoch_of(2, 0)
+    second.drop()
+    await second.ended()
+
+
+@alone
+async def test_engine_of_a_standby_that_does_not_fit_is_freed(one: Alone) -> None:
+    first, second = await one.followed()
+    standby, state = standby_of(task_of(second))
+    engine = weakref.ref(state.engine)
+    standby.state = state._replace(quarantine=Quarantine({OWN[0]: {0: "it has set that aside"}}))
+    del standby, state
+    first.yield_ownership()
+    second.own(2, is_handed_over=True)
+    await until(lambda: second.health.is_live)
+    gc.collect()
+    assert engine() is None
     second.drop()
     await second.ended()
 
@@ -240,11 +263,7 @@ def test_hand_over_that_is_revoked_while_it_waits_leaves_the_standby_its_inputs(
         return ends[0]
 
     async def story(one: Alone) -> None:
-        first, second = one.partition, one.hosted()
-        first.own(1)
-        await one.at_end()
-        second.follow()
-        await until(lambda: second.health.behind == 0)
+        first, second = await one.followed()
         task, permits = task_of(second), one.context.turns.hand_overs
         while not permits.locked():
             await permits.acquire()
