@@ -19,7 +19,7 @@ from ripple.task.lifecycle import PartitionTask
 from ripple.task.one_shot import EphemeralState, OneShotLetters, at_once
 from ripple.task.report import Report
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
-from ripple.task.several_sources import SeveralSources
+from ripple.task.several_sources import inputs_of
 from ripple.task.spec import TaskContext, TaskSpec
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def open_sources(
         )
         for source in plan.sources
     }
-    return SeveralSources(plan, opened) if len(opened) > 1 else opened[plan.sources[0].name]
+    return inputs_of(plan, opened)
 
 
 def _check_apart(

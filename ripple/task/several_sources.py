@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def inputs_of(plan: Plan, opened: Mapping[str, Inputs]) -> Inputs:
+    """Return the inputs of all sources of a plan as those of one task.
+
+    opened: of each source, by its name. Raises InputError for other names of inputs of several.
+    """
+    return SeveralSources(plan, opened) if len(opened) > 1 else opened[plan.sources[0].name]
+
+
 class SeveralSources:
     """The inputs of all sources of a plan; see Inputs, and ``next_source`` for their order.
 

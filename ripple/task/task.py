@@ -43,7 +43,7 @@ from ripple.task.report import Report
 from ripple.task.retried import retried_remark
 from ripple.task.retrying_inputs import PATIENCE_S, RetryingInputs
 from ripple.task.settings import BATCH_ROWS, CHECKPOINT_INTERVAL, KEEP, Settings
-from ripple.task.several_sources import SeveralSources
+from ripple.task.several_sources import inputs_of
 from ripple.task.spec import TaskContext, TaskSpec
 from ripple.world import LiveExecutor, live_world
 
@@ -188,12 +188,10 @@ class Task:
             self._world = live_world("." if is_remote else self._place)
             await check_home(self._patient_store(), self.plan, staged=False)
             disk = None if is_remote else self._world.disk
-            for source in self._places or ("",):
+            for source in self._places if disk is None else ("",):
                 remark = retried_remark(self._rebuild, self.plan, disk, source)
                 if remark:
                     self._emit(Remark(remark))
-                if disk is not None:
-                    break
             self._closing = closing.pop_all()
         return self
 
@@ -246,10 +244,7 @@ class Task:
     # --- assembly ---
 
     def _opened_inputs(self) -> Inputs:
-        opened = {source.name: self._opened(source) for source in self.plan.sources}
-        if len(opened) > 1:
-            return SeveralSources(self.plan, opened)
-        return opened[self.plan.sources[0].name]
+        return inputs_of(self.plan, {one.name: self._opened(one) for one in self.plan.sources})
 
     def _opened(self, source: SourceSpec) -> Inputs:
         rows, follow = self._settings.batch_rows, self._follow

@@ -14,7 +14,7 @@ from ripple.core.errors import InputError
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
 from ripple.model.schema.columns import records_of
 from ripple.storage.log import LogSettings, PartitionReader, PartitionWriter, Topic
-from ripple.task.several_sources import SeveralSources
+from ripple.task.several_sources import inputs_of
 from ripple.testing.check import NO_EVENTS, Happening, Marker, one_by_one
 from ripple.testing.sim.world import sim_world
 
@@ -79,9 +79,7 @@ class CrashSource:
             shape = RecordShape(source.schema, source.checks)
             topic = Topic.open(disk, self._topic(source.name))
             opened[source.name] = LogInputs(topic, partitions, shape, batch_rows, follow=follow)
-        if len(opened) > 1:
-            return SeveralSources(self._plan, opened)
-        return opened[self._plan.sources[0].name]
+        return inputs_of(self._plan, opened)
 
     @property
     def end(self) -> dict[str, int]:
