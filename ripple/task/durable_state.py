@@ -82,18 +82,13 @@ class DurableState(OwnedState):
 
         standby: follows the owner until then.
         """
-        super().__init__(checkpoints, world)
+        super().__init__(checkpoints, world, ownership)
         self.standby = standby
         self.left: StandbyState | None = None
         """The state of a demoted task, as of a standby."""
-        self._durable: DurableRun | None = None
-        self.own_as(ownership)
-
-    def own_as(self, ownership: Ownership) -> None:
-        """Use this ownership from the next claim on."""
-        self.ownership = ownership
-        self.has_noted = ownership.has_survived
+        self.has_noted = False
         """Whether this process wrote the newest notes of records in flight."""
+        self._durable: DurableRun | None = None
 
     async def take_over(self) -> StandbyState | None:
         """Return the present state: the previous run's, or the standby's.

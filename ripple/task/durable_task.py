@@ -66,7 +66,7 @@ class DurableTask(PartitionTask[TaskSpec]):
     def promote(self, spec: TaskSpec, context: TaskContext, ownership: Ownership) -> None:
         """Let ``run`` own the partition. spec: with outputs for the new epoch."""
         self._spec, self._context, self._is_promoted = spec, context, True
-        self.kept.own_as(ownership)
+        self.kept.ownership = ownership
 
     def _begin(self) -> None:
         if self._state not in (TaskState.RESTORING, TaskState.STANDBY):

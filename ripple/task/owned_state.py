@@ -36,11 +36,10 @@ class Ownership:
     disk; by default with ``epoch``. Else there is a lock, held by one task. place: of dead letters
     and of in-flight notes; by default in the store of the checkpoints, the notes on the disk.
     ready: awaited right before the standby ends and the outputs open. is_handed_over: whether the
-    previous owner runs until then, and has not died. has_survived: whether the previous task was in
-    this process, and wrote the in-flight notes. is_demoted: asked at the end whether the task may
-    be promoted again, with its state. parks: whether it will be, and needs no checkpoint. rebuild:
-    folds that may be computed from the log's first record. holder: the name of the owner, for
-    people.
+    previous owner runs until then, and has not died. is_demoted: asked at the end whether the task
+    may be promoted again, with its state. parks: whether it will be, and needs no checkpoint.
+    rebuild: folds that may be computed from the log's first record. holder: the name of the owner,
+    for people.
     """
 
     epoch: int | None = None
@@ -49,7 +48,6 @@ class Ownership:
     place: HintStore | None = None
     ready: Callable[[], Awaitable[None]] = _at_once
     is_handed_over: bool = False
-    has_survived: bool = False
     is_demoted: Callable[[], bool] = lambda: False
     parks: Callable[[], bool] = lambda: False
     rebuild: Collection[str] = ()

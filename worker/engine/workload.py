@@ -146,9 +146,8 @@ class InputWork(_Work):
         self, ownership: Ownership, last: PartitionTask[Any] | None, context: TaskContext
     ) -> AsyncIterator[DurableTask]:
         """Return a task over the inputs, or promote the last one."""
-        task, spec, has_survived = self._promoted(last)
+        task, spec = self._promoted(last)
         del last  # its engine may be large, and this task has it or nothing needs it
-        ownership = replace(ownership, has_survived=has_survived)
         intake, epoch = self.context.intake, ownership.epoch
         assert epoch is not None
         async with AsyncExitStack() as closing:
@@ -167,14 +166,16 @@ class InputWork(_Work):
             task.promote(spec, self._whole(context, outputs, gate), ownership)
             yield task
 
-    def _promoted(self, last: PartitionTask[Any] | None) -> tuple[DurableTask, TaskSpec, bool]:
-        """Return the last task or a new one, its specification, and whether it wrote notes."""
+    def _promoted(self, last: PartitionTask[Any] | None) -> tuple[DurableTask, TaskSpec]:
+        """Return the last task, or a new one after a closed one, and its specification."""
         assert last is None or isinstance(last, DurableTask)
         standby = None if last is None else last.kept.standby
         spec = self._spec(self._new_inputs() if standby is None else standby.inputs)
-        is_over = last is None or last.state is TaskState.CLOSED
-        task = self._task(spec) if last is None or is_over else last
-        return task, spec, last is not None and last.kept.has_noted
+        if last is not None and last.state is not TaskState.CLOSED:
+            return last, spec
+        task = self._task(spec)
+        task.kept.has_noted = last is not None and last.kept.has_noted
+        return task, spec
 
     def _spec(self, inputs: Inputs) -> TaskSpec:
         """Return the specification of a task that owns nothing yet, and so writes nothing."""
@@ -212,10 +213,7 @@ class StageWork(_Work):
 
     @asynccontextmanager
     async def owner(
-        self,
-        ownership: Ownership,
-        last: PartitionTask[Any] | None,
-        context: TaskContext,
+        self, ownership: Ownership, last: PartitionTask[Any] | None, context: TaskContext
     ) -> AsyncIterator[PartitionTask[StageSpec]]:
         """Return a task over the changes of the upstream stage."""
         del last  # it was no standby
