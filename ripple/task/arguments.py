@@ -11,8 +11,8 @@ from ripple.connectors.locate import check_sources, text_of
 from ripple.connectors.registry import refused
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import InputError, OutputError, PlanError
-from ripple.engine.migration.named import unknown_folds
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.node_keys import unknown_folds
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window.duration import duration_ns
 

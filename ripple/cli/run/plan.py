@@ -15,16 +15,16 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.run.plan_outputs import seen_at
 from ripple.connectors.locate import sinks_by_output
-from ripple.core.errors import InputError, PlanError
+from ripple.core.errors import InputError
 from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
-from ripple.engine.migration.named import unknown_folds
 from ripple.model.pipeline.description import blind_spots, type_text
 from ripple.model.pipeline.plan import type_of
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import Checkpoints, partitions
 from ripple.storage.store.opening import store_to_read
+from ripple.task.arguments import folds_of
 
 if TYPE_CHECKING:
     import argparse
@@ -139,8 +139,7 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     found = asyncio.run(_newest(plan, options.checkpoint_dir, options.partition))
     value: dict[str, Any] = {"pipeline": plan.name, "partition": options.partition}
     if found is None:
-        if unknown := unknown_folds(plan, options.rebuild):
-            raise PlanError("; ".join(unknown))
+        folds_of(plan, options.rebuild)
         would = "ripple run would begin with the first record of the log."
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
         if options.sink:

@@ -4,6 +4,5 @@ lineage     the nodes of a plan and of a snapshot's writer; the changes between 
 evolution   a verdict on each node and its state
 adaptation  from the snapshot of another plan to one that the engine restores
 migration   state that a function of the user makes
-named       the folds that --rebuild names
 staying     of one stage's partition, where nothing may change but names and outputs
 """

@@ -24,8 +24,8 @@ from ripple.engine.migration.lineage import (
     source_change,
     written_lineage,
 )
-from ripple.engine.migration.named import unknown_folds
 from ripple.engine.snapshots.fitting import reads_alike
+from ripple.model.pipeline.node_keys import unknown_folds
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot

@@ -10,7 +10,7 @@ user's modules is there; what a function changes while it runs is no part of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,6 +38,19 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import EventNode, Fields, FoldAggregate, NodeOf, Plan, Step
 
 _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
+
+
+def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
+    """Return a problem for each text without a node to recompute."""
+    sinks = (output for output in plan.outputs if output.is_stream)
+    named: list[Fold | Output] = [*plan.folds, *sinks]
+    known = {text for node in named for text in (node.name, node.node_key)}
+    folds = ", ".join(node.name for node in named)
+    return [
+        f"there is no fold {text!r} to rebuild: the folds are {folds}"
+        for text in rebuild
+        if text not in known
+    ]
 
 
 def keyed(plan: Plan) -> Plan:
