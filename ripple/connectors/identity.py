@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from ripple.connectors.installed import load
+from ripple.connectors.locate import path_of
 from ripple.connectors.registry import find
 from ripple.core.errors import OutputError
 
@@ -38,30 +39,49 @@ def identity_of(place: str, use: UseName) -> str:
     return shortened(text)
 
 
+def check_places(
+    sources: Iterable[str],
+    sinks: Mapping[str, str],
+    letters: str | None = None,
+    *,
+    continues: bool = True,
+) -> None:
+    """Raise OutputError where two outputs of a run, or a source and one, are the same place.
+
+    sources, sinks: URIs, those of sinks by output. letters: the file of dead letters. continues:
+    whether a restarted run resumes. Otherwise raises as opening does.
+    """
+    read, written = _uses(continues=continues)
+    files = {name: path_of(place, written) for name, place in sinks.items()}
+    others = {name: place for name, place in sinks.items() if files[name] is None}
+    targets = [*files.values(), letters]
+    check_apart(None, targets)
+    for source in sources:
+        check_apart(path_of(source, read), targets)
+        check_not_read(source, others, continues=continues)
+
+
 def check_not_read(source: str, sinks: Mapping[str, str], *, continues: bool = True) -> None:
     """Raise OutputError where an output, by its URI, goes to the source, or into its folder.
 
     A run would take its own results for records, without end. Otherwise raises as opening does.
     """
-    uses: tuple[UseName, UseName] = (
-        ("continued_source", "continued_sink") if continues else ("source", "sink")
-    )
-    folder = _path_of(source, uses[0])
+    read, written = _uses(continues=continues)
+    folder = path_of(source, read)
     source = _untransformed(source)
     for place in sinks.values():
-        path = _path_of(place, uses[1])
+        path = path_of(place, written)
         if folder is not None and path is not None and _is_within(path, folder):
             raise _within(path)
         if _scheme(place) == _scheme(source) and (
-            identity_of(_bare(source), uses[0]) == identity_of(_bare(place), uses[1])
+            identity_of(_bare(source), read) == identity_of(_bare(place), written)
         ):
             shown = _CREDENTIALS.sub("//", place)
             raise OutputError(f"cannot write {shown}: it is the run's own source")
 
 
-def _path_of(place: str, use: UseName) -> str | None:
-    found = find(place, use)
-    return None if found.connector.path_of is None else found.connector.path_of(found.path)
+def _uses(*, continues: bool) -> tuple[UseName, UseName]:
+    return ("continued_source", "continued_sink") if continues else ("source", "sink")
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -6,11 +6,11 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.dead_letter import DeadLetters
-from ripple.connectors.identity import check_apart, check_not_read
+from ripple.connectors.identity import check_places
 from ripple.connectors.locate import open_sink, open_source, path_of, text_of
 from ripple.connectors.target import open_target
 from ripple.core.errors import InputError, LostRecordsWarning
@@ -25,7 +25,6 @@ from ripple.task.spec import TaskContext, TaskSpec
 if TYPE_CHECKING:
     from ripple.connectors.contract import Sink
     from ripple.connectors.inputs import Inputs
-    from ripple.connectors.registry import UseName
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
@@ -112,9 +111,11 @@ def run(
     plan = plan_of(pipeline)
     sinks = sinks_of(plan, sink)
     sources = sources_of(plan, source)
-    files = {name: _path(one, "source") for name, one in sources.items()}
+    uris = _uris(sources)
     letters = os.fspath(dead_letters) if isinstance(dead_letters, (str, os.PathLike)) else None
-    _check_apart(sources, sinks, files, letters)
+    check_places(uris.values(), _uris(sinks), letters, continues=False)
+    only = uris.get(plan.sources[0].name) if len(sources) == 1 else None
+    file = None if only is None else path_of(only, "source")
     given = open_sources(plan, sources, batch_rows, header=header)
 
     def open_letters() -> DeadLetters:
@@ -129,7 +130,7 @@ def run(
         openers,
         open_letters,
         strict=strict,
-        file=files[plan.sources[0].name] if len(files) == 1 else None,
+        file=file,
         batch_rows=batch_rows,
         on_batch=on_batch,
     )
@@ -164,33 +165,11 @@ def open_sources(
     return inputs_of(plan, opened)
 
 
-def _check_apart(
-    sources: Mapping[str, Any],
-    sinks: Mapping[str, Any],
-    files: Mapping[str, str | None],
-    letters: str | None,
-) -> None:
-    """Raise OutputError where two outputs, or a source and one, are the same thing.
-
-    files: of the sources, by name.
-    """
-    targets = {name: _path(one, "sink") for name, one in sinks.items()}
-    others = {
-        name: text_of(one) for name, one in sinks.items() if _is_place(one) and not targets[name]
+def _uris(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the sources or sinks that are given by their URIs or paths."""
+    return {
+        name: text_of(one) for name, one in given.items() if isinstance(one, (str, os.PathLike))
     }
-    for name, source in sources.items():
-        check_apart(files[name], [*targets.values(), letters])
-        if _is_place(source):
-            check_not_read(text_of(source), others, continues=False)
-
-
-def _path(given: Any, use: UseName) -> str | None:
-    """Return the file of a source or sink that is given by its URI or path, None without one."""
-    return path_of(text_of(given), use) if _is_place(given) else None
-
-
-def _is_place(given: Any) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(given, (str, os.PathLike))
 
 
 def plain_life(

@@ -12,9 +12,9 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from ripple.connectors.cutting import check_batch_rows
-from ripple.connectors.identity import check_apart, check_not_read
+from ripple.connectors.identity import check_places
 from ripple.connectors.inputs import is_inputs
-from ripple.connectors.locate import open_inputs, path_of
+from ripple.connectors.locate import open_inputs
 from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
@@ -182,7 +182,7 @@ class Task:
         async with AsyncExitStack() as closing:
             self._inputs = self._opened_inputs()
             closing.push_async_callback(self._inputs.close)
-            self._check_sinks()
+            check_places(self._places, self._sinks)
             is_remote = is_s3(self._place)
             self._store = await closing.enter_async_context(open_store(self._place, is_probed=True))
             self._world = live_world("." if is_remote else self._place)
@@ -262,15 +262,6 @@ class Task:
     def _places(self) -> list[str]:
         """The URIs among the sources."""
         return [one for one in self._sources.values() if isinstance(one, str)]
-
-    def _check_sinks(self) -> None:
-        """Raise OutputError where two outputs, or a source and an output, are the same."""
-        files = {name: path_of(uri, _SINK) for name, uri in self._sinks.items()}
-        others = {name: uri for name, uri in self._sinks.items() if files[name] is None}
-        check_apart(None, files.values())
-        for source in self._places:
-            check_apart(path_of(source, _SOURCE), files.values())
-            check_not_read(source, others)
 
     def _new_active(self) -> DurableTask:
         plan, world, is_remote = self.plan, self._world, is_s3(self._place)

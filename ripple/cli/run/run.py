@@ -25,7 +25,7 @@ from ripple.cli.lib.statistics import (
     watermark_text,
 )
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
-from ripple.connectors.identity import check_apart, check_not_read
+from ripple.connectors.identity import check_places
 from ripple.connectors.locate import (
     open_sink,
     path_of,
@@ -152,11 +152,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--follow needs --checkpoint-dir: a run that never ends must survive")
     only = plan.sources[0] if len(sources) == 1 else None
     names = () if options.header or only is None else [field.name for field in only.fields]
-    files = {name: path_of(place, "sink") for name, place in places.items()}
-    others = {name: place for name, place in places.items() if files[name] is None}
-    for place in sources.values():
-        check_apart(path_of(place, "source"), [*files.values(), options.dead_letter])
-        check_not_read(place, others, continues=False)
+    check_places(sources.values(), places, options.dead_letter, continues=False)
     file = None if only is None else path_of(sources[only.name], "source")
     source = open_sources(plan, sources, options.batch, header=options.header)
     progress = Progress(source)
