@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.nexmark.data import events
-from bench.nexmark.engines.ripple_engine import FEW
+from bench.nexmark.engines.script import main
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.results import expected
 
 
-def main(query: str, folder: str, out: str) -> None:
-    sql = QUERIES[query].sql
-    expected(sql, events(FEW) / "bid.parquet")
-    started = time.process_time()
-    rows = expected(sql, Path(folder) / "bid.parquet")
-    print(time.process_time() - started)
-    pq.write_table(rows, out)
+def rows(query: str, folder: Path) -> pa.Table:
+    """Return the rows of a query over a folder's bids."""
+    return expected(QUERIES[query].sql, folder / "bid.parquet")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(rows, pq.write_table)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -11,8 +9,7 @@ from pathlib import Path
 import polars as pl
 from polars import col
 
-from bench.nexmark.data import events
-from bench.nexmark.engines.ripple_engine import FEW
+from bench.nexmark.engines.script import main
 
 DAY_NS, MINUTE_NS = 86_400_000_000_000, 60_000_000_000
 TEN_NS, HOP_NS = 10_000_000_000, 2_000_000_000
@@ -177,13 +174,5 @@ def rows(query: str, folder: Path) -> pl.DataFrame:
     return QUERIES[query](pl.scan_parquet(folder / "bid.parquet")).collect(engine="streaming")
 
 
-def main(query: str, folder: str, out: str) -> None:
-    rows(query, events(FEW))
-    started = time.process_time()
-    found = rows(query, Path(folder))
-    print(time.process_time() - started)
-    found.write_parquet(out)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(rows, pl.DataFrame.write_parquet)

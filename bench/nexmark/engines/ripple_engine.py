@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 import ripple as rp
-from bench.nexmark.data import events
+from bench.nexmark.engines.script import main
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.results import Changes, table
-
-FEW = 1_000
 
 
 def changes(query: str, folder: Path) -> Changes:
@@ -23,13 +19,10 @@ def changes(query: str, folder: Path) -> Changes:
     return sink
 
 
-def main(query: str, folder: str, out: str) -> None:
-    changes(query, events(FEW))  # all imports, before the clock starts
-    started = time.process_time()
-    found = changes(query, Path(folder))
-    print(time.process_time() - started)
-    pq.write_table(table(found.batches), out)
+def write(sink: Changes, out: str) -> None:
+    """Write the rows that the changes come to."""
+    pq.write_table(table(sink.batches), out)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(changes, write)
