@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,8 @@ import pytest
 from bench.against import GateError, Turns, checked_out
 from bench.gate import REGRESSION_RATIO, compared, report
 from bench.workloads import WORKLOADS
+from tests.bench.command import ROOT, bench
 
-ROOT = Path(__file__).parents[2]
 TITLES = {"before": "abc1234", "now": "this tree"}
 
 
@@ -73,19 +71,12 @@ def test_a_tree_runs_the_workloads_of_this_one_with_its_own_ripple(tmp_path: Pat
 def test_a_commit_that_is_not_there_is_an_error_and_no_figure() -> None:
     with pytest.raises(GateError, match="no commit 'no-such'"), checked_out("no-such"):
         pass
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", "--against", "no-such"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = bench("--against", "no-such")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("bench: no commit 'no-such'")
 
 
-def test_names_are_those_of_workloads(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench", "--against", "HEAD", "memory"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def test_names_are_those_of_workloads() -> None:
+    done = bench("--against", "HEAD", "memory")
     assert done.returncode == 2
     assert "no benchmark memory; there are vwap, windows" in done.stderr

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,9 +10,7 @@ import pytest
 import ripple as rp
 from bench.nexmark.queries import NOT_YET, QUERIES
 from bench.nexmark.results import Changes, differences, table
-from tests.patience import PATIENCE_S
-
-ROOT = Path(__file__).parents[2]
+from tests.bench.command import ROOT, bench
 
 
 def test_each_query_runs_or_has_a_reason() -> None:
@@ -82,13 +77,6 @@ def test_the_last_change_of_a_key_is_its_row() -> None:
 def test_a_wrong_argument_is_one_line_before_anything_starts(
     arguments: list[str], said: str
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "bench", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    ended = bench(*arguments)
     assert ended.returncode == 2
     assert said in ended.stderr.splitlines()[-1]
