@@ -1,8 +1,8 @@
 """The engines compared: a script each, ``SCRIPT QUERY FOLDER OUT``.
 
-A script reads the bids of a folder, writes its result rows to a Parquet file, and prints the processor
-seconds that both the reading and the query took, of all its threads, without imports. ``script`` is
-common to those that need no environment of their own.
+A script reads the bids of a folder, writes its result rows to a Parquet file, and prints the
+processor seconds that both the reading and the query took, of all its threads, without imports.
+``script`` is common to those that need no environment of their own.
 """
 
 from __future__ import annotations
