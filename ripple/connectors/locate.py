@@ -232,18 +232,20 @@ def sources_by_name(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     """
     names = [source.name for source in plan.sources]
     places: dict[str, str] = {}
-    if len(names) == 1:  # the last one, as of every repeated option
-        name, place = output_and_place(given[-1])
-        return {names[0]: place if name == names[0] else given[-1]}
     for text in given:
         name, place = output_and_place(text)
+        if len(names) == 1 and name != names[0]:
+            name, place = names[0], text
         if not name:
             raise InputError(
                 f"the pipeline reads the sources {plan.source_names}: say which one {text} is, as "
                 f"in --source {names[0]}={text}"
             )
         if name in places:
-            raise InputError(f"source {name!r} is given twice: {places[name]} and {place}")
+            raise InputError(
+                f"source {name!r} is given twice: {places[name]} and {place}. It reads one: to "
+                "read several files, append them to a log (ripple log append)"
+            )
         places[name] = place
     check_sources(plan, places)
     return places

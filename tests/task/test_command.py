@@ -297,8 +297,8 @@ def test_log_that_does_not_fit_is_refused_before_it_is_read(place: Place, tmp_pa
 def test_wrong_arguments_are_named(place: Place, given: list[str], said: str) -> None:
     held = place.files()
     arguments = place.arguments()
-    if given[0] == "--sink":
-        at = arguments.index("--sink")
+    if given[0] in ("--source", "--sink"):
+        at = arguments.index(given[0])
         arguments[at : at + 2] = given
         given = []
     refused = ripple(*arguments, *given)

@@ -144,7 +144,9 @@ def test_one_source_needs_no_name() -> None:
 
     assert sources_by_name(plan, ["a=b.csv"]) == {"ticks": "a=b.csv"}
     assert sources_by_name(plan, ["ticks=b.csv"]) == {"ticks": "b.csv"}
-    assert sources_by_name(plan, ["a", "b"]) == {"ticks": "b"}, "an option that is given again"
+    for twice in (["a", "b"], ["ticks=a", "ticks=b"], ["ticks=a", "b"]):
+        with pytest.raises(InputError, match=r"given twice: a and b.*ripple log append"):
+            sources_by_name(plan, twice)
 
 
 def logged(path: Path, name: str, cls: type, lanes: list[list[dict[str, Any]]]) -> None:
@@ -324,10 +326,10 @@ def test_letters_of_one_source_are_retried_into_its_topic(
 
     assert main([*retry, f"log:{tmp_path}/data/more"]) == 1
     assert "dead letters of more, ticks: choose one" in capfd.readouterr().err
-    assert main([*retry, f"others=log:{tmp_path}/data/more"]) == 0
+    assert main([*retry, f"others=log:{tmp_path}/data/more"]) == 1
     told = capfd.readouterr()
-    assert told.out == "test/0: 0 retried\n"
-    assert "test/0 has no dead letters of source 'others': it has those of more, ticks" in told.err
+    assert not told.out
+    assert "no dead letters of source 'others': there are those of more, ticks" in told.err
     assert ends(tmp_path, "ticks", "more") == [2, 3]
     assert main([*retry, f"more=log:{tmp_path}/data/more"]) == 0
     assert capfd.readouterr().out == "test/0: 2 retried\n"

@@ -208,6 +208,8 @@ def _retry(options: argparse.Namespace) -> int:
         return 0
     if len(pipelines := sorted({box.pipeline for box in boxes})) > 1:
         raise InputError(f"choose with --pipeline: dead letters of {', '.join(pipelines)}")
+    if options.of:
+        _check_source(boxes, options.of)
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
     if place is None or topic is None:
         assert connector is not None
@@ -218,7 +220,7 @@ def _retry(options: argparse.Namespace) -> int:
         return 0
     with Target(topic, LiveClock(), holder=holder) as target:
         for box in boxes:
-            chosen = _to_retry(box, options)
+            chosen = list(_chosen(box.letters(), options))
             _check_one_input(box, chosen)
             name = os.path.abspath(os.path.join(place.folder, place.topic))
             retries = Retries(
@@ -240,16 +242,6 @@ def _retry(options: argparse.Namespace) -> int:
     return 0
 
 
-def _to_retry(box: _Box, options: argparse.Namespace) -> list[Letter]:
-    """Return the chosen dead letters; report a named source without any."""
-    letters = box.letters()
-    names = sorted({_source_of(letter) for letter in letters})
-    if options.of and options.of not in names:
-        of = ", ".join(names)
-        say(f"{box} has no dead letters of source {options.of!r}: it has those of {of}")
-    return list(_chosen(letters, options))
-
-
 def _resend(box: _Box, options: argparse.Namespace, target: Retrying, holder: str) -> None:
     """Send a partition's letters to a target that deduplicates by itself."""
     if box.disk is not None and (unfinished := read_journal(box.disk, box.journal_path).unfinished):
@@ -258,7 +250,7 @@ def _resend(box: _Box, options: argparse.Namespace, target: Retrying, holder: st
             "retry to the same target"
         )
     outcome, retried = Outcome(), box.retried()
-    letters = _to_retry(box, options)
+    letters = list(_chosen(box.letters(), options))
     _check_one_source(box, letters)
     chosen = [(Name(one.input, one.offset), one) for one in letters]
     new = [(name, one) for name, one in chosen if name not in retried]
@@ -324,6 +316,14 @@ def _chosen(letters: Iterable[Letter], options: argparse.Namespace) -> Iterator[
 
 def _source_of(letter: Letter) -> str:
     return letter.input.partition("/")[0]
+
+
+def _check_source(boxes: Iterable[_Box], source: str) -> None:
+    names = sorted({_source_of(letter) for box in boxes for letter in box.letters()})
+    if source not in names:
+        raise InputError(
+            f"there are no dead letters of source {source!r}: there are those of {', '.join(names)}"
+        )
 
 
 def _check_one_source(box: _Box, chosen: Iterable[Letter]) -> None:
