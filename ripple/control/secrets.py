@@ -27,8 +27,11 @@ _IN_ADDRESSES = (
         r"((?:(?<![\w.+-])(?!(?:csv|jsonl|parquet|log|delta|through):)[A-Za-z][\w.+-]*:"
         r"|@[^/@\s'\"]*,)[^/@\s:'\",]+:)[^/@\s:'\",]+(?=@)"
     ),
+    # A token of NATS stands alone before a host; of several hosts the last one is shown.
+    re.compile(r"(\bnats://)(?:[^/\s:@]+@[^/\s:@,]+(?::\d+)?,)*[^/\s:@]+(?=@)"),
     re.compile(
-        r"([?&][\w.-]*(?:secret|passw(?:or)?d|token|api[_-]?key|signature|credential)[\w.-]*=)"
+        r"([?&](?:[\w.-]*(?:secret|passw(?:or)?d|token|api[_-]?key|signature|credential)[\w.-]*"
+        r"|sig|pwd)=)"
         r"[^&\s'\"]+?(?=[:;,.]?(?:[&\s'\"]|$))",
         re.IGNORECASE,
     ),

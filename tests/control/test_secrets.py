@@ -29,10 +29,18 @@ HUSH = "hush-hush"
         f"delta:s3://key:{HUSH}@bucket/t",
         f"ws://host/feed?symbol=A&apiKey={HUSH}",
         f"postgres://host/db/t?password={HUSH}: connection failed",
+        f"postgres://host/db/t?pwd={HUSH}&sslmode=require",
+        f"https://account.blob.example/t.csv?sv=1&sig={HUSH}",
+        f"cannot read nats://{HUSH}@host:4222/t: refused",
     ],
 )
 def test_a_secret_in_a_place_is_not_shown(place: str) -> None:
     assert hider({})(place) == place.replace(f"{HUSH}/{HUSH}", HUSH).replace(HUSH, "***")
+
+
+def test_a_token_before_each_of_several_hosts_is_not_shown() -> None:
+    place = f"nats://{HUSH}@a:4222,{HUSH}@b,{HUSH}@c:4222/t@x"
+    assert hider({})(place) == "nats://***@c:4222/t@x"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +52,7 @@ def test_a_secret_in_a_place_is_not_shown(place: str) -> None:
         "kafka:a:9092,b:9092/t@x",
         "nats://a:4222,b:4222/t@x",
         "nats://[::1]:4222/t@x",
+        "postgres://user@host/db/t?signal=1",
         '{"source": "nats://host:4222/t", "by": "me@host"}',
         "s3://bucket/a",
         "k@host:1",
@@ -54,7 +63,7 @@ def test_ordinary_text_stays(text: str) -> None:
     assert hider({})(text) == text
 
 
-@pytest.mark.parametrize("part", ["x", "a.", "a:", "@a,", "://a:"])
+@pytest.mark.parametrize("part", ["x", "a.", "a:", "@a,", "://a:", "nats://", "nats://a@a,"])
 def test_a_long_word_takes_time_as_it_is_long(part: str) -> None:
     def took_s(times: int) -> float:
         began_s = time.process_time()
