@@ -29,8 +29,8 @@ from ripple.spark import Replay
 from ripple.spark.draft import PartFolder
 from ripple.spark.fold import laid_out
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.session import session
-from ripple.spark.shares import source_at
 from ripple.spark.task_results import WantedResults
 from ripple.spark.work import pickled
 from ripple.storage.log import LogSettings, PartitionWriter, Topic
@@ -49,7 +49,7 @@ def measure() -> list[Row]:
     plan = vwap_plan(windows=True)
     with tempfile.TemporaryDirectory() as folder:
         place = _written(folder)
-        source, parcel = source_at(place, plan), Parcel.of(plan, pickled)
+        source, parcel = sources_at(place, plan), Parcel.of(plan, pickled)
         replay, shown = Replay(spark, plan, place), plan.outputs[0]
         desk = PartFolder(folder, pa.schema(arrow_fields(shown.fields)))
         jobs, _ = laid_out(parcel, plan, source, WantedResults((), folders={shown.name: desk}))

@@ -2,8 +2,9 @@
 
 session, jvm    the Spark session and its JVM; driver, sealed: messages between tasks and driver
 log_table, checkpoint_table, options, sources   data sources
-shares, kafka_shares    inputs of tasks; parcel: a pipeline for executors; packets: their results
-fold, gather    engines in tasks: of a share, of a later stage
+shares, kafka_shares    inputs, divided; portions: those of a task, read in order of event time
+parcel, packets         a pipeline for executors; their results
+fold, gather    engines in tasks: of a portion, of a later stage
 task_results, packet_output, draft   the output of engines in tasks
 work, replaying, report   replay as jobs; progress: of tasks
 validating      checks as jobs: crashes, checkpoint_check, output_check, oracle_check, sampling

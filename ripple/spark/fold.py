@@ -1,4 +1,4 @@
-"""Jobs over an input: a fold of each share, then one gather per later stage.
+"""Jobs over an input: a fold of each portion, then one gather per later stage.
 
 No Spark here: a job is a value that yields packets.
 """
@@ -16,6 +16,7 @@ from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packet_output import packet_output_of
+from ripple.spark.portions import entries_in_time
 from ripple.spark.task_results import Results
 from ripple.task.drive import Drive
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
+    from ripple.spark.portions import Portion, Sources
     from ripple.spark.progress import Reporter
-    from ripple.spark.shares import Share, Source
     from ripple.spark.task_results import WantedResults
 
 
@@ -41,14 +42,14 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One share through the first stage, or, as the only share, through all.
+    """One portion through the first stage, or, as the only one, through all.
 
     staged: whether further stages run elsewhere. divides: whether its records are repartitioned by
     key for the first stage, instead of being folded here.
     """
 
     parcel: Parcel
-    share: Share
+    portion: Portion
     wanted: WantedResults
     staged: bool = False
     divides: bool = False
@@ -58,23 +59,26 @@ class Fold:
 
     def run(self) -> Iterator[Packet]:
         """Yield rows, dead letters, packets for the next stage, and a report."""
-        plan, share = self.parcel.plan(), self.share
+        plan, portion = self.parcel.plan(), self.portion
         kind = Router if self.divides else Engine
-        start = {share.name: share.first} if share.first else {}
+        start = {name: first for name, first in portion.start.items() if first}
         engine = kind(
-            plan, share.number, (share.name,), start=start, staged=self.staged, finals=True
+            plan, portion.number, portion.names, start=start, staged=self.staged, finals=True
         )
         if self.division is not None:
             engine.expect(self.division)
-        drive, giving = Drive(engine), Results(plan, engine, self.wanted, share.number)
-        sending = packet_output_of(plan, engine, share.number)
-        for entry in share.entries(plan, self.batch_rows):
-            giving.refuse(share.name, drive.apply(share.name, entry))
+        drive, giving = Drive(engine), Results(plan, engine, self.wanted, portion.number)
+        sending = packet_output_of(plan, engine, portion.number)
+        closes = self.wanted.closes and not self.divides
+        for name, entry in entries_in_time(
+            plan, portion.shares, engine, self.batch_rows, closes=closes
+        ):
+            giving.refuse(name, drive.apply(name, entry))
             changes = drive.stabilize()
             yield from giving.changed(changes)
             yield from sending.batch()
             self._report_progress(engine, last=False)
-        if self.wanted.closes and not self.divides:
+        if closes:
             yield from giving.changed(drive.close())
         yield from sending.all()
         yield from giving.end()
@@ -82,8 +86,8 @@ class Fold:
 
     def _report_progress(self, engine: Engine, *, last: bool) -> None:
         if self.reporter is not None:
-            done = engine.cut[self.share.name] - self.share.first
-            total = self.share.rows
+            done = sum(engine.cut.values()) - sum(self.portion.start.values())
+            total = self.portion.rows
             fraction = (done / total if total else 1.0) if total is not None else float(last)
             self.reporter.send(done, fraction, last=last)
 
@@ -91,35 +95,36 @@ class Fold:
 def laid_out(
     parcel: Parcel,
     plan: Plan,
-    source: Source,
+    sources: Sources,
     wanted: WantedResults,
     reporter: Reporter | None = None,
 ) -> tuple[list[Fold], list[Gather]]:
-    """Return the jobs for an input: one for each share, and the gathers that follow.
+    """Return the jobs for an input: one for each portion, and the gathers that follow.
 
     Raises InputError if several inputs cannot be combined.
     """
-    stages, shares = len(stages_of(plan)), source.shares
-    divides = source.divided_anew(plan) is not None
-    staged = stages > 1 and len(shares) > 1
-    if divides:
+    stages, portions = len(stages_of(plan)), sources.portions(plan)
+    divides = sources.divided_anew(plan) is not None
+    staged = stages > 1 and len(portions) > 1
+    if divides or any(len(portion.shares) > 1 for portion in portions):
         check_triggers(plan)
     jobs = [
         Fold(
             parcel,
-            share,
+            portion,
             wanted,
             staged,
             divides,
-            source.division(plan),
-            None if reporter is None else reporter.of(share.number),
+            sources.division(plan, portion),
+            None if reporter is None else reporter.of(portion.number),
         )
-        for share in shares
+        for portion in portions
     ]
     gathers = []
     if divides:
-        gathers.append(Gather(parcel, 0, tuple(share.name for share in shares), wanted))
-    senders = divided_into(plan) if divides else len(shares)
+        names = tuple(name for portion in portions for name in portion.names)
+        gathers.append(Gather(parcel, 0, names, wanted))
+    senders = divided_into(plan) if divides else len(portions)
     for stage in range(1, stages if staged else 1):
         gathers.append(Gather(parcel, stage, tuple(map(str, range(senders))), wanted))
         senders = gathers[-1].targets(plan)
@@ -128,9 +133,10 @@ def laid_out(
 
 def check_triggers(plan: Plan) -> None:
     """Raise InputError where rows would depend on the order in which inputs are read."""
-    window = plan.folds[0].window
-    if window is not None and isinstance(window.trigger, OnCount | OnInterval):
-        raise InputError(
-            "a window that shows partial results by OnCount or OnInterval cannot be computed over "
-            "several repartitioned inputs: its results depend on the order of reading"
-        )
+    for fold in plan.event_folds:
+        if fold.window is not None and isinstance(fold.window.trigger, OnCount | OnInterval):
+            raise InputError(
+                "a window that shows partial results by OnCount or OnInterval cannot be computed "
+                "over several inputs that one task reads or that are repartitioned: its results "
+                "depend on the order of reading"
+            )

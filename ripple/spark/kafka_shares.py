@@ -13,7 +13,7 @@ from ripple.spark.options import BATCH_ROWS
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
     from ripple.spark.options import Bound
 
 PREFIX = "kafka:"
@@ -25,7 +25,7 @@ def one_of(place: str, partition: int) -> str:
 
 
 def ranges_at(
-    place: str, plan: Plan, start: Bound, stop: Bound
+    place: str, plan: Plan, source: SourceSpec, start: Bound, stop: Bound
 ) -> tuple[list[tuple[str, str, int, int]], tuple[str, ...] | None]:
     """Return name, URI, first offset and end of each partition, and the partitioning key.
 
@@ -33,7 +33,7 @@ def ranges_at(
     milliseconds, set by producers or brokers. Raises InputError if the range is missing or was
     removed.
     """
-    inputs = open_inputs(place, plan, BATCH_ROWS, follow=False)
+    inputs = open_inputs(place, plan, BATCH_ROWS, follow=False, source=source)
     names = inputs.names
     firsts, ends, begins, stops = asyncio.run(_bounds(inputs, start, stop))
     found = []

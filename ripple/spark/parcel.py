@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Pickler = Callable[[Any], bytes]
 
 
+_BUT_REPLAYS = "Spark, but for a replay,"
+
+
 class DifferingError(PlanError):
     """Driver and executor have different versions of a pipeline."""
 
@@ -50,17 +53,18 @@ class Parcel:
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
         dumps: Pickler,
         *,
-        has_branches: bool = False,
+        is_graph: bool = False,
     ) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
-        dumps: a pickler that pickles local classes and functions by value. has_branches: whether
-        it may have some. Raises PlanError and InputError.
+        dumps: a pickler that pickles local classes and functions by value. is_graph: whether it
+        may have branches and several sources. Raises PlanError and InputError.
         """
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            _check(plan, has_branches=has_branches)
+            if not is_graph:
+                need_chain_for_spark(plan)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -78,7 +82,8 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        _check(plan, has_branches=has_branches)
+        if not is_graph:
+            need_chain_for_spark(plan)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -91,10 +96,10 @@ class Parcel:
         return _opened(self)
 
 
-def _check(plan: Plan, *, has_branches: bool) -> None:
-    plan.need_one_source("Spark")
-    if not has_branches:
-        need_chain(plan, "Spark, but for a replay,")
+def need_chain_for_spark(plan: Plan) -> None:
+    """Raise PlanError unless a plan is a chain of one source: replays alone take others."""
+    plan.need_one_source(_BUT_REPLAYS)
+    need_chain(plan, _BUT_REPLAYS)
 
 
 @lru_cache(maxsize=4)

@@ -18,10 +18,10 @@ from ripple.spark.fold import laid_out
 from ripple.spark.options import Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.progress import Listener, TaskProgress, listening
 from ripple.spark.report import Report
 from ripple.spark.session import blaming, register
-from ripple.spark.shares import source_at
 from ripple.spark.sources import arrow_schema, spark_schema
 from ripple.spark.task_results import WantedResults
 from ripple.spark.work import Unpacked, packets_from, pickled
@@ -49,7 +49,7 @@ FORMATS = ("parquet", "csv", "json", "orc", "delta")
 def replay(
     spark: SparkSession,
     pipeline: str | os.PathLike[str] | Pipeline | Plan,
-    source: str,
+    source: str | Mapping[str, str],
     *,
     output: str | None = None,
     start: Place = None,
@@ -60,8 +60,9 @@ def replay(
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
     pipeline: ``FILE.py[:NAME]``, a pipeline or its plan. source: ``log:DIR/TOPIC``, a file, a
-    folder or a pattern of files. output: needed where there are several. start, stop: an offset,
-    offsets by partition, or a time as text; see ``Bound.parse``. header: whether CSV files name
+    folder or a pattern of files; a mapping of source names to those when the pipeline has several.
+    output: needed where there are several. start, stop: an offset, offsets by partition, or a time
+    as text, which alone fits several sources; see ``Bound.parse``. header: whether CSV files name
     their columns. closes: whether windows end with the input. Nothing is read before Spark needs
     it, and it is read each time. Raises PlanError, InputError and OutputError.
     """
@@ -76,7 +77,7 @@ class Replay:
         self,
         spark: SparkSession,
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
-        source: str,
+        source: str | Mapping[str, str],
         *,
         start: Place = None,
         stop: Place = None,
@@ -86,12 +87,11 @@ class Replay:
         """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled, has_branches=True)
+        self._parcel = Parcel.of(pipeline, pickled, is_graph=True)
         self.plan = self._parcel.plan()
-        self.source = source_at(
+        self.sources = sources_at(
             source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header
         )
-        self.source.check_branches(self.plan)
         self._closes = closes
 
     def rows(self, output: str | None = None) -> DataFrame:
@@ -180,7 +180,8 @@ class Replay:
     def _listening(
         self, show: Callable[[TaskProgress], None] | None
     ) -> AbstractContextManager[Listener | None]:
-        return listening(self._spark, len(self.source.shares), self.source.rows, show)
+        tasks = len(self.sources.portions(self.plan))
+        return listening(self._spark, tasks, self.sources.rows, show)
 
     def _packets(
         self,
@@ -190,7 +191,7 @@ class Replay:
     ) -> DataFrame:
         reporter: Reporter | None = None if listener is None else listener.reporter
         wanted = WantedResults(outputs, closes=self._closes, folders=folders or {})
-        jobs, gathers = laid_out(self._parcel, self.plan, self.source, wanted, reporter)
+        jobs, gathers = laid_out(self._parcel, self.plan, self.sources, wanted, reporter)
         with blaming():
             found = packets_from(self._spark, jobs)
             for gather in gathers:
@@ -200,7 +201,8 @@ class Replay:
     def _report_in(self, found: DataFrame) -> Report:
         with blaming():
             rows = found.where(found.kind == REPORT).select("about").collect()
-        return Report.of(self.plan, [json.loads(row.about) for row in rows])
+        reports = [json.loads(row.about) for row in rows]
+        return Report.of(self.plan, reports, together_why=self.sources.together_why(self.plan))
 
     def _rows_in(self, found: DataFrame, name: str) -> DataFrame:
         schema = spark_schema(pa.schema(arrow_fields(self.plan.output(name).fields)))

@@ -24,7 +24,7 @@ class Report:
     counters: of records, by the engine's names, in the stage that reads the input. letters:
     rejected records by cause. rows: of each output. digests: of each output, and ``digest`` of all,
     equal to those of one engine over everything. partitions: the reports, by stage and number; -1
-    is the repartition stage.
+    is the repartition stage. together_why: why one task read all inputs, None where it need not.
     """
 
     pipeline: str
@@ -37,9 +37,16 @@ class Report:
     digest: str
     uncomputable: Mapping[str, int]
     partitions: tuple[Mapping[str, Any], ...]
+    together_why: str | None = None
 
     @classmethod
-    def of(cls, plan: Plan, reports: Iterable[Mapping[str, Any]]) -> Report:
+    def of(
+        cls,
+        plan: Plan,
+        reports: Iterable[Mapping[str, Any]],
+        *,
+        together_why: str | None = None,
+    ) -> Report:
         """Add up the reports of partitions."""
         found = sorted(reports, key=lambda one: (one["stage"], one["partition"]))
         first = [one for one in found if one["stage"] == min(each["stage"] for each in found)]
@@ -68,6 +75,7 @@ class Report:
             digest,
             dict(uncomputable),
             tuple(found),
+            together_why,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,6 +99,7 @@ class Report:
         lines = [
             f"pipeline {self.pipeline}, topology {self.topology_hash}",
             f"read       {count.get('consumed', 0):,} records of {len(self.cut)} inputs",
+            *([f"one task   read all: {self.together_why}"] if self.together_why else []),
             f"applied    {count.get('applied', 0):,}",
             f"late       {count.get('mildly_late', 0):,}, and {count.get('very_late', 0):,} too "
             "late for their windows",

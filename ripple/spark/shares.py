@@ -12,8 +12,7 @@ from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find
 from ripple.core.errors import InputError
-from ripple.engine.operators.division import Division
-from ripple.model.pipeline.topology import divided_why, need_one_division
+from ripple.model.pipeline.input_names import source_of
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.inputs import Inputs
     from ripple.model.batch import Batch, Marker
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +47,21 @@ class Share:
     @property
     def rows(self) -> int | None:
         """How many offsets it has, None where that is not known."""
-        return None if self.end is None else self.end - self.first
+        return None if self.end is None else max(self.end - self.first, 0)
 
     def inputs(self, plan: Plan, batch_rows: int) -> Inputs:
         """Return its inputs. Raises InputError and SchemaError."""
+        source = source_of(plan, self.name)
         if self.partition is None:
             return open_source(
                 self.place,
-                plan.source.schema,
+                source.schema,
                 name=self.name,
-                checks=plan.source.checks,
+                checks=source.checks,
                 batch_rows=batch_rows,
                 header=self.header,
             )
-        shape = RecordShape(plan.source.schema, plan.source.checks)
+        shape = RecordShape(source.schema, source.checks)
         topic, _ = open_topic(self.place)
         return LogInputs(topic, {self.name: self.partition}, shape, batch_rows)
 
@@ -93,53 +93,29 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All shares of an input, and its partitioning.
+    """The shares of one source of a plan, by its name.
 
     keyed_by: the fields by whose murmur2 records are partitioned, () for none, None for one share,
     or if unknown. are_files: files are no partitions, even if the pipeline declares a key.
     """
 
+    name: str
     place: str
     shares: tuple[Share, ...]
     keyed_by: tuple[str, ...] | None
     are_files: bool = False
 
-    @property
-    def rows(self) -> int | None:
-        """How many offsets it has, None where that is not known."""
-        known = [share.rows for share in self.shares]
-        return None if None in known else sum(rows for rows in known if rows is not None)
-
-    def divided_anew(self, plan: Plan) -> str | None:
-        """Return why its records must be repartitioned, None if they need not be."""
-        if len(self.shares) == 1:
-            return None
-        if self.are_files and plan.is_chain:
-            return "files are not divided by key"
-        return divided_why(plan, self.keyed_by)
-
-    def check_branches(self, plan: Plan) -> None:
-        """Raise PlanError for branches that would need the records of several shares together."""
-        if len(self.shares) > 1:
-            need_one_division(plan, "Spark", () if self.are_files else self.keyed_by)
-
-    def division(self, plan: Plan) -> Division | None:
-        """Return the partitioning by key, if known."""
-        if not self.keyed_by or self.divided_anew(plan) is not None:
-            return None
-        numbers = {share.name: share.number for share in self.shares}
-        return Division(self.keyed_by, numbers, len(numbers))
-
 
 def source_at(
     place: str,
     plan: Plan,
+    source: SourceSpec,
     *,
     start: Bound = NOWHERE,
     stop: Bound = NOWHERE,
     header: bool = False,
 ) -> Source:
-    """Return the source at ``place``, in shares.
+    """Return a source of a plan at ``place``, in shares.
 
     place: ``log:DIR/TOPIC[/PARTITION]``; ``kafka:BROKERS/TOPIC``; another URI of a connector; or a
     folder or a pattern of files, each of which is an input. start, stop: the range of each. Raises
@@ -154,38 +130,39 @@ def source_at(
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")
     if place.startswith(PREFIX):
-        return _log(place, plan, start, stop)
+        return _log(place, source.name, start, stop)
     if place.startswith(KAFKA):
-        ranges, key = ranges_at(place, plan, start, stop)
+        ranges, key = ranges_at(place, plan, source, start, stop)
         shares = tuple(
             Share(number, name, one, None, first, end)
             for number, (name, one, first, end) in enumerate(ranges)
         )
-        return Source(place, shares, key)
+        return Source(source.name, place, shares, key)
     for bound in (start, stop):
         if bound.time_ns is not None:
-            raise InputError(f"{place} cannot be searched by time: give offsets of records")
+            advice = "give offsets of records" if len(plan.sources) == 1 else "leave out the range"
+            raise InputError(f"{place} cannot be searched by time: {advice}")
     files = _files(place)
-    names = [plan.source.name]
+    names = [source.name]
     if len(files) > 1:
-        names = [f"{plan.source.name}/{number}" for number in range(len(files))]
+        names = [f"{source.name}/{number}" for number in range(len(files))]
     shares = tuple(
         Share(number, name, file, None, start.at(number) or 0, _end(file, stop.at(number)), header)
         for number, (name, file) in enumerate(zip(names, files, strict=True))
     )
-    return Source(place, shares, () if len(shares) > 1 else None, are_files=True)
+    return Source(source.name, place, shares, () if len(shares) > 1 else None, are_files=True)
 
 
-def _log(place: str, plan: Plan, start: Bound, stop: Bound) -> Source:
+def _log(place: str, source: str, start: Bound, stop: Bound) -> Source:
     topic, only = open_topic(place)
     numbers = [only] if only is not None else list(range(topic.partitions))
     path = absolute_topic(place, topic)
     shares = []
     for rank, number in enumerate(numbers):
         first, end = range_of(topic, number, start, stop)
-        name = plan.source.name if len(numbers) == 1 else f"{plan.source.name}/{number}"
+        name = source if len(numbers) == 1 else f"{source}/{number}"
         shares.append(Share(rank, name, path, number, first, end))
-    return Source(place, tuple(shares), topic.key if len(shares) > 1 else None)
+    return Source(source, place, tuple(shares), topic.key if len(shares) > 1 else None)
 
 
 def _files(place: str) -> list[str]:

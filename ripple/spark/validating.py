@@ -17,9 +17,9 @@ from ripple.spark.options import NOWHERE, Bound, absolute
 from ripple.spark.oracle_check import ORACLE_ROWS_DEFAULT, AgainstOracle
 from ripple.spark.output_check import AgainstLog, Divided
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
-from ripple.spark.shares import source_at
 from ripple.spark.starting_point import NOTHING, StartingPoint
 from ripple.spark.verdict import Verdict
 from ripple.spark.work import packets_from, pickled
@@ -28,16 +28,16 @@ from ripple.storage.log_uri import PREFIX
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import TypeAlias
 
     from pyspark.sql import SparkSession
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
+    from ripple.spark.portions import Sources
     from ripple.spark.progress import TaskProgress
     from ripple.spark.sampling import Sample
-    from ripple.spark.shares import Source
 
     Check: TypeAlias = Crashes | AgainstOracle | AgainstCheckpoints | AgainstLog | Divided
 
@@ -47,7 +47,7 @@ CRASHES_PER_TASK = 50
 def validate(
     spark: SparkSession,
     pipeline: str | os.PathLike[str] | Pipeline | Plan,
-    source: str,
+    source: str | Mapping[str, str],
     *,
     crashes: int = CRASHES_DEFAULT,
     oracle_rows: int = ORACLE_ROWS_DEFAULT,
@@ -70,7 +70,7 @@ def validate(
     register(spark)
     parcel = Parcel.of(pipeline, pickled)
     plan = parcel.plan()
-    given = source_at(source, plan, start=start, stop=stop, header=header)
+    given = sources_at(source, plan, start=start, stop=stop, header=header)
     jobs: list[Check] = [*_crashes(parcel, given, crashes, seed, engine)]
     if oracle_rows:
         jobs += [AgainstOracle(parcel, share, oracle_rows, engine) for share in given.shares]
@@ -83,7 +83,7 @@ def validate(
         found = packets_from(spark, jobs).where(f"kind = '{packets.FINDING}'")
         rows = found.select("about").collect()
     abouts = [json.loads(row.about) for row in rows]
-    return Verdict.of(plan.name, plan.topology_hash, source, abouts)
+    return Verdict.of(plan.name, plan.topology_hash, given.place, abouts)
 
 
 class Watching:
@@ -96,7 +96,7 @@ class Watching:
         self,
         spark: SparkSession,
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
-        source: str,
+        source: str | Mapping[str, str],
         *,
         against: tuple[str, ...],
         sample: Sample,
@@ -114,7 +114,7 @@ class Watching:
         if all(place.startswith(CHECKPOINTS) for place in against):
             raise InputError("a watch compares outputs of live runs: give --against log:DIR/TOPIC")
         later = [output.name for output in plan.outputs if output.of != plan.folds[0].name]
-        if any(job.output in later for job in self._jobs(plan)):
+        if any(job.output in later for job in self._jobs(plan, sources_at(source, plan))):
             raise InputError(
                 f"{', '.join(later)} is of a later fold, with rows of all keys: sampling is "
                 "impossible; leave out --watch"
@@ -123,15 +123,15 @@ class Watching:
     def round(self) -> Verdict:
         """Compare once, and advance to the next part of the keys. Raises SparkJobError."""
         plan = self._parcel.plan()
+        given = sources_at(self._source, plan)
         with blaming():
-            packets_ = packets_from(self._spark, self._jobs(plan))
+            packets_ = packets_from(self._spark, self._jobs(plan, given))
             rows = packets_.where(f"kind = '{packets.FINDING}'").select("about").collect()
         self.sample = replace(self.sample, at=self.sample.at + 1)
         abouts = [json.loads(row.about) for row in rows]
-        return Verdict.of(plan.name, plan.topology_hash, self._source, abouts)
+        return Verdict.of(plan.name, plan.topology_hash, given.place, abouts)
 
-    def _jobs(self, plan: Plan) -> list[AgainstLog | Divided]:
-        given = source_at(self._source, plan)
+    def _jobs(self, plan: Plan, given: Sources) -> list[AgainstLog | Divided]:
         found = _against(self._parcel, plan, given, self._against, self._engine)
         return [
             replace(job, sample=self.sample) if isinstance(job, AgainstLog) else job
@@ -141,7 +141,7 @@ class Watching:
 
 
 def _crashes(
-    parcel: Parcel, source: Source, count: int, seed: int, engine: str
+    parcel: Parcel, source: Sources, count: int, seed: int, engine: str
 ) -> Iterator[Crashes]:
     """Yield jobs with so many crashes in total, evenly over the shares."""
     shares = len(source.shares)
@@ -157,7 +157,7 @@ def _crashes(
 
 
 def _against(
-    parcel: Parcel, plan: Plan, source: Source, places: tuple[str, ...], engine: str
+    parcel: Parcel, plan: Plan, source: Sources, places: tuple[str, ...], engine: str
 ) -> list[AgainstCheckpoints | AgainstLog | Divided]:
     """Return the comparing jobs; the first checkpoints give the outputs' starting points."""
     found: list[AgainstCheckpoints | AgainstLog | Divided] = []
@@ -183,7 +183,7 @@ def _against(
 
 
 def _of_output(
-    parcel: Parcel, plan: Plan, source: Source, place: str, engine: str
+    parcel: Parcel, plan: Plan, source: Sources, place: str, engine: str
 ) -> list[AgainstLog | Divided]:
     output, equals, rest = place.partition("=")
     if not equals or ":" in output:

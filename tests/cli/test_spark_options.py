@@ -112,17 +112,9 @@ def test_a_watch_whose_rounds_are_over_does_not_hold_where_nothing_was_compared(
     assert said.count("began from history") <= 1
 
 
-@pytest.mark.parametrize(
-    ("command", "rest"),
-    [
-        ("replay", ("--digest-only",)),
-        ("validate", ()),
-        ("run", ("--store", "s", "--sink", "out=log:a/out")),
-    ],
-)
-def test_several_sources_are_refused_before_any_is_opened(
-    command: str, rest: tuple[str, ...], tmp_path: Path
-) -> None:
+@pytest.fixture
+def market(tmp_path: Path) -> Path:
+    """Return the file of a pipeline of two sources."""
     file = tmp_path / "market.py"
     file.write_text(
         "import ripple as rp\n"
@@ -130,9 +122,40 @@ def test_several_sources_are_refused_before_any_is_opened(
         "one = rp.Pipeline('market').source('trades', TRADE_SCHEMA).sink('out')\n"
         "pipeline = one.also(rp.Pipeline('market').source('quotes', TRADE_SCHEMA).sink('more'))\n"
     )
-    ended = ripple("spark", command, file, "--source", "trades=log:no/where", *rest)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("command", "rest"),
+    [("validate", ()), ("run", ("--store", "s", "--sink", "out=log:a/out"))],
+)
+def test_several_sources_are_refused_before_any_is_opened(
+    command: str, rest: tuple[str, ...], market: Path
+) -> None:
+    ended = ripple("spark", command, market, "--source", "trades=log:no/where", *rest)
     assert ended.code == 1
     assert ended.only_line == (
-        "ripple: pipeline 'market' has the sources trades, quotes, and Spark takes pipelines of "
-        "one: run it in one process, with ripple run or rp.run"
+        "ripple: pipeline 'market' has the sources trades, quotes, and Spark, but for a replay, "
+        "takes pipelines of one: run it in one process, with ripple run or rp.run"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("trades={0}",), "source 'quotes' is not given: the pipeline reads trades, quotes"),
+        (("{0}",), "say which one {0} is, as in --source trades={0}"),
+        (("bids={0}",), "there is no source 'bids': the pipeline reads trades, quotes"),
+        (("trades={0}", "quotes={0}"), "sources 'trades' and 'quotes' read the same records"),
+        (("trades={0}", "quotes=log:no/where"), "cannot read log:no/where"),
+    ],
+)
+def test_a_replay_of_several_sources_says_what_is_wrong(
+    given: tuple[str, ...], told: str, market: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.touch()
+    sources = [part for one in given for part in ("--source", one.format(file))]
+    ended = ripple("spark", "replay", market, *sources, "--digest-only")
+    assert ended.code == 1
+    assert told.format(file) in ended.only_line

@@ -34,7 +34,7 @@ from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
-from ripple.spark.shares import source_at
+from ripple.spark.portions import sources_at
 from ripple.spark.streaming.hints import HintReceiver
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.stream import Stream
@@ -593,21 +593,21 @@ def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
     parcel = Parcel.of(str(folder / "vwap.py"), lambda plan: b"")
     filled(broker.bootstrap, topic, trades(), PARTITIONS)
     place = f"kafka:{broker.bootstrap}/{topic}?format=csv{key}"
-    source = source_at(place, plan)
+    source = sources_at(place, plan)
     assert [share.rows for share in source.shares] == [ROWS // PARTITIONS] * PARTITIONS
     assert (source.divided_anew(plan) is None) == (not key)
     report, rows, _ = replayed(parcel, plan, source)
-    other, expected, _ = replayed(parcel, plan, source_at(str(folder / "trades.csv"), plan))
+    other, expected, _ = replayed(parcel, plan, sources_at(str(folder / "trades.csv"), plan))
     assert (report.digest, rows) == (other.digest, expected)
-    part = source_at(place, plan, start=Bound.parse("100", ""), stop=Bound.parse("300", ""))
+    part = sources_at(place, plan, start=Bound.parse("100", ""), stop=Bound.parse("300", ""))
     assert replayed(parcel, plan, part)[0].counters["consumed"] == 200 * PARTITIONS
     minute = (Bound.parse("1970-01-01T00:01:00Z", ""), Bound.parse("120000000000ns", ""))
-    timed = source_at(place, plan, start=minute[0], stop=minute[1])
+    timed = sources_at(place, plan, start=minute[0], stop=minute[1])
     assert replayed(parcel, plan, timed)[0].counters["consumed"] == 1200
-    later = source_at(place, plan, start=Bound.parse("2200-01-01", ""))
+    later = sources_at(place, plan, start=Bound.parse("2200-01-01", ""))
     assert [share.rows for share in later.shares] == [0] * PARTITIONS
     with pytest.raises(InputError, match="ends at offset 1500, and 9000 was requested"):
-        source_at(place, plan, stop=Bound.parse("9000", ""))
+        sources_at(place, plan, stop=Bound.parse("9000", ""))
 
 
 async def found_in(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
@@ -682,7 +682,7 @@ def test_micro_batches_go_on_from_a_run_over_a_topic(
     here().drop(turns[0])
     assert [one["events"] for one in found] == [ROWS // 2 - 1200, 800, 400]
     assert "the beginning" not in found[0]["restored"]
-    shares = source_at(place, plan)
+    shares = sources_at(place, plan)
     report, _, _ = replayed(Parcel.of(pipeline, lambda plan: b""), plan, shares, closes=False)
     assert found[-1]["counters"]["consumed"] == report.counters["consumed"] == ROWS
     whole = Engine(plan, inputs=list(end))

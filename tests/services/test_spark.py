@@ -206,6 +206,59 @@ def test_a_replay_has_the_rows_and_digests_of_one_engine(
     assert len(lines) == report.rows["totals-sink"] > 0
 
 
+MARKET = """
+import ripple as rp
+from pipelines import Trade
+
+start = rp.Pipeline("market")
+trades = start.source("trades", Trade, time="t", out_of_order="1s")
+quotes = start.source("quotes", Trade, time="t", out_of_order="2s")
+both = rp.union("both", trades, quotes.filter("some", rp.col("size") > 3))
+bars = both.partition("by", key="symbol").window("w", rp.Tumbling("20s"), lateness="1s").fold(
+    "bars", n=rp.count(), vwap=rp.vwap("price", "size"), last=rp.last("price")
+)
+pipeline = both.sink("events").also(bars.sink("bars-out"))
+"""
+
+
+def test_a_replay_of_several_sources_has_the_digest_of_a_run(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    from ripple.spark import Replay
+
+    market = tmp_path / "market.py"
+    market.write_text(MARKET)
+    plan, events = load_plan(str(market)), trades(3000)
+    places = {
+        "trades": topic_of(
+            tmp_path / "lg", plan, events, partitions=4, key=("symbol",), source="trades"
+        ),
+        "quotes": topic_of(
+            tmp_path / "lg", plan, events[1000:], partitions=2, key=("symbol",), source="quotes"
+        ),
+    }
+    seen: list[Any] = []
+    rp.run(
+        plan,
+        source=places,
+        sink={"events": f"{tmp_path}/events.csv"},
+        on_batch=lambda engine, _: seen.append(engine),
+    )
+    heard: list[Any] = []
+    sinks = {"events": f"{tmp_path}/events", "bars-out": f"{tmp_path}/bars"}
+    one = Replay(spark, str(market), places)
+    report = one.write(sinks, show=heard.append)
+    assert report.digests == seen[-1].digests
+    assert report.digest == seen[-1].digest
+    assert [part["partition"] for part in report.partitions] == [0, 1]
+    assert report.counters["consumed"] == heard[-1].rows == 5000
+    shown = pq.read_table(f"{tmp_path}/events").num_rows
+    assert shown == Path(tmp_path, "events.csv").read_text().count("\n")
+    assert pq.read_table(f"{tmp_path}/bars").num_rows == report.rows["bars-out"]
+    together = {**places, "quotes": f"{places['quotes']}/1"}
+    assert "one task   read all: no number but 1" in Replay(spark, plan, together).report().text()
+
+
 def test_a_pipeline_object_is_replayed(spark: Any, tmp_path: Path) -> None:
     import ripple.spark as rs
 

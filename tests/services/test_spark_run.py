@@ -18,8 +18,8 @@ import pytest
 from ripple.core.errors import InputError
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.report import digests_of
-from ripple.spark.shares import source_at
 from tests.patience import PATIENCE_S
 from tests.services.family import below, until_gone
 from tests.services.spark_session import QUICK, spark
@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> str:
 def expected(place: str, file: str) -> str:
     plan = load_plan(file)
     parcel = Parcel.of(file, lambda plan: b"")
-    return replayed(parcel, plan, source_at(place, plan), closes=False)[0].digest
+    return replayed(parcel, plan, sources_at(place, plan), closes=False)[0].digest
 
 
 def run_to_end(query: Callable[[], Any]) -> None:

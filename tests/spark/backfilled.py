@@ -15,7 +15,7 @@ from ripple.spark.backfill.receipt import Receipt
 from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.packets import packets_in
 from ripple.spark.parcel import Parcel
-from ripple.spark.shares import source_at
+from ripple.spark.portions import sources_at
 from ripple.storage.checkpoint.origin import Origin, begin
 
 
@@ -33,7 +33,7 @@ def backfilled(
     """Return the receipt; adopts: whether partitions are let begin from it."""
     parcel = Parcel.of(file, lambda plan: b"")
     plan = parcel.plan()
-    log, source = Live.at(live, plan, until_ns, partitions), source_at(history, plan)
+    log, source = Live.at(live, plan, until_ns, partitions), sources_at(history, plan)
     shelf = Shelf(str(store), plan.name, fingerprint(plan, source, log, identity))
     packets = [
         packet

@@ -14,17 +14,17 @@ from ripple.spark.fold import laid_out
 from ripple.spark.gather import Gather
 from ripple.spark.packets import Packet, packets_in
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import Sources
 from ripple.spark.report import Report
-from ripple.spark.shares import Source
 from ripple.spark.task_results import WantedResults
 
 
 def replayed(
-    parcel: Parcel, plan: Plan, source: Source, *, closes: bool = True
+    parcel: Parcel, plan: Plan, sources: Sources, *, closes: bool = True
 ) -> tuple[Report, dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
     """Return the report, the rows of each output, sorted, and the letters."""
     wanted = WantedResults(tuple(output.name for output in plan.outputs), closes=closes)
-    jobs, gathers = laid_out(parcel, plan, source, wanted)
+    jobs, gathers = laid_out(parcel, plan, sources, wanted)
     found = _passed(packet for job in jobs for packet in job.run())
     for gather in gathers:
         found = _passed(_gathered(gather, plan, found))

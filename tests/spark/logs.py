@@ -26,17 +26,22 @@ def topic_of(
     partitions: int,
     key: Sequence[str] = (),
     frame_rows: int = 13,
+    source: str | None = None,
 ) -> str:
-    """Write events to a topic, in their order; return its place. Without a key they rotate."""
-    schema = pa.schema(arrow_fields(plan.source.fields))
-    rows = pa.RecordBatch.from_pylist(list(events), schema)
+    """Write events of a source to a topic, in their order; return its place.
+
+    Without a key they rotate.
+    """
+    of = plan.source if source is None else next(s for s in plan.sources if s.name == source)
+    name = source or "trades"
+    rows = pa.RecordBatch.from_pylist(list(events), pa.schema(arrow_fields(of.fields)))
     topic = Topic.create(
         LiveDisk(folder),
-        "trades",
-        plan.source.schema,
+        name,
+        of.schema,
         partitions=partitions,
         key=key,
-        time_field=plan.source.time_field,
+        time_field=of.time_field,
         settings=LogSettings(sync_appends=0),
     )
     numbers = (
@@ -50,7 +55,7 @@ def topic_of(
         with PartitionWriter(topic, partition, LiveClock()) as writer:
             for start in range(0, taken.num_rows, frame_rows):
                 writer.append(taken.slice(start, frame_rows))
-    return f"log:{folder}/trades"
+    return f"log:{folder}/{name}"
 
 
 def append(place: str, file: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -19,8 +19,8 @@ from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, diffe
 from ripple.spark.checkpoint_check import AgainstCheckpoints
 from ripple.spark.output_check import AgainstLog
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.sampling import Sample
-from ripple.spark.shares import source_at
 from ripple.spark.starting_point import NOTHING, StartingPoint
 from tests.cli.processes import RIPPLE, run
 from tests.spark.backfilled import backfilled
@@ -284,7 +284,7 @@ def test_input_without_comparisons_is_unproven_among_proven_ones(tmp_path: Path)
 
 def checked(place: Place, plan: Plan, beginning: StartingPoint) -> list[dict[str, Any]]:
     """Return what a validation finds of the output and the checkpoints of a run."""
-    parcel, shares = Parcel.of(plan, lambda plan: b""), source_at(place.live, plan).shares
+    parcel, shares = Parcel.of(plan, lambda plan: b""), sources_at(place.live, plan).shares
     out, store = f"log:{place.folder}/out-store/x", f"{place.folder}/store"
     sample = None if plan.name == "total" else Sample(2, 1)  # of first folds only
     jobs = [

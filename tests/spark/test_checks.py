@@ -23,8 +23,8 @@ from ripple.spark.log_table import open_topic
 from ripple.spark.oracle_check import AgainstOracle
 from ripple.spark.output_check import AgainstLog
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.sampling import Sample
-from ripple.spark.shares import source_at
 from ripple.spark.starting_point import StartingPoint
 from ripple.spark.verdict import Verdict
 from ripple.storage.checkpoint import Checkpoint, Checkpoints
@@ -124,7 +124,7 @@ def test_the_engine_agrees_with_the_oracle(
 ) -> None:
     plan = plans[kind]
     place = topic_of(tmp_path, plan, events(150, seed), partitions=1)
-    (share,) = source_at(place, plan).shares
+    (share,) = sources_at(place, plan).shares
     about = found(AgainstOracle(parcel_of(plan), share, 120).run())
     assert about["differences"] == []
     assert about["rows"] == 120
@@ -138,7 +138,7 @@ def test_the_oracle_compares_counters_where_records_were_refused(
     path = tmp_path / "some.csv"
     path.write_text("S1,1.5,2,100\nS1,nothing,2,101\nS1,1.5,2,102\n")
     plan = plans["running"]
-    (share,) = source_at(str(path), plan).shares
+    (share,) = sources_at(str(path), plan).shares
     about = found(AgainstOracle(parcel_of(plan), share, 9, engine).run())
     told = [one["what"] for one in about["differences"]]
     assert len(told) == (engine != "ripple.engine.machine:Engine"), told
@@ -152,7 +152,7 @@ def test_the_oracle_finds_an_engine_that_adds_wrongly(
     plan = plans[kind]
     one = {"symbol": "S1", "price": 1.5, "size": 2, "t": 100}
     place = topic_of(tmp_path, plan, [one, one], partitions=1)
-    (share,) = source_at(place, plan).shares
+    (share,) = sources_at(place, plan).shares
     about = found(AgainstOracle(parcel_of(plan), share, 9, "tests.spark.broken:Inflates").run())
     first = about["differences"][0]
     assert first["output"] == "out"
@@ -164,7 +164,7 @@ def test_the_oracle_finds_an_engine_that_adds_wrongly(
 def test_crashes_leave_no_trace(kind: str, plans: dict[str, Plan], tmp_path: Path) -> None:
     plan = plans[kind]
     place = topic_of(tmp_path, plan, events(300), partitions=1)
-    (share,) = source_at(place, plan).shares
+    (share,) = sources_at(place, plan).shares
     about = found(Crashes(parcel_of(plan), share, 12, seed=5).run())
     assert about["differences"] == []
     assert about["cases"] == 13
@@ -179,7 +179,7 @@ def test_engine_restored_with_other_state_is_found(
 ) -> None:
     plan = plans["running"]
     place = topic_of(tmp_path, plan, events(300), partitions=1)
-    (share,) = source_at(place, plan).shares
+    (share,) = sources_at(place, plan).shares
     about = found(Crashes(parcel_of(plan), share, 12, 5, f"tests.spark.broken:{engine}").run())
     first = about["differences"][0]
     assert told in first["what"]
@@ -205,7 +205,7 @@ def test_outputs_of_a_run_equal_a_fresh_evaluation(
 ) -> None:
     folder, place = live
     plan = plans["tumbling"]
-    parcel, shares = parcel_of(plan), source_at(place, plan).shares
+    parcel, shares = parcel_of(plan), sources_at(place, plan).shares
     about = found(AgainstCheckpoints(parcel, shares, f"{folder}/kept", "p", 0).run())
     assert (about["differences"], about["rows"]) == ([], 300)
     assert about["cases"] >= 1
@@ -229,7 +229,7 @@ def test_checkpoints_of_a_run_hold_what_a_fresh_evaluation_has(
                  *arguments]) == 0  # fmt: skip
     about = found(
         AgainstCheckpoints(
-            parcel_of(plan), source_at(place, plan).shares, f"{tmp_path}/kept", "p", 0
+            parcel_of(plan), sources_at(place, plan).shares, f"{tmp_path}/kept", "p", 0
         ).run()
     )
     assert about["differences"] == []
@@ -245,7 +245,7 @@ def test_a_checkpoint_that_no_engine_has_computed_is_found(
     wrong = falsify(f"{folder}/kept", "p", "count")
     about = found(
         AgainstCheckpoints(
-            parcel_of(plan), source_at(place, plan).shares, f"{folder}/kept", "p", 0
+            parcel_of(plan), sources_at(place, plan).shares, f"{folder}/kept", "p", 0
         ).run()
     )
     (first,) = about["differences"]
@@ -263,7 +263,7 @@ def test_a_checkpoint_that_is_damaged_is_a_difference(
     file.write_bytes(file.read_bytes()[:-9])
     about = found(
         AgainstCheckpoints(
-            parcel_of(plan), source_at(place, plan).shares, f"{folder}/kept", "p", 0
+            parcel_of(plan), sources_at(place, plan).shares, f"{folder}/kept", "p", 0
         ).run()
     )
     (first,) = about["differences"]
@@ -288,7 +288,7 @@ def test_a_checkpoint_that_its_owner_deletes_meanwhile_is_no_difference(
     monkeypatch.setattr(Checkpoints, "read", late)
     about = found(
         AgainstCheckpoints(
-            parcel_of(plan), source_at(place, plan).shares, f"{folder}/kept", "p", 0
+            parcel_of(plan), sources_at(place, plan).shares, f"{folder}/kept", "p", 0
         ).run()
     )
     assert about["differences"] == []
@@ -305,7 +305,7 @@ def test_inputs_of_one_partition_stand_in_the_order_of_their_numbers(
     place = topic_of(tmp_path / "lg", plan, made, partitions=11)
     arguments = ["--sink", f"log:{tmp_path}/lg/out", "--checkpoint-dir", f"{tmp_path}/kept"]
     assert main(["run", f"{file}:running", "--source", place, *arguments]) == 0
-    parcel, shares = parcel_of(plan), source_at(place, plan).shares
+    parcel, shares = parcel_of(plan), sources_at(place, plan).shares
     kept = found(AgainstCheckpoints(parcel, shares, f"{tmp_path}/kept", "p", 0).run())
     out = found(AgainstLog(parcel, shares, "out", f"log:{tmp_path}/lg/out", 0).run())
     assert (kept["differences"], out["differences"]) == ([], [])
@@ -326,7 +326,7 @@ def test_output_with_only_a_wrong_digest_is_reported(
         writer.append(last.records.slice(last.records.num_rows - 1), notes={**notes, NOTE: wrong})
     about = found(
         AgainstLog(
-            parcel_of(plan), source_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
+            parcel_of(plan), sources_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
         ).run()
     )
     (first,) = about["differences"]
@@ -380,7 +380,7 @@ def test_an_output_with_one_wrong_row_is_found(
     tamper(folder)
     (first,) = found(
         AgainstLog(
-            parcel_of(plan), source_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
+            parcel_of(plan), sources_at(place, plan).shares, "out", f"log:{folder}/lg/out", 0
         ).run()
     )["differences"]
     assert first["found"]["n"] == first["expected"]["n"] + 1
@@ -395,7 +395,7 @@ def test_samples_of_the_keys_are_together_what_was_written(
     place = topic_of(tmp_path / "lg", plan, events(300), partitions=1)
     arguments = ["--sink", f"log:{tmp_path}/lg/out", "--checkpoint-dir", f"{tmp_path}/kept"]
     assert main(["run", f"{file}:{kind}", "--source", place, *arguments, "--batch", "50"]) == 0
-    parcel, shares, out = parcel_of(plan), source_at(place, plan).shares, f"log:{tmp_path}/lg/out"
+    parcel, shares, out = parcel_of(plan), sources_at(place, plan).shares, f"log:{tmp_path}/lg/out"
     whole = found(AgainstLog(parcel, shares, "out", out, 0).run())
     parts = [
         found(AgainstLog(parcel, shares, "out", out, 0, sample=Sample(3, at)).run())
@@ -412,7 +412,7 @@ def test_the_sample_that_has_the_wrong_row_finds_it(
     folder, place = live
     plan = plans["tumbling"]
     row = tamper(folder)
-    parcel, shares, out = parcel_of(plan), source_at(place, plan).shares, f"log:{folder}/lg/out"
+    parcel, shares, out = parcel_of(plan), sources_at(place, plan).shares, f"log:{folder}/lg/out"
     differing = [
         one
         for at in range(3)
@@ -473,7 +473,7 @@ def test_outputs_of_code_that_has_changed_raise_no_alarm(
     assert main(["run", f"{file}:{chosen}", *arguments]) == 0  # what was noted is carried on
     plan = load_plan(f"{file}:{chosen}")
     monkeypatch.setattr(Parcel, "plan", lambda self: plan)
-    parcel, shares = parcel_of(plan), source_at(place, plan).shares
+    parcel, shares = parcel_of(plan), sources_at(place, plan).shares
     known = StartingPoint.of(f"{tmp_path}/kept", "p", [0])
     written = found(AgainstLog(parcel, shares, "out", out, 0, beginning=known).run())
     blind = found(AgainstLog(parcel, shares, "out", out, 0).run())

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 
 import ripple as rp
-from ripple.core.errors import PlanError
 from ripple.model.pipeline.plan import Plan
 from ripple.spark import packet_output, packets
 from ripple.spark.log_table import open_topic
 from ripple.spark.parcel import Parcel
-from ripple.spark.shares import source_at
+from ripple.spark.portions import sources_at
 from ripple.storage.log import PartitionReader
 from tests.engine.machine.stage_plans import PLANS, Trade, trades
 from tests.spark.here import replayed
@@ -55,7 +54,7 @@ def test_shares_together_show_what_one_engine_shows(
     plan = PLANS[name]
     events = trades(Random(name), 80)
     place = topic_of(tmp_path, plan, events, partitions=2, key=key)
-    report, rows, letters = replayed(parcel_of(plan), plan, source_at(place, plan))
+    report, rows, letters = replayed(parcel_of(plan), plan, sources_at(place, plan))
     whole = whole_engine(plan, shares_of(place))
     assert report.digests == whole.digests
     assert report.digest == whole.digest
@@ -88,8 +87,8 @@ def test_shares_of_branches_show_each_event_once(
     plan = branched()
     monkeypatch.setattr(Parcel, "plan", lambda _: plan)
     place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=("symbol",))
-    parcel = Parcel.of(plan, lambda plan: b"", has_branches=True)
-    report, rows, _ = replayed(parcel, plan, source_at(place, plan))
+    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    report, rows, _ = replayed(parcel, plan, sources_at(place, plan))
     shares = shares_of(place)
     assert report.digests == whole_engine(plan, shares).digests
     expected = [row for share in shares for row in share.to_pylist() if row["size"] > 1]
@@ -98,9 +97,18 @@ def test_shares_of_branches_show_each_event_once(
     assert rows["last-out"]
 
 
-def test_branches_whose_records_would_have_to_come_together_are_refused(tmp_path: Path) -> None:
+def test_branches_whose_records_must_come_together_are_read_by_one_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = branched()
-    undivided = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=())
-    with pytest.raises(PlanError, match="which Spark computes in the partitions of its source"):
-        source_at(undivided, plan).check_branches(plan)
-    source_at(f"{undivided}/0", plan).check_branches(plan)
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=())
+    sources = sources_at(place, plan)
+    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    report, rows, _ = replayed(parcel, plan, sources)
+    assert "by nothing" in str(sources.together_why(plan))
+    assert len(report.partitions) == 1
+    whole = whole_engine(plan, shares_of(place))
+    assert report.digests == whole.digests
+    assert len(rows["last-out"]) == whole.table("last-out").num_rows
+    assert sources_at(f"{place}/0", plan).together_why(plan) is None

@@ -12,7 +12,7 @@ import pytest
 from ripple.core.errors import InputError
 from ripple.spark.log_table import LogTable, batches_of
 from ripple.spark.options import Bound
-from ripple.spark.shares import source_at
+from ripple.spark.portions import sources_at
 from tests.engine.machine.stage_plans import PLANS, trades
 from tests.spark.logs import topic_of
 
@@ -75,25 +75,25 @@ def test_a_range_is_of_offsets_partitions_or_time(place: str) -> None:
 
 def test_a_source_says_what_it_lacks(place: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ends at offset 30, and 31 was requested"):
-        source_at(place, PLAN, stop=Bound(offset=31))
+        sources_at(place, PLAN, stop=Bound(offset=31))
     with pytest.raises(InputError, match="ends at offset 30, and 40 was requested"):
-        source_at(place, PLAN, start=Bound(offset=40))
+        sources_at(place, PLAN, start=Bound(offset=40))
     with pytest.raises(InputError, match="there is no such file"):
-        source_at(f"{tmp_path}/missing.csv", PLAN)
+        sources_at(f"{tmp_path}/missing.csv", PLAN)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="there is no file"):
-        source_at(f"csv:{tmp_path}/empty", PLAN)
+        sources_at(f"csv:{tmp_path}/empty", PLAN)
     with pytest.raises(InputError, match="cannot be searched by time"):
-        source_at("synthetic:5", PLAN, start=Bound(time_ns=1))
+        sources_at("synthetic:5", PLAN, start=Bound(time_ns=1))
 
 
 def test_files_of_a_folder_are_repartitioned_inputs(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("")
-    found = source_at(f"csv:{tmp_path}", PLAN)
+    found = sources_at(f"csv:{tmp_path}", PLAN)
     assert [share.place for share in found.shares] == [
         f"csv:{tmp_path}/a.csv",
         f"csv:{tmp_path}/b.csv",
     ]
     assert found.divided_anew(PLAN) is not None
-    assert source_at(f"csv:{tmp_path}/a.csv", PLAN).divided_anew(PLAN) is None
+    assert sources_at(f"csv:{tmp_path}/a.csv", PLAN).divided_anew(PLAN) is None

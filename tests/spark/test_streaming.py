@@ -20,8 +20,8 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.pipeline.file import load_plan
 from ripple.spark.log_table import open_topic
 from ripple.spark.output_check import Divided
+from ripple.spark.portions import sources_at
 from ripple.spark.report import digests_of
-from ripple.spark.shares import source_at
 from ripple.spark.streaming import calls
 from ripple.spark.streaming.resident import here
 from ripple.spark.streaming.turn import Turn
@@ -89,7 +89,7 @@ def test_micro_batches_come_to_what_one_run_comes_to(
         run(pipeline, tmp_path, "alone", "--checkpoint-dir", f"{tmp_path}/other")
         assert digest in capfd.readouterr().err
     else:
-        shares = source_at(stream.source, plan)
+        shares = sources_at(stream.source, plan)
         assert digest == replayed(stream.parcel, plan, shares, closes=False)[0].digest
     assert sum(one["counters"]["consumed"] for one in last.values()) == ROWS
     assert {one["epoch"] for one in last.values()} == {1}  # one life for all of them
@@ -227,7 +227,7 @@ def test_an_output_whose_partition_is_another_one_again_is_found(file: str, tmp_
         turn.run()
         here().drop(turn)
     plan = stream.parcel.plan()
-    shares = source_at(stream.source, plan).shares
+    shares = sources_at(stream.source, plan).shares
     check = Divided(shares, "out", f"log:{tmp_path}/out", 2)
     (packet,) = check.run()
     assert packet.about["differences"] == []

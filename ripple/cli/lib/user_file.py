@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FILE_HELP", "NAME_DEFAULT", "load_chain", "load_plan", "load_sources"]
 
+_BUT_REPLAYS = "Spark, but for a replay,"
+
 
 def load_plan(place: str) -> Plan:
     """Return the plan of the pipeline at ``FILE.py[:NAME]``, as ``pipeline.file.load_plan`` does.
@@ -38,11 +40,11 @@ def load_sources(place: str) -> tuple[SourceSpec, ...]:
 def load_chain(place: str) -> Plan:
     """Return the plan as ``load_plan``, for Spark.
 
-    Raises PlanError unless it is a chain of one source: branches are for replays alone.
+    Raises PlanError unless it is a chain of one source: replays alone take others.
     """
     plan = load_plan(place)
-    plan.need_one_source("Spark")
-    need_chain(plan, "Spark, but for a replay,")
+    plan.need_one_source(_BUT_REPLAYS)
+    need_chain(plan, _BUT_REPLAYS)
     return plan
 
 

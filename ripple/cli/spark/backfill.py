@@ -23,7 +23,7 @@ from ripple.core.errors import InputError
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import Receipt
 from ripple.spark.options import Bound
-from ripple.spark.shares import source_at
+from ripple.spark.portions import sources_at
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
     plan = load_chain(options.file)  # before a JVM is started, as the URIs
-    source_at(options.history, plan, header=options.header)
+    sources_at(options.history, plan, header=options.header)
     Live.at(options.live, plan, until_ns, options.partitions)
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark

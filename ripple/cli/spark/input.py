@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.user_file import FILE_HELP
 from ripple.cli.spark.session import configure_header
+from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError
 from ripple.spark.options import Bound
-from ripple.spark.shares import source_at
+from ripple.spark.portions import sources_at
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 def configure_source(parser: argparse.ArgumentParser, places: str) -> None:
     """Add the pipeline's file and --source. places: its help."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
-    parser.add_argument("--source", type=a_place, required=True, metavar="URI", help=places)
+    parser.add_argument(
+        "--source",
+        type=a_place,
+        action="append",
+        required=True,
+        metavar="[SOURCE=]URI",
+        help=places,
+    )
 
 
 def configure_input(parser: argparse.ArgumentParser) -> None:
@@ -35,24 +43,29 @@ def configure_input(parser: argparse.ArgumentParser) -> None:
     configure_header(parser)
 
 
-def range_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
-    """Check the source; return its range, as keyword arguments for reading it.
+def input_of(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    """Check the sources; return them and their range, as keyword arguments for reading them.
 
     Raises InputError, also for an empty range.
     """
-    found: dict[str, Any] = {"header": options.header}
+    found: dict[str, Any] = {
+        "source": sources_by_name(plan, options.source),
+        "header": options.header,
+    }
     for name, text in (("start", options.start), ("stop", options.stop)):
         if text is not None:
             found[name] = Bound.parse(text, "--from" if name == "start" else "--to")
-    rows = [share.rows for share in source_at(options.source, plan, **found).shares]
-    if None not in rows:
-        check_read(options, sum(max(each or 0, 0) for each in rows))
+    given = {name: value for name, value in found.items() if name != "source"}
+    rows = sources_at(found["source"], plan, **given).rows
+    if rows is not None:
+        check_read(options, plan, rows)
     return found
 
 
-def check_read(options: argparse.Namespace, rows: int) -> None:
+def check_read(options: argparse.Namespace, plan: Plan, rows: int) -> None:
     """Raise InputError if a range was given and is empty."""
     bounds = (("--from", options.start), ("--to", options.stop))
     given = [f"{flag} {text}" for flag, text in bounds if text is not None]
     if given and not rows:
-        raise InputError(f"{options.source} has no records in the range {' '.join(given)}")
+        places = ", ".join(sources_by_name(plan, options.source).values())
+        raise InputError(f"{places} has no records in the range {' '.join(given)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.user_file import load_plan
-from ripple.cli.spark.input import check_read, configure_input, range_of
+from ripple.cli.spark.input import check_read, configure_input, input_of
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import OutputError
@@ -52,8 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
     plan = load_plan(options.file)
-    plan.need_one_source("Spark")
-    arguments = range_of(options, plan)  # before a JVM is started
+    arguments = input_of(options, plan)  # before a JVM is started
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     with opened(options, is_brief=is_brief) as spark:
         from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
 
-        one = Replay(spark, options.file, options.source, closes=not options.open, **arguments)
+        one = Replay(spark, options.file, closes=not options.open, **arguments)
         with Progress() as progress:
             if options.digest_only:
                 report = one.report(show=progress.show)
@@ -75,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
                     overwrite=options.overwrite,
                     show=progress.show,
                 )
-    check_read(options, report.counters["consumed"])
+    check_read(options, plan, report.counters["consumed"])
     _say(options, report)
     return 0
 

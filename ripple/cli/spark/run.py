@@ -14,7 +14,7 @@ from ripple.cli.lib.statistics import say_statistics, throughput
 from ripple.cli.lib.user_file import load_chain
 from ripple.cli.spark.input import configure_source
 from ripple.cli.spark.session import PROGRAM, Stopping, configure_session, opened
-from ripple.connectors.locate import sinks_by_output
+from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.core import cut as cuts
 from ripple.core.errors import InputError
 from ripple.spark.report import digests_of
@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.every is not None and not options.follow:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
     plan = load_chain(options.file)
+    (source,) = sources_by_name(plan, options.source).values()
     sinks = sinks_by_output(plan, options.sink)
     report = _Report(plan)
     with opened(options, is_brief=not options.follow) as spark:
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
                 query = started(
                     spark,
                     options.file,
-                    options.source,
+                    source,
                     sinks,
                     options.store,
                     follow=options.follow,

@@ -10,7 +10,7 @@ from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
 from ripple.cli.lib.user_file import load_chain
 from ripple.cli.spark import watch as spark_watch
-from ripple.cli.spark.input import configure_input, range_of
+from ripple.cli.spark.input import configure_input, input_of
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.spark.checkpoint_check import CHECKPOINTS, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     spark_watch.check(options)
     check_files(options.json, options.html)
     plan = load_chain(options.file)  # before a JVM is started, as the URIs
-    arguments = range_of(options, plan)
+    arguments = input_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):
             checkpoints_at(place, plan)
@@ -79,7 +79,6 @@ def run(options: argparse.Namespace) -> int:
             verdict = validate(
                 spark,
                 options.file,
-                options.source,
                 crashes=CRASHES_DEFAULT if options.crashes is None else options.crashes,
                 oracle_rows=ORACLE_ROWS_DEFAULT if options.oracle is None else options.oracle,
                 against=tuple(options.against),

@@ -15,6 +15,7 @@ from ripple.cli.lib.output_forms import write_line
 from ripple.cli.lib.path_options import an_address
 from ripple.cli.lib.user_file import load_chain
 from ripple.cli.spark.session import PROGRAM, Stopping, opened
+from ripple.connectors.locate import sources_by_name
 from ripple.control.probes import Page, serve_pages
 from ripple.control.telemetry.metrics import OF_WATCHES
 from ripple.control.telemetry.samples import Samples
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         watching = Watching(
             spark,
             options.file,
-            options.source,
+            sources_by_name(plan, options.source),
             against=tuple(options.against),
             sample=sample,
             engine=options.engine,

@@ -21,9 +21,9 @@ from ripple.spark.backfill.shelf import Shelf
 from ripple.spark.options import absolute_store
 from ripple.spark.packets import ROWS, SCHEMA
 from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
 from ripple.spark.progress import listening
 from ripple.spark.session import blaming, register
-from ripple.spark.shares import source_at
 from ripple.spark.sources import spark_schema
 from ripple.spark.work import Unpacked, packets_from, pickled
 from ripple.storage.checkpoint.checkpoints import Checkpoints
@@ -73,7 +73,7 @@ class Backfill:
         self._check_names()
         self._place, self._live_place, self._store = history, live, absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
-        self.source = source_at(history, self.plan, header=header)
+        self.source = sources_at(history, self.plan, header=header)
         self._shelf = Shelf(
             self._store,
             self.plan.name,

@@ -14,13 +14,14 @@ from ripple.connectors.registry import find
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
-    from ripple.spark.shares import Share, Source
+    from ripple.spark.portions import Sources
+    from ripple.spark.shares import Share
 
 _PROOF = 2
 """The version of the comparison of records: results of another one are not resumed."""
 
 
-def fingerprint(plan: Plan, history: Source, live: Live, identity: Sequence[str]) -> str:
+def fingerprint(plan: Plan, history: Sources, live: Live, identity: Sequence[str]) -> str:
     """Return 32 hexadecimal digits over everything that determines the checkpoints and the proof.
 
     A file is identified by its path, size and time of change, not by its bytes.

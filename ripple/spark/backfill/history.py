@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
     from ripple.spark.parcel import Parcel
+    from ripple.spark.portions import Sources
     from ripple.spark.progress import Reporter
-    from ripple.spark.shares import Share, Source
+    from ripple.spark.shares import Share
 
 HISTORY, BEFORE, BEHIND = 0, 1, 2
 """Sides: history, and the live log before and after the live cut."""
@@ -131,7 +132,7 @@ class Reading:
 
 def readings_of(
     parcel: Parcel,
-    history: Source,
+    history: Sources,
     live: Live,
     identity: Sequence[str],
     known: frozenset[int],

@@ -1,0 +1,215 @@
+"""Several sources in portions: what tasks make of them is what one process makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.connectors.dead_letter import DeadLetters
+from ripple.core.errors import InputError
+from ripple.engine.machine import Engine
+from ripple.model.pipeline.plan import Plan
+from ripple.model.window import watermark
+from ripple.spark.options import Bound
+from ripple.spark.parcel import Parcel
+from ripple.spark.portions import entries_in_time, sources_at
+from ripple.task.drive import Drive
+from ripple.task.one_shot import at_once
+from ripple.task.run import open_sources, plain_life
+from tests.engine.machine.several import WAYS, pipeline_of, quoted
+from tests.engine.machine.stage_plans import Trade, trades
+from tests.spark.here import replayed
+from tests.spark.logs import topic_of
+
+
+def market(key: str | tuple[str, ...] = "symbol") -> Plan:
+    """Return a plan of two sources: events, a windowed fold of both, and a fold of one."""
+    start = rp.Pipeline("market")
+    left = start.source("trades", Trade, time="t", out_of_order=3)
+    right = start.source("quotes", Trade, time="t", out_of_order=9)
+    both = rp.union("both", left, right.filter("some", rp.col("size") > 1))
+    keyed = both.partition("by", key=key)
+    bars = keyed.window("w", rp.Tumbling(10), lateness=2).fold(
+        "bars", n=rp.count(), vwap=rp.vwap("price", "size"), last=rp.last("price")
+    )
+    last = right.partition("by-quote", key=("venue", "symbol")).fold("seen", n=rp.count())
+    return both.sink("events").also(bars.sink("bars-out")).also(last.sink("seen-out")).plan()
+
+
+def in_process(plan: Plan, places: dict[str, Any]) -> Any:
+    """Return the engine of a run over whole sources in this process."""
+    inputs = open_sources(plan, places, 7)
+    life = plain_life(plan, inputs, {}, DeadLetters, batch_rows=7)
+    at_once(life.run())
+    return life.engine
+
+
+def replay(plan: Plan, places: Any, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Any:
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    return replayed(parcel, plan, sources_at(places, plan, **how))
+
+
+def topics(
+    folder: Path, plan: Plan, counts: tuple[int, int], key: tuple[str, ...] = ("symbol",)
+) -> dict[str, str]:
+    return {
+        name: topic_of(
+            folder, plan, trades(Random(name), 90), partitions=count, key=key, source=name
+        )
+        for name, count in zip(("trades", "quotes"), counts, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("counts", "key", "why"),
+    [
+        ((4, 2), ("symbol",), None),
+        ((3, 3), ("symbol",), None),
+        ((1, 1), ("symbol",), None),
+        ((4, 3), ("symbol",), "no number but 1 divides"),
+        ((2, 2), ("venue",), "are divided by venue, and bars needs all of one symbol"),
+        ((2, 2), (), "by the same fields: trades by nothing, quotes by nothing"),
+    ],
+)
+def test_portions_of_two_sources_show_what_one_process_shows(
+    counts: tuple[int, int],
+    key: tuple[str, ...],
+    why: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = market()
+    places = topics(tmp_path, plan, counts, key)
+    report, rows, letters = replay(plan, places, monkeypatch)
+    whole = in_process(plan, places)
+    assert report.digests == whole.digests
+    assert report.digest == whole.digest
+    assert report.counters == whole.counters.as_dict()
+    assert report.counters["very_late"] or report.counters["mildly_late"]
+    assert report.cut == dict(whole.cut)
+    together_why = sources_at(places, plan).together_why(plan)
+    assert (together_why is None) == (why is None)
+    assert (why or "None") in str(together_why)
+    assert len(report.partitions) == (min(counts) if why is None else 1)
+    assert not letters
+    assert len(rows["events"]) == report.rows["events"] > 90
+    assert rows["seen-out"] == sorted(whole.table("seen-out").to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_three_sources_show_what_one_process_shows(
+    way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, chance = pipeline_of([way]).plan(), Random(way.__name__)
+    places = {}
+    for source in plan.sources:
+        made = [
+            {
+                "symbol": chance.choice("AB"),
+                "price": chance.choice([None, 0.1, 2.5]),
+                "size": chance.choice([1, 2, 3, 7]),
+                "venue": None,
+                "timestamp_ns": at * 4 + chance.randrange(-30, 30),
+            }
+            for at in range(70)
+        ]
+        if source.name == "quotes":
+            made = [quoted(one) for one in made]
+        places[source.name] = topic_of(
+            tmp_path, plan, made, partitions=chance.choice([1, 2]), source=source.name
+        )
+    report, _, letters = replay(plan, places, monkeypatch)
+    whole = in_process(plan, places)
+    assert report.digests == whole.digests
+    assert report.counters == whole.counters.as_dict()
+    assert len(letters) == report.counters["dead_lettered"]
+
+
+def test_a_map_before_a_fold_may_make_other_keys(tmp_path: Path) -> None:
+    start = rp.Pipeline("p")
+    sides = [start.source(name, Trade, time="t") for name in ("trades", "quotes")]
+    mapped = sides[0].map("m", lambda trade: trade, into=Trade)
+    union = rp.union("both", mapped, sides[1])
+    plan = union.partition("by", key="symbol").fold("n", n=rp.count()).sink("out").plan()
+    places = topics(tmp_path, plan, (2, 2))
+    assert sources_at(places, plan).together_why(plan) == "m may make other keys"
+
+
+def test_a_record_in_the_partition_of_another_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = market()
+    places = topics(tmp_path, plan, (2, 2))
+    wrong = topic_of(tmp_path / "w", plan, trades(Random(1), 90), partitions=2, source="quotes")
+    sources = sources_at({**places, "quotes": wrong}, plan)
+    declared = sources.each[0], type(sources.each[1])(
+        "quotes", wrong, sources.each[1].shares, ("symbol",)
+    )  # fmt: skip
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    with pytest.raises(InputError, match=r"partition 0 of the input, and Kafka's partitioner"):
+        replayed(parcel, plan, type(sources)(declared))
+
+
+def test_the_input_with_the_lowest_watermark_is_read_next(tmp_path: Path) -> None:
+    plan = market()
+
+    def at(time: int) -> dict[str, Any]:
+        return {"symbol": "A", "venue": "X", "price": 1.0, "size": 2, "t": time}
+
+    places = {
+        "trades": topic_of(tmp_path, plan, [at(t) for t in range(600)], partitions=1),
+        "quotes": topic_of(
+            tmp_path, plan, [at(t) for t in range(200, 400)], partitions=1, source="quotes"
+        ),
+    }
+    shares = sources_at(places, plan).shares
+    engine = Engine(plan, 0, tuple(share.name for share in shares), finals=True)
+    drive, open_windows, order = Drive(engine), [], []
+    for name, entry in entries_in_time(plan, shares, engine, 10, closes=True):
+        drive.apply(name, entry)
+        drive.stabilize()
+        open_windows.append(engine.table("bars-out").num_rows)
+        order.append(name)
+    assert order[:20] == ["trades", "quotes", *["trades"] * 18]
+    assert order[-20:] == ["trades"] * 20
+    # Quotes that have ended hold no window of trades.
+    assert max(open_windows) < 10
+    assert engine.watermarks_ns["quotes"] == watermark.END
+
+
+def test_sources_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> None:
+    plan = market()
+    places = topics(tmp_path, plan, (2, 2))
+    with pytest.raises(InputError, match=r"give each, as in source=\{'trades': \.\.\."):
+        sources_at(places["trades"], plan)
+    with pytest.raises(InputError, match="source 'quotes' is not given"):
+        sources_at({"trades": places["trades"]}, plan)
+    with pytest.raises(InputError, match="there is no source 'bids': the pipeline reads trades"):
+        sources_at({**places, "bids": places["trades"]}, plan)
+    same = {"trades": places["trades"], "quotes": f"{places['trades']}/1"}
+    with pytest.raises(InputError, match="'trades' and 'quotes' read the same records, of log:"):
+        sources_at(same, plan)
+    (tmp_path / "x.csv").touch()
+    file = str(tmp_path / "x.csv")
+    with pytest.raises(InputError, match="'trades' and 'quotes' read the same records, of "):
+        sources_at({"trades": file, "quotes": f"csv:{file}"}, plan)
+    with pytest.raises(InputError, match="range of the sources trades, quotes begins and ends at"):
+        sources_at(places, plan, start=Bound.parse("3", ""))
+    with pytest.raises(InputError, match=f"{file} cannot be searched by time: "):
+        sources_at({**places, "quotes": file}, plan, stop=Bound.parse("2024-01-01", ""))
+
+
+def test_a_range_of_several_sources_is_one_of_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = market()
+    places = topics(tmp_path, plan, (2, 2))
+    report, _, _ = replay(plan, places, monkeypatch, stop=Bound(time_ns=40))
+    assert set(report.cut) == {"trades/0", "trades/1", "quotes/0", "quotes/1"}
+    assert 0 < report.counters["consumed"] < 180
