@@ -163,7 +163,9 @@ def test_the_input_with_the_lowest_watermark_is_read_next(tmp_path: Path) -> Non
         return {"symbol": "A", "venue": "X", "price": 1.0, "size": 2, "t": time}
 
     places = {
-        "trades": topic_of(tmp_path, plan, [at(t) for t in range(600)], partitions=1),
+        "trades": topic_of(
+            tmp_path, plan, [at(t) for t in range(600)], partitions=1, source="trades"
+        ),
         "quotes": topic_of(
             tmp_path, plan, [at(t) for t in range(200, 400)], partitions=1, source="quotes"
         ),
