@@ -52,9 +52,9 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, branches, sources, engine = guide
+    legs, portfolio, branches, finals, sources, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    code = "".join([*readme, legs, end, portfolio, branches, sources, EVENT, engine])
+    code = "".join([*readme, legs, end, portfolio, branches, finals, sources, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
@@ -62,6 +62,11 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert (folder / "large.csv").read_text() == TRADES.splitlines(keepends=True)[1]
     assert (folder / "volumes.csv").read_text() == "AAPL,300\n"
     assert (folder / "positions.csv").read_text() == "house,-300\nXNAS,300\n"
+    minute = "1708999980000000000,1709000040000000000"
+    (closed,) = (folder / "minutes.csv").read_text().splitlines()
+    assert closed.startswith(f"AAPL,{minute},")
+    (hour,) = (folder / "hours.csv").read_text().splitlines()
+    assert hour.startswith("AAPL,1708999200000000000,1709002800000000000,1709000040000000000,")
     bars = (folder / "bars.csv").read_text().splitlines()
     assert [line.rsplit(",", 1)[1] for line in bars] == ["1", "2"]
     assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")

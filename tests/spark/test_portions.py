@@ -215,3 +215,30 @@ def test_a_range_of_several_sources_is_one_of_time(
     report, _, _ = replay(plan, places, monkeypatch, stop=Bound(time_ns=40))
     assert set(report.cut) == {"trades/0", "trades/1", "quotes/0", "quotes/1"}
     assert 0 < report.counters["consumed"] < 180
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_final_rows_are_those_of_one_process(
+    more: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = rp.Pipeline("market")
+    trade = start.source("trades", Trade, time="t", out_of_order=3)
+    both = rp.union("both", trade, start.source("quotes", Trade, time="t")) if more else trade
+    keyed = both.partition("by", key="symbol").window("w", rp.Tumbling(10), lateness=2)
+    final = keyed.fold("bars", n=rp.count()).finals("final")
+    hours = final.partition("again", key="symbol").window("h", rp.Tumbling(40))
+    fold = hours.fold("hours", n=rp.sum("n"), last=rp.last("n"))
+    plan = final.sink("final-out").also(fold.sink("hours-out")).plan()
+    given: Any = {
+        source.name: topic_of(
+            tmp_path, plan, trades(Random(1), 90), partitions=4, key=("symbol",), source=source.name
+        )
+        for source in plan.sources
+    }
+    report, rows, _ = replay(plan, given, monkeypatch)
+
+    why = sources_at(given, plan).together_why(plan)
+    assert why == "the final rows of final are a stream of one process"
+    assert report.digests == in_process(plan, given).digests
+    assert rows["final-out"]
+    assert rows["hours-out"]

@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.description import fields_text, window_text
-from ripple.model.pipeline.plan import Derive, Filter, Map, Union, reads_of
+from ripple.model.pipeline.plan import (
+    Derive,
+    Filter,
+    Finals,
+    Fold,
+    Map,
+    Output,
+    SourceSpec,
+    Union,
+    inputs_first,
+)
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import EventNode, Fold, FoldAggregate, Plan, SourceSpec
+    from ripple.model.pipeline.plan import EventNode, FoldAggregate, Plan
 
 # More than this is unreadable, and its layout takes too long.
 NODES_MAX = 300
@@ -33,32 +43,21 @@ def drawing(plan: Plan) -> dict[str, Any]:
             edges.append({"from": above, "to": node["id"], "kind": "rows", "why": ""} | edge)
         return str(node["id"])
 
-    for source in plan.sources:
-        last[source.name] = add(_source(source), None)
-    for step in plan.steps:
-        first, *more = (last[name] for name in reads_of(step))
-        last[step.name] = add(_step(step, 0), first)
-        edges += ({"from": above, "to": step.name, "kind": "rows", "why": ""} for above in more)
-    for fold in plan.folds:
-        stage, edge = stage_of[fold.name], into.get(fold.name)
-        about = {"of": fold.input} if edge is None else edge.as_values()
-        above = add(_fold(fold, stage), last[fold.reads], **about)
-        for step in fold.steps:
-            above = last[step.name] = add(_step(step, stage), above)
-        last[fold.name] = above
-    for output in plan.outputs:
-        add(
-            {
-                "id": f"output {output.name}",
-                "name": output.name,
-                "kind": "output",
-                "stage": stage_of.get(output.of, 0),
-                "fields": fields_text(output.fields),
-                "about": output.topic or "",
-                "node_key": output.node_key,
-            },
-            last[output.of],
-        )
+    on_results = {step.name: stage_of[fold.name] for fold in plan.folds for step in fold.steps}
+    for node, inputs in inputs_first(plan):
+        above = [last[name] for name in inputs]
+        if isinstance(node, SourceSpec):
+            last[node.name] = add(_source(node), None)
+        elif isinstance(node, Fold):
+            edge = into.get(node.name)
+            about = {"of": node.input} if edge is None else edge.as_values()
+            last[node.name] = add(_fold(node, stage_of[node.name]), above[0], **about)
+        elif isinstance(node, Output):
+            add(_output(node, stage_of.get(node.of, 0)), above[0])
+        else:
+            last[node.name] = add(_step(node, on_results.get(node.name, 0)), above[0])
+            more: list[dict[str, Any]] = [{"from": one, "to": node.name} for one in above[1:]]
+            edges += [edge | {"kind": "rows", "why": ""} for edge in more]
     return {
         "name": plan.name,
         "topology": plan.topology_hash,
@@ -92,6 +91,8 @@ def _source(source: SourceSpec) -> dict[str, Any]:
 def _step(step: EventNode, stage: int) -> dict[str, Any]:
     if isinstance(step, Union):
         kind, about = "union", ", ".join(step.reads)
+    elif isinstance(step, Finals):
+        kind, about = "finals", f"of {step.fold}"
     elif isinstance(step, Derive):
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):
@@ -124,6 +125,18 @@ def _fold(fold: Fold, stage: int) -> dict[str, Any]:
             f"{one.name} = {one.aggregate.name}({_inputs(one)})" for one in fold.aggregates
         ],
         "node_key": fold.node_key,
+    }
+
+
+def _output(output: Output, stage: int) -> dict[str, Any]:
+    return {
+        "id": f"output {output.name}",
+        "name": output.name,
+        "kind": "output",
+        "stage": stage,
+        "fields": fields_text(output.fields),
+        "about": output.topic or "",
+        "node_key": output.node_key,
     }
 
 

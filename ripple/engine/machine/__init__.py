@@ -1,7 +1,7 @@
 """The state machine of one partition.
 
 engine, graph_engine    the first stage, fed with events; of a plan with branches
-port, fate              of a plan with branches: the way of a source's records; their counting
+way, port, fate         of a plan with branches: the way of rows; of a source's records; counting
 follower, partition     a later stage, fed with changes; the part of all in common
 inputs, router          input positions; repartitioning before the first fold
 changes, output_stream  rows of outputs that changed; the changes for one subscriber

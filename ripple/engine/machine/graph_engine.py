@@ -17,14 +17,17 @@ from ripple.engine.machine.engine import TAKEN, Engine, names_of, reject_beyond
 from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
+from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
+from ripple.engine.operators.uncomputable import Failure
 from ripple.engine.snapshots.snapshot import REJECTED, source_counter
 from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
+from ripple.model.pipeline.plan import FLAT_ROWS_MAX
 from ripple.model.pipeline.topology import need_chain
 from ripple.model.window import watermark
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
     from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.final_rows import FinalBatch, FinalRows, Mark
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Fold, Plan
@@ -49,7 +53,8 @@ if TYPE_CHECKING:
 class GraphEngine(Engine):
     """One partition of a pipeline with branches, or of several sources; see Engine.
 
-    A fold's watermark is the minimum over the inputs of the sources that come to it.
+    A fold's watermark is the minimum over the inputs of the sources that come to it, and over the
+    streams of final rows that do.
     """
 
     @property
@@ -119,20 +124,44 @@ class GraphEngine(Engine):
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
         for port in self._ports.values():
             port.lead(plan, folds, streams)
-        self._feeds: dict[str, list[Input]] = {
-            fold.fold.name: [
-                self._inputs[name]
-                for port in self._ports.values()
-                if fold in port.folds
-                for name in port.inputs
-            ]
-            for fold in folds
-        }
+        self._final_rows: dict[str, FinalRows] = {}
+        self._ways_after: dict[str, list[Way]] = {}
+        self._feeds: dict[str, list[Mark]] = {}
+        for fold in folds:
+            self._lead_after(plan, fold, folds, streams)
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
         above = [fold for fold in plan.folds if fold not in plan.event_folds]
         return folds, above, streams
+
+    def _lead_after(
+        self,
+        plan: Plan,
+        fold: EventFold,
+        folds: Sequence[EventFold],
+        streams: Mapping[str, StreamRows],
+    ) -> None:
+        """Note what a fold waits for, and lead its final rows on where the plan has them."""
+        roots = plan.roots_of(fold.fold.name)
+        feeds: list[Mark] = [
+            self._inputs[name]
+            for port in self._ports.values()
+            if port.root in roots
+            for name in port.inputs
+        ]
+        feeds += [self._final_rows[node.fold] for node in plan.finals if node.name in roots]
+        self._feeds[fold.fold.name] = feeds
+        ways = [Way(node.name) for node in plan.finals if node.fold == fold.fold.name]
+        for way in ways:
+            way.lead(plan, folds, streams)
+        if ways:
+            from ripple.engine.operators.final_rows import FinalRows  # noqa: PLC0415 - few have some
+            from ripple.engine.operators.windowed_fold import WindowedFold  # noqa: PLC0415
+
+            assert isinstance(fold, WindowedFold), "final rows are those of windows"
+            self._final_rows[fold.fold.name] = FinalRows(fold, feeds, len(plan.sources) * SPAN)
+            self._ways_after[fold.fold.name] = ways
 
     def _watermark_of(self, leaf: Leaf) -> int:
         return min(given.watermark_ns for given in self._feeds[leaf.fold.name])
@@ -141,6 +170,38 @@ class GraphEngine(Engine):
         del watermark_ns
         for leaf in self._leaves:
             leaf.settle(self._watermark_of(leaf))
+            final = self._final_rows.get(leaf.fold.name)
+            batch = None if final is None else final.take()
+            if batch is not None:
+                self._pass_on(leaf, batch)
+
+    def _pass_on(self, leaf: Leaf, batch: FinalBatch) -> None:
+        """Let rows that became final go their ways; those that a step refuses are lost."""
+        failed: dict[int, Failure] = {}
+        for way in self._ways_after[leaf.fold.name]:
+            rows = batch.rows.branch()
+            fate = Fate(rows.count, rows)
+            branches = way.branches(rows, fate)
+            folded = []
+            for fold in way.folds:
+                taken = way.branch_of(fold.fold.reads, branches, fold.fold.name)
+                fold.admit(taken)
+                fate.note_refused(taken)
+                folded.append((fold, taken))
+            for fold, taken in folded:
+                fate.count_in(taken)
+                if taken.count:
+                    fold.apply(taken, -1)
+            for name, stream in way.streams.items():
+                shown = way.branch_of(name, branches, name)
+                fate.count_in(shown)
+                assert shown.offsets is not None
+                identities = batch.identities[shown.origins]
+                stream.add(way.root, shown, identities, shown.offsets % FLAT_ROWS_MAX)
+            for bad in fate.dead:
+                slot = int(batch.slots[bad.row])
+                failed.setdefault(slot, Failure.of(bad.step, bad.reason))
+        leaf.uncomputable.lose(failed)
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
@@ -151,9 +212,8 @@ class GraphEngine(Engine):
         rows = Rows(Columns(batch, port.layout), count, port.places(given.name, offsets))
         if not port.admission.passes(rows.columns):
             port.admission.refuse(rows)
-        before_ns = given.watermark_ns
+        before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
-        origin = rows.origin
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
         folded = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ripple.engine.graph.column import Column
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
@@ -33,7 +35,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
     uncomputable = partition.uncomputable_counts
     for fold, column, length_bytes in partition.inspected_folds():
         is_above = fold.input in numbers
-        below = [numbers[fold.input]] if is_above else _sources_of(partition, fold.name)
+        below = [numbers[fold.input]] if is_above else _roots_of(partition, fold.name, numbers)
         edges += ((one, len(nodes)) for one in below)
         numbers[fold.name] = len(nodes)
         rows_of[fold.name] = column.row_count
@@ -45,7 +47,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
         )
     for output in plan.outputs:
         if output.is_stream:
-            edges += ((one, len(nodes)) for one in _sources_of(partition, output.of))
+            edges += ((one, len(nodes)) for one in _roots_of(partition, output.of, numbers))
             rows_in = partition.rows_shown(output.of)
             nodes.append(_node(output.name, "output", rows_in=rows_in))
         elif output.name in partition.digests:
@@ -72,12 +74,14 @@ def inspected(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _sources_of(partition: Partition, name: str) -> list[int]:
-    """Return the numbers of the input nodes of a node on events."""
+def _roots_of(partition: Partition, name: str, numbers: Mapping[str, int]) -> list[int]:
+    """Return the numbers of the sources of a node on a stream, and of the folds of final rows."""
     if partition.stage:
         return [0]
     plan = partition.plan
-    return [plan.sources.index(source) for source in plan.sources_of(name)]
+    found = {source.name: number for number, source in enumerate(plan.sources)}
+    found |= {node.name: numbers[node.fold] for node in plan.finals}
+    return [found[root] for root in plan.roots_of(name)]
 
 
 def _source(name: str, counters: Counters) -> dict[str, Any]:

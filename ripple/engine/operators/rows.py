@@ -229,7 +229,7 @@ class Rows(Held):
         if self.times_ns is not None:
             self.times_ns = np.asarray(self.times_ns)[at]
         assert self.offsets is not None, "rows that multiply have places"
-        self.offsets, over = renumbered(self.offsets[at])
+        self.offsets, over = renumbered(self.offsets[at], self.origin)
         self.count = len(at)
         return dict.fromkeys(over, f"more than {FLAT_ROWS_MAX} rows were made of the record")
 
@@ -294,10 +294,13 @@ def _made_by(step: Map | FlatMap) -> list[Field]:
     return [field for field in step.schema.fields if field.name not in step.kept]
 
 
-def renumbered(places: Ints) -> tuple[Ints, list[int]]:
-    """Return places, by record, with new indexes in their records; and which rows are too many."""
+def renumbered(places: Ints, origins: Ints) -> tuple[Ints, list[int]]:
+    """Return places, by record, with new indexes in their records; and which rows are too many.
+
+    origins: the index in the batch of each row, which does not fall.
+    """
     records = places // FLAT_ROWS_MAX
-    index = np.arange(len(records)) - np.searchsorted(records, records)
+    index = np.arange(len(records)) - np.searchsorted(origins, origins)
     return records * FLAT_ROWS_MAX + index, np.flatnonzero(index >= FLAT_ROWS_MAX).tolist()
 
 

@@ -96,20 +96,26 @@ class UncomputableRows:
         over = [slot for slot in slots.tolist() if slot in self.failures]
         if over:
             self.final += len(over)
-            self._final_rows = first_rows((*self._final_rows, *self._named(over)))
+            gone = {slot: self.failures[slot] for slot in over}
+            self._final_rows = first_rows((*self._final_rows, *self._named(gone)))
             self.forget(np.array(over, np.int64))
+
+    def lose(self, failed: Mapping[int, Failure]) -> None:
+        """Count rows, by slot, that are final, and cannot be computed in a stream of such rows."""
+        self.final += len(failed)
+        self._final_rows = first_rows((*self._final_rows, *self._named(failed)))
 
     def named(self) -> list[UncomputableRow]:
         """Return up to ROWS_NAMED_MAX rows, the first by key."""
-        return first_rows((*self._final_rows, *self._named(list(self.failures))))
+        return first_rows((*self._final_rows, *self._named(self.failures)))
 
-    def _named(self, slots: list[int]) -> Iterable[UncomputableRow]:
-        if not slots:
+    def _named(self, failed: Mapping[int, Failure]) -> Iterable[UncomputableRow]:
+        if not failed:
             return
-        arrays = self._space.arrays(np.array(slots, np.int64))
+        arrays = self._space.arrays(np.array([*failed], np.int64))
         keys = zip(*(array.to_pylist() for array in arrays), strict=True) if arrays else [()]
-        for slot, key in zip(slots, keys, strict=False):
-            yield UncomputableRow(key, *self.failures[slot])
+        for failure, key in zip(failed.values(), keys, strict=False):
+            yield UncomputableRow(key, *failure)
 
     # --- snapshots, of state that cannot be computed again ---
 

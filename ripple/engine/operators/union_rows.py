@@ -28,11 +28,12 @@ def united(node: Union, branches: Sequence[Rows]) -> Rows:
     Rows of one record are numbered anew, in the order of the branches; a record of which there are
     too many is refused.
     """
-    places = _joined(branches, lambda rows: rows.offsets)
-    order = np.argsort(places // FLAT_ROWS_MAX, kind="stable")
-    places, over = renumbered(places[order])
+    origins = _joined(branches, lambda rows: rows.origins)
+    order = np.argsort(origins, kind="stable")
+    origins = origins[order]
+    places, over = renumbered(_joined(branches, lambda rows: rows.offsets)[order], origins)
     rows = Rows(_columns(node, branches, order), len(order), places)
-    rows.origin = _joined(branches, lambda rows: rows.origins)[order]
+    rows.origin = origins
     if branches[0].times_ns is not None:
         rows.times_ns = _joined(branches, lambda one: one.times_ns)[order]
     rows.reject(dict.fromkeys(over, f"a record has more than {FLAT_ROWS_MAX} rows"), node.name)

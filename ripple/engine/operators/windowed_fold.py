@@ -59,6 +59,8 @@ class WindowedFold(EventFold):
         self.windows = windows_of(self.spec.assigner, self.pairs)
         self.timers = Timers()
         self.over: list[Ints] = []
+        self.newly_over: list[Ints] | None = None
+        """Those of ``over`` that no stream of final rows has taken; None if there is none."""
         self.absorbed: list[Ints] = []
         trigger = self.spec.trigger
         self.interval_ns = trigger.interval_ns if isinstance(trigger, OnInterval) else None
@@ -190,6 +192,8 @@ class WindowedFold(EventFold):
         self.touched.add(due[ends <= watermark_ns], self.space.capacity)
         over = closes <= watermark_ns
         self.over.append(due[over])
+        if self.newly_over is not None:
+            self.newly_over.append(due[over])
         waiting = ~over
         next_ns = np.where(ends <= watermark_ns, closes, ends)
         self.timers.arm(due[waiting], next_ns[waiting])

@@ -41,10 +41,12 @@ from ripple.model.pipeline.draft import (
 )
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.plan import (
+    SOURCES_MAX,
     WINDOW_FIELD_NAMES,
     Derive,
     Fields,
     Filter,
+    Finals,
     FlatMap,
     Fold,
     FoldAggregate,
@@ -157,7 +159,8 @@ class Pipeline:
             sources = (*draft.sources, spec)
             check_count(sources)
             seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name, "root": name}
-            return _grown(draft, "source", sources=sources, read=(spec,), fold=None, **seen)
+            raw: dict[str, Any] = {"fold": None, "finals": "", "is_settled": False}
+            return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
@@ -303,22 +306,29 @@ class Pipeline:
         /,
         *,
         trigger: Trigger | None = None,
-        lateness: str | int = LATENESS_DEFAULT,
+        lateness: str | int | None = None,
         future: str | int = FUTURE_TOLERANCE_DEFAULT,
     ) -> Pipeline:
         """Group events by event time too: Tumbling, Sliding or Session.
 
         trigger: when results show, by default when the watermark reaches the window's end.
-        lateness: how far below the watermark an event still counts. future: how far ahead of it
-        an event is not yet flagged.
+        lateness: how far below the watermark an event still counts, "60s" by default; final rows
+        are never late, and take none. future: how far ahead of it an event is not yet flagged.
         """
         with self._step("window", name) as draft:
             _need_time(draft, "windows are spans of event time")
+            if draft.is_settled and lateness is not None:
+                raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
+            if lateness is None:
+                lateness = 0 if draft.is_settled else LATENESS_DEFAULT
             spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
-            if len(draft.read) > 1 and isinstance(spec.trigger, OnCount | OnInterval):
+            if isinstance(spec.trigger, OnCount | OnInterval) and (
+                len(draft.read) > 1 or draft.finals
+            ):
                 raise PlanError(
                     f"which partial results {spec.trigger!r} shows would depend on the order in "
-                    "which the sources are read: use OnWatermark or OnEveryElement"
+                    f"which {'final rows' if draft.finals else 'the sources'} are read: use "
+                    "OnWatermark or OnEveryElement"
                 )
             return _grown(draft, "window", window=spec, path=(*draft.path, name))
 
@@ -363,6 +373,41 @@ class Pipeline:
                 via_log=False,
                 window=None,
                 fields=row,
+                row=None,
+                path=(*draft.path, name),
+                at=name,
+            )
+
+    def finals(self, name: str, /) -> Pipeline:
+        """Make a stream of a fold's final rows: each enters it once its window is over.
+
+        That is when the watermark has reached the window's end and the lateness after it. The
+        event time of a row is ``window_end_ns`` - 1; rows of one time come in the order of their
+        keys, after events of that time. None of them is late, so that windows of them end at once.
+        """
+        with self._step("finals", name) as draft:
+            fold = draft.fold
+            assert fold is not None, "there are results"
+            if fold.window is None:
+                raise PlanError(
+                    f"the rows of {fold.name!r} may change for ever: put it after a fold with a "
+                    ".window(...)"
+                )
+            if len(draft.sources) >= SOURCES_MAX:
+                raise PlanError(
+                    f"a pipeline with final rows has at most {SOURCES_MAX - 1} sources, not "
+                    f"{len(draft.sources)}"
+                )
+            lateness_ns, key = fold.window.lateness_ns, draft.below(name)
+            node = Finals(name, fold.name, lateness_ns, fold.row, key, draft.at)
+            return _grown(
+                draft,
+                "finals",
+                steps=(*draft.steps, node),
+                fold=None,
+                finals=name,
+                is_settled=True,
+                root=name,
                 row=None,
                 path=(*draft.path, name),
                 at=name,

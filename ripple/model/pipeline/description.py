@@ -9,6 +9,7 @@ from ripple.model.pipeline.plan import (
     EventNode,
     Fields,
     Filter,
+    Finals,
     FlatMap,
     Fold,
     Map,
@@ -97,6 +98,8 @@ def _code_lines(plan: Plan, name: str) -> Iterator[str]:
 def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
     if isinstance(step, Union):
         yield f"union {step.name}: {fields_text(step.fields_out)}"
+    elif isinstance(step, Finals):
+        yield f"finals {step.name}: {fields_text(step.fields_out)}"
     elif isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
@@ -105,6 +108,9 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         verb = "map" if isinstance(step, Map) else "flat_map"
         yield f"{verb} {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
     yield from _code_lines(plan, step.name)
+    if isinstance(step, Finals):
+        late = f" and {_ns(step.lateness_ns)}" if step.lateness_ns else ""
+        yield from _details(("of", step.fold), ("rows enter", f"at their window's end{late}"))
     yield from _details(("node", step.node_key))
 
 

@@ -56,6 +56,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.RESULTS, "derive"): Stage.RESULTS,
     (Stage.RESULTS, "filter"): Stage.RESULTS,
     (Stage.RESULTS, "map"): Stage.RESULTS,
+    (Stage.RESULTS, "finals"): Stage.EVENTS,
     (Stage.RESULTS, "partition"): Stage.REKEYED,
     (Stage.RESULTS, "sink"): Stage.RESULTS,
     (Stage.REKEYED, "fold"): Stage.RESULTS,
@@ -70,6 +71,7 @@ _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
     "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
 )
+_NO_WINDOW_YET = "final rows are those of windows: put it after .window(...) and .fold(...)"
 _ONE_ROW_A_KEY = (
     "a fold has one row a key, and none may become several: put .flat_map(...) before the fold"
 )
@@ -83,6 +85,10 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     **{
         (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
         for verb in ("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink")
+    },
+    **{
+        (stage, "finals"): _NO_WINDOW_YET
+        for stage in (Stage.EMPTY, Stage.EVENTS, Stage.KEYED, Stage.WINDOWED)
     },
     (Stage.EVENTS, "window"): "events need a group first: add .partition(..., key=...)",
     (Stage.EVENTS, "fold"): "events need a group first: add .partition(..., key=...)",
@@ -101,6 +107,7 @@ REFUSALS: dict[tuple[Stage, str], str] = {
     (Stage.REKEYED, "derive"): _BEFORE_PARTITION,
     (Stage.REKEYED, "filter"): _BEFORE_PARTITION,
     (Stage.REKEYED, "map"): _BEFORE_PARTITION,
+    (Stage.REKEYED, "finals"): _BEFORE_PARTITION,
     (Stage.REKEYED, "flat_map"): _ONE_ROW_A_KEY,
     (Stage.REKEYED, "partition"): "there is a partition already: name several fields in one key=",
     (Stage.REKEYED, "window"): _NO_WINDOW_OVER_TABLE,
@@ -109,8 +116,10 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 
 
 # Invariants: ``at`` is the input node of the next step, ``fields`` are its rows' fields; ``fold``
-# is the fold of these rows, None of events; ``root`` is their source or union, and ``read`` their
-# sources, of ``sources``; ``path`` names the source, partitions, windows and folds on the way.
+# is the fold of these rows, None of events; ``root`` is their source, union or node of final rows,
+# and ``read`` their sources, of ``sources``; ``finals`` names the node of final rows among their
+# roots, and ``is_settled`` says whether all of them are final rows, of which none is late; ``path``
+# names the source, partitions, windows and folds on the way.
 # ``partition`` is set from its step to the fold, ``window`` likewise. The nodes have their paths
 # for keys: their meaning is not examined yet. ``used`` has each name's step, which distinguishes a
 # step common to branches from two of one name. ``is_open`` until a sink shows the last step. All
@@ -139,6 +148,8 @@ class Draft:
     migrations: tuple[Migration, ...] = ()
     fields: Fields = ()
     row: type | None = None
+    finals: str = ""
+    is_settled: bool = False
     path: tuple[str, ...] = ()
     at: str = ""
 

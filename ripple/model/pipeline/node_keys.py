@@ -21,12 +21,14 @@ from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.plan import (
     Derive,
     Filter,
+    Finals,
     FlatMap,
     Fold,
     Map,
     Output,
     SourceSpec,
     Union,
+    inputs_first,
     type_of,
 )
 from ripple.model.schema.notation import type_to_sexp
@@ -105,7 +107,7 @@ class _Forms:
 def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
     """Yield the path and the key of each node, from the sources to the outputs."""
     digests = {"": ""}
-    for node, inputs in plan.nodes:
+    for node, inputs in inputs_first(plan):
         # An output is one of its fold, whatever steps are on the results: they are found apart.
         of = node.of if isinstance(node, Output) else "".join(inputs[:1])
         meaning = _meaning(node, forms)
@@ -130,8 +132,8 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             if node.reject_future_ns is not None:
                 ahead.append(["reject-future", str(node.reject_future_ns)])
             return ["source", node.topic or "", node.time_field or "", delay, *ahead]
-        case Union():
-            return ["union"]
+        case Union() | Finals():
+            return [type(node).__name__.lower()]
         case Derive():
             added: list[Sexp] = [[name, bound.canonical] for name, bound in node.exprs]
             return ["derive", *added]

@@ -171,7 +171,22 @@ class Union:
     node_key: str
 
 
-EventNode: TypeAlias = Step | Union
+@frozen
+class Finals:
+    """The final rows of a windowed fold, as a stream: each enters it when its window is over.
+
+    Their event time is the last nanosecond of the window. fold: its name. reads: its last node.
+    """
+
+    name: str
+    fold: str
+    lateness_ns: int
+    fields_out: Fields
+    node_key: str
+    reads: str
+
+
+EventNode: TypeAlias = Step | Union | Finals
 
 
 @frozen
@@ -288,11 +303,12 @@ class Migration:
 
 @frozen
 class Plan:
-    """A complete pipeline. ``steps`` are those on events, before a first fold, and unions.
+    """A complete pipeline. ``steps`` are those on streams: on events, and on final rows.
 
     sources: in the order of their declarations, which decides ties. Steps, folds and outputs stand
-    after their inputs. is_chain: whether there is one source, and each node is read by one other,
-    from the source through the steps and the folds, and outputs show folds.
+    each after those of their kind that they need. is_chain: whether there is one source, and each
+    node is read by one other, from the source through the steps and the folds, and outputs show
+    folds.
 
     migrations: functions applied once to older state; they are no part of the plan's results.
     code: per step or fold with a user's code, its form.
@@ -364,6 +380,24 @@ class Plan:
             left += reads[one]
         return tuple(source for source in self.sources if source.name in found)
 
+    def roots_of(self, name: str) -> tuple[str, ...]:
+        """Return where the rows of a stream, or those that a fold over one takes, come from.
+
+        That is from sources, in their order, and from nodes of final rows.
+        """
+        reads = {node.of.name: node.inputs for node in self.nodes}
+        roots = [source.name for source in self.sources] + [node.name for node in self.finals]
+        found, left = set(), [name]
+        while left:
+            found.add(one := left.pop())
+            left += () if one in roots else reads[one]
+        return tuple(root for root in roots if root in found)
+
+    @property
+    def finals(self) -> tuple[Finals, ...]:
+        """The nodes of final rows."""
+        return tuple(step for step in self.steps if isinstance(step, Finals))
+
     @property
     def has_windows(self) -> bool:
         """Whether some fold is over windows of events, whose state is freed."""
@@ -383,7 +417,7 @@ class Plan:
         return (
             reads == line
             and above == [fold.name for fold in self.folds[:-1]]
-            and not any(isinstance(step, FlatMap | Union) for step in self.steps)
+            and not any(isinstance(step, FlatMap | Union | Finals) for step in self.steps)
             and not any(output.is_stream for output in self.outputs)
         )
 
@@ -476,7 +510,7 @@ class Plan:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, each after those that it reads."""
+        """All nodes: sources, steps on streams, folds with the steps on results, outputs."""
         found = [Node(source, ()) for source in self.sources]
         found += [Node(step, reads_of(step)) for step in self.steps]
         ends = {node.of.name: node.of.name for node in found}
@@ -485,6 +519,18 @@ class Plan:
             ends[fold.name] = found[-1].of.name
         found += [Node(output, (ends[output.of],)) for output in self.outputs]
         return tuple(found)
+
+
+def inputs_first(plan: Plan) -> tuple[Node, ...]:
+    """Return the nodes of a plan, each after those that it reads."""
+    found: dict[str, Node] = {}
+    left = plan.nodes
+    while left:
+        for node in left:
+            if all(name in found for name in node.inputs):
+                found[node.of.name] = node
+        left = tuple(node for node in left if node.of.name not in found)
+    return tuple(found.values())
 
 
 def reads_of(step: EventNode) -> tuple[str, ...]:

@@ -150,6 +150,9 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
         return f"it reads the sources {plan.source_names}"
     if plan.is_chain or not plan.folds:
         return None
+    final = final_rows_why(plan)
+    if final is not None:
+        return final
     source, by = plan.source, {fold.name: _key_of(fold) for fold in plan.folds}
     through = [fold.name for fold in plan.folds if fold.via_log]
     if through:
@@ -166,6 +169,12 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
         keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
         return f"its folds have no field of their keys in common: {keys}"
     return None
+
+
+def final_rows_why(plan: Plan) -> str | None:
+    """Return why final rows need one process, None where a plan has none in a stream."""
+    names = [node.name for node in plan.finals]
+    return f"the final rows of {names[0]} are a stream of one process" if names else None
 
 
 def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None = None) -> None:

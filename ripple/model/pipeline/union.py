@@ -29,6 +29,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
             raise PlanError("it unites two streams or more: name another one, or leave it out")
         whole = reduce(united, drafts)
         _check_once([draft.at for draft in drafts])
+        finals = _finals(drafts)
         fields = reduce(_common, drafts[1:], drafts[0].fields)
         whole = whole.begun(name)
         read = {source.name for draft in drafts for source in draft.read}
@@ -45,6 +46,8 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
                 root=name,
                 fields=fields,
                 row=rows[0] if is_one else None,
+                finals=finals,
+                is_settled=all(draft.is_settled for draft in drafts),
                 path=(roots, name),
                 at=name,
             )
@@ -60,10 +63,24 @@ def _stream(branch: Any) -> Draft:
             "rows on their way into a fold are not united: put .partition(...) after it"
         )
     if draft.stage is Stage.RESULTS:
-        raise PlanError(f"{draft.at!r} is a table: unite the events before the fold")
+        raise PlanError(
+            f"{draft.at!r} is a table: unite the events before the fold, or the rows of its "
+            "windows once they are final, with .finals(name)"
+        )
     if draft.stage is Stage.EMPTY:
         raise PlanError("a branch has nothing to read yet: start it with .source(...)")
     return draft
+
+
+def _finals(drafts: list[Draft]) -> str:
+    """Return the node of final rows among the roots of the branches, "" if there is none."""
+    names = list(dict.fromkeys(draft.finals for draft in drafts if draft.finals))
+    if len(names) > 1:
+        raise PlanError(
+            f"{names[0]!r} and {names[1]!r} are final rows of two folds, and nothing orders those "
+            "of one time: fold each of them, or give each a sink of its own"
+        )
+    return "".join(names)
 
 
 def _check_once(nodes: list[str]) -> None:

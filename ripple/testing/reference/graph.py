@@ -14,6 +14,7 @@ from ripple.model.pipeline.plan import Fold
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.interpreter import (
+    END_NS,
     EventFold,
     Input,
     Reference,
@@ -31,7 +32,7 @@ from ripple.testing.reference.steps import (
     refuse_unfit,
     rows_after,
 )
-from ripple.testing.reference.windows import Event
+from ripple.testing.reference.windows import Event, Window
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan, SourceSpec
@@ -47,15 +48,18 @@ class GraphReference(Reference):
         self._begin(plan, inputs)
         self.counts_by_source = {source.name: dict(self.counts) for source in plan.sources}
         self._event_folds = [EventFold(fold) for fold in plan.event_folds]
-        self._sources = {
-            node.of.name: {source.name for source in plan.sources_of(node.of.name)}
-            for node in plan.nodes
-        }
+        self._roots = {node.of.name: set(plan.roots_of(node.of.name)) for node in plan.nodes}
+        self._lost: dict[str, dict[Any, RefusedRow]] = {}
+        self._passed = 0
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
                 self._inputs[name].rank = rank
         self._streams: dict[str, dict[str, list[Row]]] = {
-            output.name: {name: [] for name in self._inputs}
+            output.name: {
+                name: []
+                for name in (*self._inputs, *(node.name for node in plan.finals))
+                if self._root_of(name) in self._roots[output.name]
+            }
             for output in plan.outputs
             if output.is_stream
         }
@@ -76,25 +80,92 @@ class GraphReference(Reference):
             self.dead_letters.append((name, offset, refused.step, refused.reason))
         for what, count in self.counts.items():
             self.counts_by_source[of.name][what] += count - before[what]
+        self._step(arrived, before_ns)
+
+    def _step(self, arrived: dict[str, list[Event]], before_ns: Mapping[str, int | None]) -> None:
+        """Let each fold take its events, then the watermark, and pass its final rows on."""
         for fold in self._event_folds:
             events = arrived.get(fold.fold.name, [])
             was_ns = before_ns[fold.fold.name]
             for one in events[:-1]:
                 fold.step(one, was_ns, was_ns)
-            fold.step(events[-1] if events else None, was_ns, self._mark(fold))
+            fold.step(events[-1] if events else None, was_ns, self._mark(fold.fold))
+            over, fold.over = sorted(fold.over, key=lambda one: (one.end_ns, one.key)), []
+            for window in over:
+                self._pass_on(fold, window, arrived)
 
-    def _mark(self, fold: EventFold) -> int | None:
-        """Return the watermark of a fold: the least of the inputs that come to it."""
-        come = self._sources[fold.fold.name]
+    def _pass_on(self, fold: EventFold, window: Window, arrived: dict[str, list[Event]]) -> None:
+        """Let the final row of a window, if there is one, go to the folds and outputs after it."""
+        identity = (*window.key, window.start_ns)
+        row = fold.view.rows.get(identity)
+        self._passed += 1
+        place = (len(self.plan.sources), self._passed, 0)
+        if row is None:
+            return
+        for node in self.plan.finals:
+            if node.fold == fold.fold.name:
+                try:
+                    self._spread(node.name, row, window.end_ns - 1, place, arrived)
+                except RefusedRow as refused:
+                    self._lost.setdefault(fold.fold.name, {}).setdefault(identity, refused)
+
+    def _spread(
+        self, root: str, row: Row, time_ns: int, place: tuple[int, ...], arrived: dict[str, Any]
+    ) -> None:
+        """Let a row of a stream that begins at ``root`` come to folds and outputs.
+
+        Raises RefusedRow with nothing done.
+        """
+        branches = self._branches(root, row)
+        found = {
+            one.fold.name: [
+                self._event(one.fold, each, time_ns, (*place, index))
+                for index, each in enumerate(branches.get(one.fold.reads, []))
+            ]
+            for one in self._event_folds
+        }
+        for name, events in found.items():
+            arrived.setdefault(name, []).extend(events)
+        self._show(root, branches)
+
+    def _branches(self, root: str, row: Row) -> dict[str, list[Row]]:
+        """Return the rows of a record, or a final row, at each node of a stream that they reach."""
+        branches = {root: [row]}
+        for step in self.plan.steps:
+            if root in self._roots[step.name] and step.name != root:
+                branches[step.name] = rows_after(step, branches)
+        return branches
+
+    def _show(self, name: str, branches: Mapping[str, list[Row]]) -> None:
+        """Add rows that came by an input, or by a node of final rows, to the outputs."""
+        for output in self.plan.outputs:
+            if output.is_stream and output.of in branches:
+                fields = [field.name for field in output.fields]
+                rows = branches[output.of]
+                self._streams[output.name][name] += [{of: one[of] for of in fields} for one in rows]
+
+    def _root_of(self, name: str) -> str:
+        """Return the source of an input; a node of final rows is its own."""
+        return source_of(self.plan, name).name if name in self._inputs else name
+
+    def _mark(self, fold: Fold) -> int | None:
+        """Return the watermark of a fold: the least of the inputs and streams that come to it."""
+        come = self._roots[fold.name]
         known = [
             given.watermark_ns
             for name, given in self._inputs.items()
             if source_of(self.plan, name).name in come
         ]
+        for node in self.plan.finals:
+            if node.name in come:
+                reached_ns = self._mark(self.plan.fold(node.fold))
+                if reached_ns is not None and reached_ns != END_NS:
+                    reached_ns -= node.lateness_ns
+                known.append(reached_ns)
         return None if None in known else min(ns for ns in known if ns is not None)
 
     def _marks(self) -> dict[str, int | None]:
-        return {fold.fold.name: self._mark(fold) for fold in self._event_folds}
+        return {fold.fold.name: self._mark(fold.fold) for fold in self._event_folds}
 
     def _through(
         self, row: Row, source: SourceSpec, at: tuple[str, int], given: Input
@@ -109,10 +180,7 @@ class GraphReference(Reference):
         refuse_nulls(row, [field for field in source.fields if not field.optional], source.name)
         refuse_unfit(row, source)
         behind_ns = self._behind(row, source, given)
-        branches = {source.name: [row]}
-        for step in self.plan.steps:
-            if source.name in self._sources[step.name]:
-                branches[step.name] = rows_after(step, branches)
+        branches = self._branches(source.name, row)
         time_ns = 0 if source.time_field is None else row[source.time_field]
         arrived: dict[str, list[Event]] = {}
         was_late = False
@@ -124,15 +192,9 @@ class GraphReference(Reference):
             arrived[fold.name] = [
                 self._event(fold, each, time_ns, (*place, index)) for index, each in enumerate(rows)
             ]
-        shown = {
-            output.name: branches[output.of]
-            for output in self.plan.outputs
-            if output.is_stream and output.of in branches
-        }
-        for output, rows in shown.items():
-            fields = [field.name for field in self.plan.output(output).fields]
-            self._streams[output][name] += [{of: one[of] for of in fields} for one in rows]
-        if was_late and not any(arrived.values()) and not any(shown.values()):
+        self._show(name, branches)
+        shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]
+        if was_late and not any(arrived.values()) and not any(shown):
             self.counts["very_late"] += 1
             self.counts["mildly_late"] -= 1
         else:
@@ -148,7 +210,7 @@ class GraphReference(Reference):
         if watermark_ns is None:
             return 0
         folds = [one.fold for one in self._event_folds]
-        reached = [fold for fold in folds if source.name in self._sources[fold.name]]
+        reached = [fold for fold in folds if source.name in self._roots[fold.name]]
         spans_ns = [fold.window.future_ns for fold in reached if fold.window]
         future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
         self.counts["mildly_late"] += time_ns < watermark_ns
@@ -166,8 +228,7 @@ class GraphReference(Reference):
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given, before_ns = self._input(source), self._marks()
         given.watermark_ns = latest(given.watermark_ns, watermark_ns)
-        for fold in self._event_folds:
-            fold.step(None, before_ns[fold.fold.name], self._mark(fold))
+        self._step({}, before_ns)
 
     def streams(self) -> dict[str, dict[str, list[Row]]]:
         """Return per output of events, and input, the rows that it received, in their order."""
@@ -181,6 +242,8 @@ class GraphReference(Reference):
                 below = views[fold.input]
                 views[fold.name] = folded_view(fold, below)
                 unfolded.setdefault(fold.input, {}).update(below.unfolded)
+        for name, rows in self._lost.items():
+            unfolded.setdefault(name, {}).update(rows)
         for name, rows in unfolded.items():
             views[name].unfolded = rows
         return views

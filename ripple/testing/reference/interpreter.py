@@ -290,6 +290,8 @@ class EventFold:
         self.fold = fold
         self.view = View()
         self.open: list[Window] = []
+        self.over: list[Window] = []
+        """Windows that are over, and whose rows no stream of final rows has taken."""
 
     def step(self, event: Event | None, before_ns: int | None, after_ns: int | None) -> None:
         """Take an event, if there is one, and a watermark that may have moved."""
@@ -311,6 +313,7 @@ class EventFold:
             just_ended = before_ns is None or before_ns < window.end_ns
             if window.end_ns <= after_ns and (window in touched or just_ended):
                 self._show(window)
+        self.over += [w for w in self.open if w.end_ns + spec.lateness_ns <= after_ns]
         self.open = [w for w in self.open if w.end_ns + spec.lateness_ns > after_ns]
 
     def _assigned(self, assigner: Assigner, event: Event) -> list[Window]:

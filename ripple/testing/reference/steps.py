@@ -17,6 +17,7 @@ from ripple.model.pipeline.plan import (
     EventNode,
     Fields,
     Filter,
+    Finals,
     FlatMap,
     Map,
     SourceSpec,
@@ -97,8 +98,8 @@ def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
                 name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
             }
             row = {**row, **derived}
-        elif isinstance(step, FlatMap | Union):
-            raise TypeError(f"{step.name} may make several rows: see rows_of")
+        elif isinstance(step, FlatMap | Union | Finals):
+            raise TypeError(f"{step.name} is no step from row to row: see rows_after")
         else:
             row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
     return row
@@ -109,6 +110,7 @@ def rows_after(step: EventNode, branches: Mapping[str, Sequence[Row]]) -> list[R
 
     Raises :class:`RefusedRow` if one of them is refused, and :class:`FunctionFailed`.
     """
+    assert not isinstance(step, Finals), "it begins branches"
     if not isinstance(step, Union):
         return rows_of(step, branches[step.reads])
     rows = [row for name in step.reads for row in branches.get(name, ())]

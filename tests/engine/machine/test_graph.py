@@ -155,7 +155,7 @@ def test_branches_of_several_inputs_with_markers(
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @settings(max_examples=4 * EXAMPLES)
-@given(happened=ticks(), restart=st.integers(0, 45))
+@given(happened=ticks(extreme=True), restart=st.integers(0, 45))
 def test_each_trigger_beside_a_sink_of_events(
     trigger: Any, happened: list[Any], restart: int
 ) -> None:
