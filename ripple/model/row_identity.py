@@ -47,10 +47,13 @@ def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _of(column: pa.Array) -> Hashes:
     """Return the hash of each value of a column."""
-    valid = _valid(column)
-    found = np.where(valid, _VALUE, _NULL)
     values = _values_of(column)
-    mix_each(found, values if valid.all() else np.where(valid, values, _NULL))
+    if not column.null_count:
+        found = np.full(len(column), _VALUE)
+    else:
+        valid = _valid(column)
+        found, values = np.where(valid, _VALUE, _NULL), np.where(valid, values, _NULL)
+    mix_each(found, values)
     return found
 
 

@@ -13,6 +13,7 @@ from ripple.core.errors import GraphError, PlanError
 from ripple.engine.graph.arguments import Options, cell_options
 from ripple.model import aggregate as aggregates
 from ripple.model.aggregate.contract import Aggregate, is_float, is_integer
+from ripple.model.aggregate.single import as_python
 from ripple.model.expression import as_column
 from ripple.model.expression.bound import Values
 from ripple.model.expression.typed import unknown_field
@@ -148,7 +149,7 @@ class BoundAggregate:
     def result(self, state: State) -> Any:
         """Return the result; a dict by suffix for an aggregate with several, None for none."""
         found = {
-            suffix: None if valid is not None and not valid[0] else _python(values[0])
+            suffix: None if valid is not None and not valid[0] else as_python(values[0])
             for (suffix, _), (values, valid) in zip(
                 self.bound.results, state.results(_ZERO), strict=True
             )
@@ -195,7 +196,3 @@ def _taken(values: Any, mask: npt.NDArray[np.bool_]) -> Any:
     if isinstance(values, list):
         return [value for value, keep in zip(values, mask.tolist(), strict=True) if keep]
     return values.filter(pa.array(mask)) if isinstance(values, pa.Array) else values[mask]
-
-
-def _python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -19,7 +19,7 @@ from ripple.engine.graph.node cimport Graph, Node
 from types import GenericAlias
 
 from ripple.core.errors import GraphError, SchemaError
-from ripple.engine.graph.column import fingerprint
+from ripple.engine.graph.canonical import fingerprint
 from ripple.model.schema.values import INT64_MAX, INT64_MIN, Misfit, converter
 
 cdef object UNSET = object()

@@ -15,7 +15,7 @@ from ripple.engine.edges.row_table import row_values
 from ripple.engine.edges.window_ends import WindowEnds
 from ripple.engine.graph.column import InputColumn
 from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.engine.operators.result_rows import COLUMN_KINDS, row_arrays, typed_column
+from ripple.engine.operators.result_rows import column_fields, row_arrays, typed_column
 from ripple.engine.operators.uncomputable import UncomputableRows
 from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown
@@ -65,10 +65,7 @@ class RemoteRows:
         self.fields = row_values(fold, above)
         self._arrow = arrow_fields(self.fields)
         self._kinds = [kind_of(type_of(member)) for member in self.fields]
-        fields = [
-            (member.name, COLUMN_KINDS.get(kind, "object"), nullable)
-            for member, (kind, nullable) in zip(self.fields, self._kinds, strict=True)
-        ]
+        fields = column_fields(self._arrow, self._kinds)
         self.column = InputColumn(graph, (), self.keys, fields, fold.name)
         self.uncomputable = UncomputableRows(self.keys)
         self._owners = np.empty(0, np.int64)
@@ -163,7 +160,7 @@ class RemoteRows:
         """Return rows as Arrow columns: key fields, sender, the fields that are read."""
         keys = zip(self.keys.fields, self.keys.arrays(slots), strict=True)
         sender = pa.array(grown(self._owners, self.keys.capacity, _NOBODY)[slots])
-        values = row_arrays(self._arrow, self.column.rows(slots), None)
+        values = row_arrays(self.column.rows(slots), None)
         return {
             **{field.name: array for field, array in keys},
             SENDER.name: sender,

@@ -42,7 +42,7 @@ class RowTable:
         self._column = column
         self._key = [member.name for member in key]
         self._group = [member.name for member in fold.key]
-        self._values = [(column.names.index(f.name), f) for f in arrow_fields(values)]
+        self._values = [column.names.index(field.name) for field in values]
         self._schema = row_schema(above, fold)
         self._targets = targets
         self._sent = np.empty(0, np.int64)
@@ -117,9 +117,7 @@ class RowTable:
 
     def _rows(self, slots: Ints, op: int) -> pa.RecordBatch:
         every = self._column.rows(slots)
-        values = row_arrays(
-            [f for _, f in self._values], [every[at] for at, _ in self._values], None
-        )
+        values = row_arrays([every[at] for at in self._values], None)
         columns = [*self._column.keys.arrays(slots), ops(op, len(slots)), *values]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 

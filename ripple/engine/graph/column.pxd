@@ -46,6 +46,7 @@ cdef class Column(Node):
     cdef Field* fields
     cdef bint has_objects
     cdef list objects                   # per field: None, or a list of values by slot
+    cdef list forms                     # per field: None, or the Form in which values are held
     cdef list old_objects               # per field: None, or a list by position in `touched`
     cdef uint8_t* present               # by slot: there is a row
     cdef readonly int64_t row_count
@@ -92,6 +93,7 @@ cdef class Column(Node):
     cdef bint settle_changes(self) except -1
     cdef object _gather(self, int f, const int64_t[::1] slots)
     cdef object _gather_old(self, int f)
+    cdef object _objects(self, int f, list held)
     cdef int _copy_bits(self, const int64_t* bits, const int64_t[::1] at, object into) except -1
     cdef int _copy_flags(self, const uint8_t* flags, const int64_t[::1] at, object into) except -1
     cdef object _typed(self, Kind kind, object values)

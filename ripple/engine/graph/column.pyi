@@ -4,14 +4,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ripple.engine.graph.canonical import Form
 from ripple.engine.graph.node import Graph, Node
 from ripple.model.keys.space import KeySpace
 
 Slots = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | npt.NDArray[np.bool_]
-
-def fingerprint(value: object) -> int: ...
-def canonical(value: object) -> bytes: ...
 
 class Column(Node):
     @property
@@ -26,7 +24,7 @@ class Column(Node):
         graph: Graph,
         parents: Iterable[Node],
         keys: KeySpace,
-        fields: Sequence[tuple[str, str, bool]],
+        fields: Sequence[tuple[str, str | Form, bool]],
         name: str | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...

@@ -15,7 +15,9 @@ import numpy as np
 from ripple.model.keys.checked cimport check_slots, first_outside
 from ripple.engine.graph.node cimport Graph, Node
 from ripple.model.keys.slots cimport SlotSet, next_room
-from ripple.core.hashing cimport mix, mix_at, xxh64
+from ripple.core.hashing cimport mix, mix_at
+
+from ripple.engine.graph.canonical import fingerprint
 
 cdef extern from *:
     """
@@ -23,18 +25,8 @@ cdef extern from *:
     """
     const uint64_t RIPPLE_NULL_HASH
 
-cdef extern from "Python.h":
-    int PyUnicode_IS_COMPACT_ASCII(object text)
-    void* PyUnicode_DATA(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
-
 cdef enum:
     HASHED_TOGETHER = 64
-    DIGIT_ZERO = 48
-    HEAD_BYTES = 24
-    SHORT_TEXT = 104
-
-cdef const char* HEXADECIMAL = b"0123456789abcdef"
 
 KINDS = {"float": FLOAT, "int": INT, "bool": BOOL, "object": OBJECT}
 
@@ -46,118 +38,6 @@ cdef void* grown(void* block, int64_t old_bytes, int64_t new_bytes) except NULL:
         raise MemoryError
     memset(<char*>bigger + old_bytes, 0, new_bytes - old_bytes)
     return bigger
-
-
-cdef struct Written:
-    char* text
-    Py_ssize_t size, room
-
-
-def fingerprint(value):
-    """Return 63 bits that stand for a value that is not a number: equal values, equal bits."""
-    cdef Written out
-    cdef const char* text
-    cdef Py_ssize_t size
-    if isinstance(value, str) and PyUnicode_IS_COMPACT_ASCII(value):
-        text, size = <const char*>PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value)
-        if size <= SHORT_TEXT:
-            return fingerprint_of_short(text, size)
-    out.text, out.size, out.room = NULL, 0, 0
-    try:
-        write_canonical(&out, value)
-        return <int64_t>(xxh64(<const uint8_t*>out.text, out.size, 0) >> 1)
-    finally:
-        free(out.text)
-
-
-cdef int64_t fingerprint_of_short(const char* text, Py_ssize_t size) noexcept nogil:
-    """Return the same of a text of ASCII with at most SHORT_TEXT characters."""
-    cdef char[SHORT_TEXT + HEAD_BYTES] written
-    cdef int head = write_head(written, b"s", size, b":")
-    memcpy(written + head, text, size)
-    return <int64_t>(xxh64(<const uint8_t*>written, head + size, 0) >> 1)
-
-
-def canonical(value):
-    """Return bytes that are equal exactly for equal values: text, numbers, lists, none."""
-    cdef Written out
-    out.text, out.size, out.room = NULL, 0, 0
-    try:
-        write_canonical(&out, value)
-        return out.text[: out.size]
-    finally:
-        free(out.text)
-
-
-cdef int write_canonical(Written* out, value) except -1:
-    cdef char[HEAD_BYTES] head
-    cdef bytes text
-    cdef uint64_t bits
-    cdef int digit
-    if value is None:
-        return write(out, b"n", 1)
-    if isinstance(value, str):
-        if PyUnicode_IS_COMPACT_ASCII(value):
-            write(out, head, write_head(head, b"s", PyUnicode_GET_LENGTH(value), b":"))
-            return write(out, <const char*>PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value))
-        text = value.encode("utf-8", "surrogatepass")
-        write(out, head, write_head(head, b"s", len(text), b":"))
-        return write(out, text, len(text))
-    if isinstance(value, bool):
-        return write(out, b"t" if value else b"f", 1)
-    if isinstance(value, int):
-        text = b"i%d;" % value
-        return write(out, text, len(text))
-    if isinstance(value, float):
-        bits = float_bits(value)
-        head[0] = b"d"
-        for digit in range(16):
-            head[1 + digit] = HEXADECIMAL[(bits >> (60 - 4 * digit)) & 15]
-        return write(out, head, 17)
-    if isinstance(value, bytes):
-        text = value
-        write(out, head, write_head(head, b"b", len(text), b":"))
-        return write(out, text, len(text))
-    if isinstance(value, (list, tuple)):
-        write(out, head, write_head(head, b"l", len(value), b":"))
-        for item in value:
-            write_canonical(out, item)
-        return 0
-    if isinstance(value, dict):
-        write(out, head, write_head(head, b"m", len(value), b":"))
-        for name in sorted(value):
-            write_canonical(out, name)
-            write_canonical(out, value[name])
-        return 0
-    raise TypeError(f"a column cannot hold {type(value).__name__}: {value!r}")
-
-
-cdef int write_head(char* head, char kind, Py_ssize_t count, char end) noexcept nogil:
-    """Write a letter, a number and an end; return how many bytes that are, at most HEAD_BYTES."""
-    cdef char[HEAD_BYTES] digits
-    cdef int size = 1, n = 0
-    head[0] = kind
-    while True:
-        digits[n] = <char>(DIGIT_ZERO + count % 10)
-        n += 1
-        count //= 10
-        if count == 0:
-            break
-    while n:
-        n -= 1
-        head[size] = digits[n]
-        size += 1
-    head[size] = end
-    return size + 1
-
-
-cdef int write(Written* out, const char* text, Py_ssize_t size) except -1:
-    if out.size + size > out.room:
-        out.text = <char*>grown(out.text, out.size, 2 * (out.size + size) + HEAD_BYTES)
-        out.room = 2 * (out.size + size) + HEAD_BYTES
-    memcpy(out.text + out.size, text, size)
-    out.size += size
-    return 0
 
 
 cdef inline bint same_row(Column column, int64_t at, int64_t slot) noexcept nogil:
@@ -185,7 +65,7 @@ cdef class Column(Node):
         """Add an empty column to ``graph``.
 
         keys: the key space of its slots. fields: (name, kind, nullable) each, kind one of
-        "float", "int", "bool", "object".
+        "float", "int", "bool", or a :class:`Form`, or "object": values that are kept as they are.
         """
         self.name = name
         self.space = keys
@@ -196,13 +76,16 @@ cdef class Column(Node):
             raise MemoryError
         self.objects = []
         self.old_objects = []
+        self.forms = []
         self.touched = SlotSet()
         for f, (_, kind, nullable) in enumerate(fields):
-            self.fields[f].kind = KINDS[kind]
+            self.forms.append(None if isinstance(kind, str) else kind)
+            self.fields[f].kind = KINDS[kind] if isinstance(kind, str) else OBJECT
             self.fields[f].nullable = nullable
-            self.has_objects |= kind == "object"
-            self.objects.append([] if kind == "object" else None)
-            self.old_objects.append([] if kind == "object" else None)
+            is_object = self.fields[f].kind == OBJECT
+            self.has_objects |= is_object
+            self.objects.append([] if is_object else None)
+            self.old_objects.append([] if is_object else None)
         graph.attach(self, list(parents))
 
     def __dealloc__(self):
@@ -354,7 +237,7 @@ cdef class Column(Node):
         cdef const int64_t[::1] ints
         cdef const uint8_t[::1] flags
         cdef const uint8_t[::1] mask
-        cdef list objects
+        cdef list objects, held
         if field.kind == FLOAT:
             floats = values
             for i in range(n):
@@ -367,6 +250,13 @@ cdef class Column(Node):
             flags = values.view(np.uint8)
             for i in range(n):
                 field.bits[slots[i]] = flags[i] != 0
+        elif self.forms[f] is not None:
+            objects = self.objects[f]
+            held, prints = self.forms[f].written(values)
+            ints = prints
+            for i in range(n):
+                objects[slots[i]] = held[i]
+                field.bits[slots[i]] = ints[i]
         else:
             objects = self.objects[f]
             for i in range(n):
@@ -488,7 +378,7 @@ cdef class Column(Node):
         cdef Field* field = &self.fields[f]
         cdef Py_ssize_t i, n = slots.shape[0]
         if field.kind == OBJECT:
-            values = [self.objects[f][slots[i]] for i in range(n)]
+            values = self._objects(f, [self.objects[f][slots[i]] for i in range(n)])
         else:
             values = np.empty(n, np.int64)
             self._copy_bits(field.bits, slots, values)
@@ -497,6 +387,9 @@ cdef class Column(Node):
             valid = np.empty(n, np.uint8)
             self._copy_flags(field.valid, slots, valid)
         return self._typed(field.kind, values), valid
+
+    cdef object _objects(self, int f, list held):
+        return held if self.forms[f] is None else self.forms[f].arrow(held)
 
     cdef object _gather_old(self, int f):
         cdef Field* field = &self.fields[f]
@@ -507,7 +400,7 @@ cdef class Column(Node):
         for i in range(n):
             at[i] = self.changed[i]
         if field.kind == OBJECT:
-            values = [self.old_objects[f][at[i]] for i in range(n)]
+            values = self._objects(f, [self.old_objects[f][at[i]] for i in range(n)])
         else:
             values = np.empty(n, np.int64)
             self._copy_bits(field.old_bits, at, values)

@@ -11,6 +11,7 @@ import numpy as np
 from ripple.model.aggregate.integers cimport Counts
 from ripple.model.aggregate.part cimport Operand
 from ripple.engine.kernels.states cimport States
+from ripple.engine.graph.canonical cimport Form, Read
 from ripple.engine.graph.column cimport BOOL, FLOAT, INT, OBJECT, Column, Field
 from ripple.model.keys.checked cimport check_length, check_range, check_slots
 from ripple.model.keys.index cimport KeyIndex
@@ -229,6 +230,7 @@ cdef class Feed:
         cdef const int64_t* from_bits
         cdef const uint8_t* from_flags
         cdef list objects
+        cdef Read read
         cdef int f
         if self.key_names:
             named.update(zip(self.key_names, column.keys.arrays(slots), strict=True))
@@ -243,7 +245,8 @@ cdef class Feed:
                     flags[i] = from_flags[places[i]]
             if field.kind == OBJECT:
                 objects = column.old_objects[f] if old else column.objects[f]
-                named[column.names[f]] = Values([objects[places[i]] for i in range(n)], mask)
+                read = (<Form>column.forms[f]).read(objects, places.data(), n, NULL, NULL)
+                named[column.names[f]] = Values(read.arrow(), mask)
                 continue
             from_bits = field.old_bits if old else field.bits
             values = np.empty(n, np.int64)

@@ -2,12 +2,13 @@
 # distutils: language = c++
 """An output of the engine: the changes of one fold's rows between two cuts, and their digest."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 import pyarrow as pa
 
 from ripple.engine.kernels.key_fields cimport KeyFields
+from ripple.engine.graph.canonical cimport Form, Read
 from ripple.engine.graph.column cimport BOOL, OBJECT, Column, Field
 from ripple.model.keys.index cimport Key, KeyIndex
 from ripple.engine.graph.node cimport Node
@@ -212,7 +213,7 @@ cdef class View(Node):
         if alive is not None:
             for f in range(<int>self.columns.size()):
                 if self.columns[f].kind == BATCH_MADE:
-                    alive.pop(0)._export_to_c(<uintptr_t>&self.columns[f].made)
+                    (<Read>alive.pop(0)).hand_out(&self.columns[f].made)
         with nogil:
             failed = batch_make(self.columns.data(), <int>self.columns.size(), n, &made.whole)
         if failed:
@@ -222,17 +223,9 @@ cdef class View(Node):
     cdef object objects(
         self, int f, int64_t n, const int64_t* places, bint old, const BatchColumn* column
     ):
-        """Return a column of values that are no numbers."""
-        cdef list values = self.column.old_objects[f] if old else self.column.objects[f]
-        cdef int64_t i
-        listed = [
-            None
-            if (column.present and not column.present[i])
-            or (column.valid and not column.valid[places[i]])
-            else values[places[i]]
-            for i in range(n)
-        ]
-        return pa.array(listed, self.row_schema.field(self.keys.count + f).type)
+        """Return a column of values that are no numbers, as it can be handed out."""
+        cdef list held = self.column.old_objects[f] if old else self.column.objects[f]
+        return (<Form>self.column.forms[f]).read(held, places, n, column.present, column.valid)
 
     cdef bint recompute(self) except -1:
         return False

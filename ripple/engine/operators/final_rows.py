@@ -95,6 +95,6 @@ class FinalRows:
     def _columns(self, slots: Ints) -> dict[str, pa.Array]:
         column, results = self._leaf.column, self._leaf.result_rows
         keys = zip(column.keys.fields, column.keys.arrays(slots), strict=True)
-        arrays = row_arrays(results.arrow_fields, column.rows(slots), None)
+        arrays = row_arrays(column.rows(slots), None)
         shown = zip(results.fields, arrays, strict=True)
         return {field.name: array for field, array in (*keys, *shown)}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ripple.engine.graph.canonical import Form
     from ripple.engine.graph.node import Graph, Node
     from ripple.model.pipeline.plan import Fold
 
@@ -44,7 +45,11 @@ class Groups(DerivedColumn):
     """
 
     def __init__(
-        self, graph: Graph, fold: Fold, parent: Column, fields: Sequence[tuple[str, str, bool]]
+        self,
+        graph: Graph,
+        fold: Fold,
+        parent: Column,
+        fields: Sequence[tuple[str, str | Form, bool]],
     ) -> None:
         """Take in the rows of ``parent``; ``fields`` are those of this column."""
         self.fold = fold

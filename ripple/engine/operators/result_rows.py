@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ripple.core.errors import lacks_memory
+from ripple.engine.graph.canonical import Form
 from ripple.engine.kernels.columns import picked
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.rows import Rows, as_list
@@ -50,10 +51,7 @@ class ResultRows:
         self.fields = tuple(field for field in fold.row if field.name not in in_key)
         self.arrow_fields = arrow_fields(self.fields)
         self._kinds = [kind_of(type_of(field)) for field in self.fields]
-        self.column_fields = [
-            (field.name, COLUMN_KINDS.get(kind, "object"), nullable)
-            for field, (kind, nullable) in zip(self.fields, self._kinds, strict=True)
-        ]
+        self.column_fields = column_fields(self.arrow_fields, self._kinds)
 
     def show(
         self,
@@ -173,7 +171,7 @@ class ResultRows:
                     np.concatenate(parts) if parts else typed_column([], kind, nullable)[0]
                 )
             else:
-                values.append([value for part in parts for value in part])
+                values.append([value for part in parts for value in as_list(part)])
             masks = [
                 np.ones(len(piece[0]), np.bool_) if piece[2][at] is None else piece[2][at]
                 for piece in pieces
@@ -185,7 +183,7 @@ class ResultRows:
     def dump(self, column: Column, slots: Ints) -> dict[str, pa.Array]:
         """Return the shown rows of ``slots``: whether there is one, and its fields."""
         shown = column.has_rows(slots)
-        arrays = row_arrays(self.arrow_fields, column.rows(slots), shown)
+        arrays = row_arrays(column.rows(slots), shown)
         named = {_shown(f.name): array for f, array in zip(self.fields, arrays, strict=True)}
         return {SHOWN: pa.array(shown), **named}
 
@@ -210,24 +208,32 @@ def _chosen(columns: dict[str, Any], mask: npt.NDArray[np.bool_]) -> dict[str, A
     return {name: picked(column, rows) for name, column in columns.items()}
 
 
+def column_fields(
+    fields: Sequence[pa.Field], kinds: Sequence[tuple[Kind, bool]]
+) -> list[tuple[str, str | Form, bool]]:
+    """Return the fields of a column of rows.
+
+    kinds: of their values, and whether these may be null.
+    """
+    return [
+        (field.name, COLUMN_KINDS[kind] if kind in COLUMN_KINDS else Form(field.type), nullable)
+        for field, (kind, nullable) in zip(fields, kinds, strict=True)
+    ]
+
+
 def row_arrays(
-    types: Sequence[pa.Field], gathered: list[tuple[Any, Any]], mask: npt.NDArray[np.bool_] | None
+    gathered: list[tuple[Any, Any]], mask: npt.NDArray[np.bool_] | None
 ) -> list[pa.Array]:
     """Return gathered columns as Arrow arrays, null where ``mask`` is false or the value is."""
     arrays = []
-    for field, (values, valid) in zip(types, gathered, strict=True):
+    for values, valid in gathered:
         present = mask
         if valid is not None:
             own: npt.NDArray[np.bool_] = valid.view(np.bool_)
             present = own if mask is None else own & mask
         null = None if present is None or present.all() else ~present
-        if isinstance(values, list):
-            listed = (
-                values
-                if null is None
-                else [None if gone else v for v, gone in zip(values, null.tolist(), strict=True)]
-            )
-            arrays.append(pa.array(listed, field.type))
+        if isinstance(values, pa.Array):
+            arrays.append(values)  # null in such a row anyway
         else:
             arrays.append(pa.array(values, mask=null))
     return arrays
@@ -238,6 +244,14 @@ def typed_column(column: Any, kind: Kind, nullable: bool) -> tuple[Any, Any]:
     if kind in COLUMN_KINDS:
         values = numbers(column, kind)
         return values.values, values.valid
+    valid = None
+    if isinstance(column, Values) and isinstance(column.values, pa.Array):
+        column, valid = column.values, column.valid
+    if isinstance(column, pa.Array):
+        if not nullable:
+            return column, None
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        return column, there if valid is None else there & valid
     listed = as_list(column)
     if not nullable:
         return listed, None

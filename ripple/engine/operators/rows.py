@@ -282,6 +282,9 @@ class Rows(Held):
         if kind in _NUMERIC and not nullable:
             values: npt.NDArray[Any] = numbers(column, kind).values
             return values
+        if isinstance(column, pa.StringArray):
+            texts: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+            return texts
         return objects(as_list(column))
 
     def _each(self, fields: Sequence[Field]) -> Iterator[tuple[Any, ...]]:

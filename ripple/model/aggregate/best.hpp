@@ -68,6 +68,55 @@ inline uint64_t prefix_of(std::string_view word)
     return key;
 }
 
+// A row of columns: for each a byte for whether there is a value, then its bits, or the length of a
+// text and the text.
+inline std::string row_copied(const std::vector<Strip>& columns, int64_t row)
+{
+    std::string copy;
+    for (const Strip& column : columns) {
+        const bool valid = column.has(row);
+        copy.push_back(valid);
+        if (!valid)
+            continue;
+        if (column.kind != 's') {
+            copy.append(reinterpret_cast<const char*>(&column.numbers[row]), 8);
+            continue;
+        }
+        const std::string_view word = column.word(row);
+        const uint64_t size = word.size();
+        copy.append(reinterpret_cast<const char*>(&size), 8);
+        copy.append(word);
+    }
+    return copy;
+}
+
+inline std::string_view word_at(const char* at)
+{
+    uint64_t size;
+    std::memcpy(&size, at, 8);
+    return {at + 8, static_cast<size_t>(size)};
+}
+
+// Write a row's values behind those that were written before.
+inline void append_row(const char* at, const std::string& kinds, std::vector<Encoded>& columns)
+{
+    for (size_t f = 0; f < columns.size(); f++) {
+        const bool valid = *at++;
+        int64_t bits = 0;
+        if (valid && kinds[f] == 's') {
+            const std::string_view word = word_at(at);
+            columns[f].text += word;
+            at += 8 + word.size();
+        } else if (valid) {
+            std::memcpy(&bits, at, 8);
+            at += 8;
+        }
+        columns[f].numbers.push_back(bits);
+        columns[f].ends.push_back(static_cast<int64_t>(columns[f].text.size()));
+        columns[f].valid.push_back(valid);
+    }
+}
+
 struct Best {
     // row: where it is in the batch at hand, or -1, and then `word` and `copy` have it.
     struct Entry {
@@ -143,22 +192,7 @@ struct Best {
             by.valid.push_back(1);
             by.text += entry.word;
             by.ends.push_back(static_cast<int64_t>(by.text.size()));
-            const char* at = entry.copy.data();
-            for (size_t f = 0; f < fields.size(); f++) {
-                const bool valid = *at++;
-                int64_t bits = 0;
-                if (valid && kinds[f] == 's') {
-                    const std::string_view word = word_at(at);
-                    fields[f].text += word;
-                    at += 8 + word.size();
-                } else if (valid) {
-                    std::memcpy(&bits, at, 8);
-                    at += 8;
-                }
-                fields[f].numbers.push_back(bits);
-                fields[f].ends.push_back(static_cast<int64_t>(fields[f].text.size()));
-                fields[f].valid.push_back(valid);
-            }
+            append_row(entry.copy.data(), kinds, fields);
         }
     }
 
@@ -192,13 +226,6 @@ struct Best {
     std::string_view word_of(const Entry& entry) const
     {
         return entry.row >= 0 ? batch_by->word(entry.row) : std::string_view(entry.word);
-    }
-
-    static std::string_view word_at(const char* at)
-    {
-        uint64_t size;
-        std::memcpy(&size, at, 8);
-        return {at + 8, static_cast<size_t>(size)};
     }
 
     // By the value, then by the place; equal places are told apart by the fields.
@@ -238,27 +265,9 @@ struct Best {
         entry.row = -1;
     }
 
-    // A byte for whether there is a value, then its bits, or the length of a text and the text.
     std::string copied(const Entry& entry) const
     {
-        if (entry.row < 0)
-            return entry.copy;
-        std::string copy;
-        for (const Strip& field : *batch_fields) {
-            const bool valid = field.has(entry.row);
-            copy.push_back(valid);
-            if (!valid)
-                continue;
-            if (field.kind != 's') {
-                copy.append(reinterpret_cast<const char*>(&field.numbers[entry.row]), 8);
-                continue;
-            }
-            const std::string_view word = field.word(entry.row);
-            const uint64_t size = word.size();
-            copy.append(reinterpret_cast<const char*>(&size), 8);
-            copy.append(word);
-        }
-        return copy;
+        return entry.row < 0 ? entry.copy : row_copied(*batch_fields, entry.row);
     }
 
     int compare(const std::string& one, const std::string& other) const

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # distutils: language = c++
-"""The best rows of each slot, for streams that only grow: numbers and texts of a batch, in its place."""
+"""The rows of each slot in order: the best of a stream that only grows, or all of a table's."""
 
 import numpy as np
 
@@ -45,6 +45,21 @@ cdef extern from "best.hpp" namespace "ripple" nogil:
             int64_t slot, vector[int64_t]& numbers, Encoded& by, vector[Encoded]& fields
         ) except +
         int64_t nbytes()
+
+cdef extern from "held.hpp" namespace "ripple" nogil:
+    cppclass Rows "std::multiset<ripple::HeldRow>":
+        pass
+    cppclass Held:
+        int64_t limit, bytes
+        cbool last
+        size_t values, fields
+        string kinds
+        vector[Rows] slots
+        void add(const int64_t* slot, int64_t n, const vector[Strip]& columns) except +
+        int64_t remove(const int64_t* slot, int64_t n, const vector[Strip]& columns) except +
+        void merge(int64_t into, int64_t source) except +
+        void clear(int64_t slot)
+        int64_t encode(int64_t slot, cbool all, vector[Encoded]& columns) except +
 
 
 cdef class BestOf:
@@ -143,20 +158,80 @@ cdef class BestOf:
         return self.best.nbytes()
 
 
-def records(tuple names not None, list columns not None):
-    """Return a dict for each row; ``columns`` are lists of equal length, one for each name."""
-    cdef Py_ssize_t i, k, n = len(columns[0])
-    cdef dict row
-    cdef list rows = []
-    for column in columns:
-        check_length(n, len(<list?>column))
-    check_length(len(names), len(columns))
-    for i in range(n):
-        row = {}
-        for k in range(len(names)):
-            row[names[k]] = (<list>columns[k])[i]
-        rows.append(row)
-    return rows
+cdef class HeldOf:
+    """All rows of each slot in the order of value, place and fields, to be shown from one end.
+
+    values, fields, places: the kinds of a row's columns, as in ``BestOf``; ``values`` is of one or
+    none. limit: how many are shown: the first ones, or with ``last`` those with the largest values,
+    of equal ones the first; without a value the last.
+    """
+
+    cdef Held held
+
+    def __init__(self, *, int64_t limit, bint last, str values, str fields, str places):
+        self.held.limit, self.held.last = limit, last
+        self.held.values, self.held.fields = len(values), len(fields)
+        self.held.kinds = (values + fields + places).encode()
+
+    def resize(self, Py_ssize_t slots):
+        self.held.slots.resize(slots)
+
+    def add(self, const int64_t[::1] slots not None, list columns not None):
+        cdef vector[Strip] strips = self.strips(slots, columns)
+        if slots.shape[0]:
+            with nogil:
+                self.held.add(&slots[0], slots.shape[0], strips)
+
+    def remove(self, const int64_t[::1] slots not None, list columns not None):
+        """Take rows out; return the first one that is not there, or -1."""
+        cdef vector[Strip] strips = self.strips(slots, columns)
+        cdef int64_t absent = -1
+        if slots.shape[0]:
+            with nogil:
+                absent = self.held.remove(&slots[0], slots.shape[0], strips)
+        return absent
+
+    cdef vector[Strip] strips(self, const int64_t[::1] slots, list columns) except *:
+        cdef vector[Strip] strips
+        check_slots(slots, self.held.slots.size())
+        check_length(self.held.kinds.size(), len(columns))
+        for at, column in enumerate(columns):
+            strips.push_back(strip(column, self.held.kinds[<size_t>at], slots.shape[0]))
+        return strips
+
+    def merge(self, const int64_t[::1] into not None, const int64_t[::1] source not None):
+        cdef Py_ssize_t i
+        check_length(into.shape[0], source.shape[0])
+        check_slots(into, self.held.slots.size())
+        check_slots(source, self.held.slots.size())
+        for i in range(into.shape[0]):
+            if into[i] != source[i]:
+                self.held.merge(into[i], source[i])
+
+    def clear(self, const int64_t[::1] slots not None):
+        cdef Py_ssize_t i
+        check_slots(slots, self.held.slots.size())
+        for i in range(slots.shape[0]):
+            self.held.clear(slots[i])
+
+    def encode(self, const int64_t[::1] slots not None, *, bint whole):
+        """Return where each slot's rows start, int64[n + 1], and their columns as in ``add``.
+
+        whole: all rows in their order, else those that are shown, the best first.
+        """
+        cdef Py_ssize_t i
+        cdef vector[Encoded] columns
+        check_slots(slots, self.held.slots.size())
+        columns.resize(self.held.kinds.size())
+        starts = np.zeros(slots.shape[0] + 1, np.int64)
+        cdef int64_t[::1] start = starts
+        for i in range(slots.shape[0]):
+            start[i + 1] = start[i] + self.held.encode(slots[i], whole, columns)
+        return starts, [encoded(columns[<size_t>at]) for at in range(columns.size())]
+
+    @property
+    def nbytes(self):
+        return self.held.bytes + <int64_t>(self.held.slots.capacity() * sizeof(Rows))
 
 
 cdef Strip strip(tuple column, char kind, Py_ssize_t n) except *:

@@ -11,8 +11,6 @@ from ripple.model.aggregate.contract import Slots, is_float
 from ripple.model.schema.types import Bool, FieldType, String
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from ripple.model.aggregate.contract import Column, Values
@@ -31,11 +29,6 @@ def letter_of(of: FieldType) -> str:
 def arrow_type(of: FieldType) -> pa.DataType:
     """Return the type of a dumped column."""
     return pa.bool_() if isinstance(of, Bool) else _ARROW[letter_of(of)]
-
-
-def arrow_columns(rows: Sequence[Sequence[Any]], types: Sequence[FieldType]) -> list[pa.Array]:
-    """Return rows as columns, None as null."""
-    return [pa.array([row[at] for row in rows], arrow_type(of)) for at, of in enumerate(types)]
 
 
 def int64s(values: Values) -> npt.NDArray[np.int64]:
@@ -96,15 +89,15 @@ def arrow_of(column: Strip, of: FieldType) -> pa.Array:
 
 def spread(column: pa.Array, of: FieldType, starts: Slots) -> Column:
     """Return a result column; ``column`` has a value for each slot with a row, others are empty."""
-    valid = np.diff(starts).astype(np.bool_)
+    held = np.diff(starts).astype(np.bool_)
+    if isinstance(of, String):
+        if not held.all():
+            column = column.take(pa.array(np.cumsum(held) - 1, mask=~held))
+        return column, column.is_valid().to_numpy(zero_copy_only=False)
+    valid = held
     if column.null_count:
         valid[valid] = column.is_valid().to_numpy(zero_copy_only=False)
         column = column.drop_null()
-    if isinstance(of, String):
-        texts: list[Any] = [None] * len(valid)
-        for at, text in zip(np.flatnonzero(valid).tolist(), column.to_pylist(), strict=True):
-            texts[at] = text
-        return texts, valid
     kind = np.bool_ if isinstance(of, Bool) else np.float64 if is_float(of) else np.int64
     values = np.zeros(len(valid), kind)
     values[valid] = column.to_numpy(zero_copy_only=False)

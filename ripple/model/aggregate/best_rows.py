@@ -1,22 +1,19 @@
 """The states of aggregates over the best rows of a group.
 
-Of a stream only the best rows are state, in the compiled module best. Rows of a table may be
-retracted, so that all of them are state, in plain Python.
+Of a stream only the best rows are state. Rows of a table may be retracted, so that all of them
+are. Both are in the compiled module best.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_left, insort
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.aggregate.best import BestOf, records
+from ripple.model.aggregate.best import BestOf, HeldOf
 from ripple.model.aggregate.best_columns import (
-    arrow_columns,
     arrow_of,
     int64s,
     letter_of,
@@ -28,17 +25,14 @@ from ripple.model.aggregate.errors import StateError
 from ripple.model.aggregate.ordered import raise_absent
 from ripple.model.aggregate.orders import lists
 from ripple.model.aggregate.plain import listed
-from ripple.model.schema.types import Float
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ripple.model.aggregate.best_columns import Strip
     from ripple.model.aggregate.contract import Column
     from ripple.model.aggregate.whole_rows import WholeRows
     from ripple.model.schema.types import FieldType
-
-ENTRY_BYTES = 500  # about what CPython needs for a row of few fields
-_NULL: tuple[Any, ...] = (0,)
 
 
 class RowsState(State):
@@ -56,12 +50,10 @@ class RowsState(State):
         if not self._aggregate.is_list:
             fields = zip(columns, self._fields, strict=True)
             return tuple(spread(column, of, starts) for column, of in fields)
-        rows: list[Any]
-        if len(columns) == 1:
-            rows = columns[0].to_pylist()
-        else:
-            rows = records(self._aggregate.names, [column.to_pylist() for column in columns])
-        return (([rows[a:b] for a, b in pairwise(starts.tolist())], None),)
+        rows = columns[0]
+        if len(columns) > 1:
+            rows = pa.StructArray.from_arrays(columns, self._aggregate.names)
+        return ((pa.LargeListArray.from_arrays(pa.array(starts), rows), None),)
 
     @abstractmethod
     def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
@@ -88,10 +80,10 @@ class BestRows(RowsState):
         super().__init__(aggregate, types, ["time_ns", "offset"])
         self._best = BestOf(
             limit=aggregate.limit,
-            by="".join(map(letter_of, self._by)),
+            by=_kinds(self._by),
             largest=aggregate.last and aggregate.by_value,
             latest=aggregate.last and not aggregate.by_value,
-            kinds="".join(map(letter_of, self._fields)),
+            kinds=_kinds(self._fields),
         )
 
     def resize(self, slots: int) -> None:
@@ -135,111 +127,66 @@ class BestRows(RowsState):
 
 
 class HeldRows(RowsState):
-    """All rows of each slot in order: a sorted list of entries.
+    """All rows of each slot, of a table.
 
-    An entry is the keys of value, place and fields, in this order of comparison, then the same as
-    they are. place: the types of the tie-breakers, such as a table's key.
+    place: the types of the tie-breakers, such as the table's key.
     """
 
     def __init__(
         self, aggregate: WholeRows, types: Sequence[FieldType], place: Sequence[FieldType]
     ) -> None:
         super().__init__(aggregate, types, [f"place_{at}" for at in range(len(place))])
-        self._place = place
-        self._entries: list[list[Any]] = []
+        self._types = (*types, *place)
+        self._held = HeldOf(
+            limit=aggregate.limit,
+            last=aggregate.last,
+            values=_kinds(self._by),
+            fields=_kinds(self._fields),
+            places=_kinds(place),
+        )
 
     def resize(self, slots: int) -> None:
         """Set the number of slots; new ones are empty."""
-        del self._entries[slots:]
-        while len(self._entries) < slots:
-            self._entries.append([])
+        self._held.resize(slots)
 
     def add(self, slots: Slots, *values: Values) -> None:
         """Add each row to its slot: the value, the fields, the place."""
-        for slot, entry in self._rows(slots, values):
-            insort(self._entries[slot], entry)
+        self._held.add(slots, self._strips(values))
 
     def remove(self, slots: Slots, *values: Values) -> None:
         """Take each row out of its slot; raises ``AggregateError`` if it is not there."""
-        for slot, entry in self._rows(slots, values):
-            entries = self._entries[slot]
-            at = bisect_left(entries, entry[:3])
-            if at == len(entries) or entries[at][:3] != entry[:3]:
-                raise_absent(entry[3])
-            del entries[at]
+        absent = self._held.remove(slots, self._strips(values))
+        if absent >= 0:
+            raise_absent(tuple(listed(column)[absent] for column in values))
 
-    def _rows(self, slots: Slots, values: Sequence[Values]) -> Iterator[tuple[int, Any]]:
-        columns = list(map(listed, values))
-        types = (*self._by, *self._fields, *self._place)
-        keys = [_keys(*one) for one in zip(columns, types, strict=True)]
-        first, last = len(self._by), len(self._by) + len(self._fields)
-        parts = slice(first), slice(last, None), slice(first, last)
-        ordered, plain = (
-            [_rows_of(table[part], len(slots)) for part in parts] for table in (keys, columns)
-        )
-        return zip(
-            slots.tolist(), zip(*ordered, zip(*plain, strict=True), strict=True), strict=True
-        )
+    def _strips(self, values: Sequence[Values]) -> list[Strip]:
+        return [strip(*one) for one in zip(values, self._types, strict=True)]
 
     def merge(self, into: Slots, source: Slots) -> None:
         """Move the rows of each slot of ``source`` to its partner in ``into``."""
-        for to, slot in zip(into.tolist(), source.tolist(), strict=True):
-            if to != slot:
-                self._entries[to] = sorted(self._entries[to] + self._entries[slot])
-                self._entries[slot] = []
+        self._held.merge(into, source)
 
     def clear(self, slots: Slots) -> None:
         """Empty the slots."""
-        for slot in slots.tolist():
-            self._entries[slot] = []
+        self._held.clear(slots)
 
     def _best_rows(self, slots: Slots) -> tuple[Slots, list[pa.Array]]:
-        shown = [self._shown(slot) for slot in slots.tolist()]
-        return _starts(shown), arrow_columns([row for rows in shown for row in rows], self._fields)
+        starts, columns = self._encoded(slots, whole=False)
+        return starts, columns[len(self._by) : len(self._by) + len(self._fields)]
 
-    def _shown(self, slot: int) -> list[Any]:
-        """Return the fields of the best rows, the best first."""
-        entries, limit = self._entries[slot], self._aggregate.limit
-        if not self._aggregate.last:
-            return [entry[3][2] for entry in entries[:limit]]
-        if not self._aggregate.by_value:
-            return [entry[3][2] for entry in entries[-1:]]
-        found: list[Any] = []
-        end = len(entries)
-        while end and len(found) < limit:
-            begin = bisect_left(entries, entries[end - 1][:1])  # of equal values, in their order
-            found += [entry[3][2] for entry in entries[begin : min(end, begin + limit)]]
-            end = begin
-        return found[:limit]
+    def _encoded(self, slots: Slots, *, whole: bool) -> tuple[Slots, list[pa.Array]]:
+        starts, columns = self._held.encode(slots, whole=whole)
+        return starts, [arrow_of(*one) for one in zip(columns, self._types, strict=True)]
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return all rows as lists, in their order."""
-        held = [self._entries[slot] for slot in slots.tolist()]
-        rows = [(*by, *row, *place) for entries in held for *_, (by, place, row) in entries]
-        columns = arrow_columns(rows, (*self._by, *self._fields, *self._place))
-        return self._lists(_starts(held), columns)
+        return self._lists(*self._encoded(slots, whole=True))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory held, estimated."""
-        return ENTRY_BYTES * sum(map(len, self._entries))
+        """Bytes of memory held."""
+        return self._held.nbytes
 
 
-def _starts(lists: Sequence[Sequence[Any]]) -> Slots:
-    return np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
-
-
-def _rows_of(columns: Sequence[list[Any]], count: int) -> Sequence[tuple[Any, ...]]:
-    """Return the rows of columns; there may be no column."""
-    return list(zip(*columns, strict=True)) if columns else [()] * count
-
-
-def _keys(column: list[Any], of: FieldType) -> list[tuple[Any, ...]]:
-    """Return keys in the order of min and max; null is below all, as in the compiled state."""
-    if isinstance(of, Float):
-        return [_NULL if value is None else _float_key(value) for value in column]
-    return [_NULL if value is None else (1, value) for value in column]
-
-
-def _float_key(value: float) -> tuple[Any, ...]:
-    return (1, 1, 0.0) if value != value else (1, 0, value + 0.0)  # noqa: PLR0124 - NaN
+def _kinds(types: Sequence[FieldType]) -> str:
+    return "".join(map(letter_of, types))

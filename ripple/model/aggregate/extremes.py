@@ -9,7 +9,14 @@ import numpy as np
 
 from ripple.core.arguments import need_whole
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
-from ripple.model.aggregate.orders import OrderedState, extremes, orderable, ordered_values
+from ripple.model.aggregate.orders import (
+    RESULT_VALUES_MAX,
+    OrderedState,
+    extremes,
+    orderable,
+    ordered_values,
+    taken,
+)
 from ripple.model.schema.types import FieldType, Int64, List, Option
 
 if TYPE_CHECKING:
@@ -33,7 +40,7 @@ def max(x: Input) -> Aggregate:  # noqa: A001 - users write rp.max; this module 
 
 def top_k(x: Input, k: int) -> Aggregate:
     """Return the ``k`` largest values, descending, equal ones repeated; List(x's type)."""
-    return TopK((x,), need_whole("top_k: k", k, 1))
+    return TopK((x,), need_whole("top_k: k", k, 1, most=RESULT_VALUES_MAX))
 
 
 def count_distinct(x: Input) -> Aggregate:
@@ -83,10 +90,7 @@ class ExtremeState(OrderedState):
         deciding = ExtremeState(name, of, last=last, retractable=False)
         deciding.resize(len(slots))
         if len(held):
-            deciding.add(
-                held,
-                values[held] if isinstance(values, np.ndarray) else [values[at] for at in held],
-            )
+            deciding.add(held, taken(values, held))
         return deciding.dump(np.arange(len(slots)))
 
 

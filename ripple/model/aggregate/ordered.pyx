@@ -8,6 +8,7 @@ one value above every other. Slots are ``int64`` arrays; one may occur more than
 import numpy as np
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
@@ -212,22 +213,30 @@ cdef class OrderedValues:
                     view[i] = self.sets[slots[i]].select(rank).key
         return self.values_of(keys)
 
-    def largest(self, const int64_t[::1] slots not None, Py_ssize_t limit):
+    def upper(self, const int64_t[::1] slots not None, int64_t limit):
+        """Return up to ``limit`` largest values of each slot, descending, and where they start."""
         cdef Py_ssize_t i
-        cdef int64_t j, entries
+        cdef int64_t j, left, entries
         cdef vector[Counted] found
-        found.resize(max(limit, 1))
+        cdef vector[uint64_t] values
         check_slots(slots, self.sets.size())
-        out = []
+        starts = np.zeros(slots.shape[0] + 1, np.int64)
+        cdef int64_t[::1] start = starts
         for i in range(slots.shape[0]):
-            entries = self.sets[slots[i]].largest(limit, found.data())
-            keys = np.empty(entries, np.uint64)
-            counts = np.empty(entries, np.int64)
+            entries = min(limit, self.sets[slots[i]].distinct)
+            if <int64_t>found.size() < entries:
+                found.resize(entries)
+            self.sets[slots[i]].largest(entries, found.data())
+            left = limit
             for j in range(entries):
-                keys[j] = found[j].key
-                counts[j] = found[j].count
-            out.append(np.repeat(self.values_of(keys), counts)[:limit].tolist())
-        return out
+                values.insert(values.end(), <size_t>min(left, found[j].count), found[j].key)
+                left -= min(left, found[j].count)
+            start[i + 1] = values.size()
+        keys = np.empty(values.size(), np.uint64)
+        cdef uint64_t[::1] out = keys
+        if values.size():
+            memcpy(&out[0], values.data(), values.size() * sizeof(uint64_t))
+        return starts, self.values_of(keys)
 
     def encode(self, const int64_t[::1] slots not None):
         cdef Py_ssize_t i, j

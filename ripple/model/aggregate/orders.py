@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+RESULT_VALUES_MAX = 1_000_000  # values or rows in one result
+
+
 class OrderedState(PartsState):
     """A state of ordered parts, and the way to read them."""
 
@@ -44,6 +47,11 @@ class OrderedState(PartsState):
 
 class NumberValues(OrderedValues):
     """Ordered numbers, dumped as lists of values and of counts."""
+
+    def largest(self, slots: Slots, limit: int) -> pa.Array:
+        """Return up to ``limit`` largest values of each slot, descending, as lists."""
+        offsets, values = self.upper(slots, limit)
+        return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
 
     def dump(self, slots: Slots) -> dict[str, pa.Array]:
         """Return sorted values and their counts as lists."""
@@ -184,6 +192,13 @@ def unlisted(array: pa.Array, kind: type[Any], like: Slots | None = None) -> tup
     if like is not None and not np.array_equal(offsets, like):
         raise ValueError("columns of unequal lengths")
     return offsets, numpy_of(array.flatten(), kind)
+
+
+def taken(values: Values, rows: Slots) -> Values:
+    """Return the values at these rows."""
+    if isinstance(values, list):
+        return [values[row] for row in rows]
+    return values.take(pa.array(rows)) if isinstance(values, pa.Array) else values[rows]
 
 
 def present(array: pa.Array) -> Any:

@@ -107,7 +107,9 @@ def need_types(what: str, given: object) -> None:
 
 
 def as_python(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value that it is."""
+    """Return a scalar of NumPy or Arrow as the Python value that it is."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ripple.core.arguments import need_whole, shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.contract import Aggregate, Bound, Input
-from ripple.model.aggregate.orders import orderable
+from ripple.model.aggregate.orders import RESULT_VALUES_MAX, orderable
 from ripple.model.schema.types import Field, FieldType, Int64, List, Option, Record
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def top_rows(n: int, by: Input, fields: Input | Sequence[Input]) -> Aggregate:
     Each is a record of its fields, or the value of the only one. Equal values and nulls are as
     :func:`arg_max` has them.
     """
-    return TopRows(*_inputs("top_rows", fields, by), need_whole("top_rows: n", n, 1))
+    return TopRows(
+        *_inputs("top_rows", fields, by), need_whole("top_rows: n", n, 1, most=RESULT_VALUES_MAX)
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripple.core.hashing import xxh64_of
-from ripple.engine.graph.column import canonical, fingerprint
+from ripple.engine.graph.canonical import canonical, fingerprint
 
 
 class Side(StrEnum):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ripple.connectors.files.text.sink import TextFormat, TextLines
 from ripple.core.row_ops import OP_REMOVE, OP_SET
+from ripple.engine.graph.canonical import Form
 from ripple.engine.graph.column import InputColumn
 from ripple.engine.graph.node import Graph
 from ripple.engine.kernels.view import View
@@ -21,7 +22,7 @@ STORED = [
     ("price", "float", True),
     ("size", "int", False),
     ("open", "bool", True),
-    ("tags", "object", True),
+    ("tags", Form(pa.string()), True),
 ]
 KEY = pa.schema([("name", pa.string()), ("id", pa.int64())])
 VALUE = pa.schema(

@@ -22,7 +22,7 @@ from ripple.engine.graph.node import Graph
 from ripple.engine.kernels.view import View
 from ripple.engine.machine import Changes, Engine
 from ripple.engine.machine.deltas import deltas_of
-from ripple.engine.operators.result_rows import COLUMN_KINDS, typed_column
+from ripple.engine.operators.result_rows import column_fields, typed_column
 from ripple.model.expression import col
 from ripple.model.expression.typed import kind_of
 from ripple.model.keys.space import key_space
@@ -138,9 +138,10 @@ class Keeper:
         keys = self.live.layout.keys
         fields = next(one.fields for one in plan.outputs if one.name == output)
         kinds = {field.name: kind_of(type_of(field)) for field in fields if field.name not in keys}
-        stored = [
-            (name, COLUMN_KINDS.get(kind, "object"), True) for name, (kind, _) in kinds.items()
-        ]
+        stored = column_fields(
+            [self.live.layout.table.field(name) for name in kinds],
+            [(kind, True) for kind, _ in kinds.values()],
+        )
         space = key_space([field for field in fields if field.name in keys])
         graph = Graph()
         column = InputColumn(graph, (), space, stored)

@@ -37,7 +37,10 @@ def test_long_multiset_matches_a_sorted_list(pattern):
         assert found.tolist() == [ranked[r] for r in ranks]
         assert values.size(slots(0))[0] == len(held)
         assert values.distinct(slots(0))[0] == len(set(held))
-        assert values.largest(slots(0), 50) == [ranked[::-1][:50]]
+        starts, upper = values.upper(slots(0), 50)
+        assert (starts.tolist(), upper.tolist()) == ([0, 50], ranked[::-1][:50])
+        starts, upper = values.upper(slots(0), 2**40)
+        assert (starts.tolist(), upper.tolist()) == ([0, len(ranked)], ranked[::-1])
     values.remove(at(0, held), np.array(held, np.int64))
     assert values.check()
     assert values.size(slots(0))[0] == 0

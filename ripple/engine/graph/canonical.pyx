@@ -1,0 +1,198 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""Values that are no numbers in canonical form: bytes that are equal exactly for equal values.
+
+So a column holds them, and their hash stands for them where rows are compared.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libcpp.string cimport string
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ripple.core.hashing cimport xxh64
+from ripple.model.schema.exported cimport ArrowArray, Exported
+
+cdef extern from "Python.h":
+    int PyUnicode_IS_COMPACT_ASCII(object text)
+    void* PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
+cdef extern from "canonical.hpp" namespace "ripple" nogil:
+    void write_number(string& out, char kind, int64_t number, char end) except +
+    void write_text(string& out, const char* text, size_t size) except +
+    void write_float(string& out, double value) except +
+    void write(string& out, const Shape& shape, const ArrowArray* array, int64_t row) except +
+
+
+def canonical(value):
+    """Return bytes that are equal exactly for equal values: text, numbers, lists, none."""
+    cdef string out
+    write_value(out, value)
+    return PyBytes_FromStringAndSize(out.data(), out.size())
+
+
+def fingerprint(value):
+    """Return 63 bits that stand for a value that is not a number: equal values, equal bits."""
+    cdef string out
+    write_value(out, value)
+    return fingerprint_of(out.data(), out.size())
+
+
+cdef inline int64_t fingerprint_of(const char* held, Py_ssize_t size) noexcept nogil:
+    return <int64_t>(xxh64(<const uint8_t*>held, size, 0) >> 1)
+
+
+cdef int write_value(string& out, value) except -1:
+    cdef bytes text
+    if value is None:
+        out.push_back(b"n")
+    elif isinstance(value, str):
+        if PyUnicode_IS_COMPACT_ASCII(value):
+            write_text(out, <const char*>PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value))
+        else:
+            text = value.encode("utf-8", "surrogatepass")
+            write_text(out, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+    elif isinstance(value, bool):
+        out.push_back(b"t" if value else b"f")
+    elif isinstance(value, int):
+        text = b"i%d;" % value
+        out.append(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+    elif isinstance(value, float):
+        write_float(out, value)
+    elif isinstance(value, bytes):
+        text = value
+        write_number(out, b"b", PyBytes_GET_SIZE(text), b":")
+        out.append(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+    elif isinstance(value, (list, tuple)):
+        write_number(out, b"l", len(value), b":")
+        for item in value:
+            write_value(out, item)
+    elif isinstance(value, dict):
+        write_number(out, b"m", len(value), b":")
+        for name in sorted(value):
+            write_value(out, name)
+            write_value(out, value[name])
+    else:
+        raise TypeError(f"a column cannot hold {type(value).__name__}: {value!r}")
+    return 0
+
+
+cdef class Form:
+    """How values of one type of Arrow's are held: each as bytes, in canonical form; None for null.
+
+    type: texts, lists, records and what is in them.
+    """
+
+    def __init__(self, of not None):
+        self.type = of
+        self.shape = shape_of(of)
+
+    def written(self, values):
+        """Return a column, a list or an array of Arrow's, as it is held; and fingerprints, int64[n]."""
+        cdef Py_ssize_t i, n = len(values)
+        cdef list held = [None] * n
+        cdef string out
+        cdef Exported array
+        cdef Shape shape
+        cdef bint is_arrow = isinstance(values, pa.Array)
+        prints = np.empty(n, np.int64)
+        cdef int64_t[::1] into = prints
+        if is_arrow:
+            try:
+                shape = self.shape if values.type == self.type else shape_of(values.type)
+                array = Exported(values)
+            except TypeError:  # such as a dictionary
+                values, is_arrow = values.to_pylist(), False
+        for i in range(n):
+            out.clear()
+            if is_arrow:
+                write(out, shape, &array.whole, i)
+            else:
+                write_value(out, values[i])
+            into[i] = fingerprint_of(out.data(), out.size())
+            if out.size() != 1 or out[0] != <char>b"n":
+                held[i] = PyBytes_FromStringAndSize(out.data(), out.size())
+        return held, prints
+
+    def arrow(self, list held not None):
+        """Return what is held as an array of Arrow's."""
+        cdef Read read = self.read(held, NULL, len(held), NULL, NULL)
+        return read.arrow()
+
+    cdef object read(
+        self,
+        list held,
+        const int64_t* places,
+        Py_ssize_t n,
+        const uint8_t* present,
+        const uint8_t* valid,
+    ):
+        """Return n values as a Read, those at ``places`` of what is held, NULL for the first n.
+
+        present: by row, 0 for null, or NULL. valid: likewise, by place.
+        """
+        cdef Read made = Read.__new__(Read, self)
+        cdef Py_ssize_t i, at
+        cdef const char* begin
+        for i in range(n):
+            at = places[i] if places != NULL else i
+            one = held[at]
+            if one is None or (present != NULL and not present[i]) or (
+                valid != NULL and not valid[at]
+            ):
+                made.column.append_null()
+                continue
+            begin = PyBytes_AS_STRING(one)
+            made.column.append(begin, begin + PyBytes_GET_SIZE(one))
+        return made
+
+
+cdef class Read:
+    """A column of values that were held, to be handed out once."""
+
+    def __cinit__(self, Form form not None):
+        self.form = form
+        self.column = new Growing(&form.shape)
+
+    def __dealloc__(self):
+        del self.column
+
+    cdef int hand_out(self, ArrowArray* out) except -1:
+        self.column.release_to(out)
+        return 0
+
+    def arrow(self):
+        """Return it as an array of Arrow's."""
+        cdef ArrowArray out
+        self.hand_out(&out)
+        return pa.Array._import_from_c(<uintptr_t>&out, self.form.type)
+
+
+cdef Shape shape_of(type) except *:
+    cdef Shape shape
+    if kinds.is_string(type) or kinds.is_large_string(type):
+        shape.kind, shape.wide = b"s", kinds.is_large_string(type)
+    elif kinds.is_list(type) or kinds.is_large_list(type):
+        shape.kind, shape.wide = b"l", kinds.is_large_list(type)
+        shape.parts.push_back(shape_of(type.value_type))
+    elif kinds.is_struct(type):
+        shape.kind = b"r"
+        members = [type.field(at) for at in range(type.num_fields)]
+        for member in members:
+            shape.parts.push_back(shape_of(member.type))
+        for at in sorted(range(len(members)), key=lambda at: members[at].name):
+            shape.order.push_back(<size_t>at)
+            shape.heads.push_back(canonical(members[at].name))
+    elif kinds.is_float64(type):
+        shape.kind = b"d"
+    elif kinds.is_int64(type):
+        shape.kind = b"i"
+    elif kinds.is_boolean(type):
+        shape.kind = b"b"
+    else:
+        raise TypeError(f"a column cannot hold {type}")
+    return shape
