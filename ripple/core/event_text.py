@@ -18,6 +18,7 @@ from ripple.core.events import (
     FailedBefore,
     FromFuture,
     InputBack,
+    InputIdle,
     InputWaits,
     Joined,
     JoinPostponed,
@@ -74,7 +75,7 @@ def line_of(event: Event) -> str | None:
                 f"{count} records became dead letters because each ended the run {deaths} times: "
                 "the records are hardly the cause; ripple dead-letter list shows them"
             )
-        case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack():
+        case Restored() | StoreFailed() | CommitWaits() | InputWaits() | InputBack() | InputIdle():
             return _of_state(event)
         case _:
             return _of_exceptions(event) or _of_hints(event) or _of_membership(event)
@@ -173,7 +174,9 @@ def _doing(doing: Applying | Stabilizing) -> str:
     return f"applied records {doing.first_offset} to {doing.next_offset} of {doing.input}"
 
 
-def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBack) -> str:
+def _of_state(
+    event: Restored | StoreFailed | CommitWaits | InputWaits | InputBack | InputIdle,
+) -> str:
     if isinstance(event, StoreFailed):
         since = "none" if event.last is None else cuts.brief(event.last)
         return (
@@ -187,6 +190,8 @@ def _of_state(event: Restored | StoreFailed | CommitWaits | InputWaits | InputBa
         return f"the input is unavailable for {event.seconds:.1f} s: {event.error}"
     if isinstance(event, InputBack):
         return f"the input is available again after {event.seconds:.1f} s, and reading continues"
+    if isinstance(event, InputIdle):
+        return f"{event.input} is silent, and holds no window back: a marker is recorded"
     start = cuts.brief(event.start)
     parts = [f"skipped: {one.why}" for one in event.skipped]
     if event.checkpoint is not None:

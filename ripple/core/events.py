@@ -237,6 +237,17 @@ class InputBack(NamedTuple):
     seconds: float
 
 
+class InputIdle(NamedTuple):
+    """An input has fallen silent, and a marker that raises its watermark is recorded.
+
+    offset: that it was read up to. watermark_ns: from there on.
+    """
+
+    input: str
+    offset: int
+    watermark_ns: int
+
+
 class Stored(NamedTuple):
     """A checkpoint counts from now on. length_bytes: of its files. seconds: that it took."""
 
@@ -411,6 +422,7 @@ Event: TypeAlias = (
     | CommitWaits
     | InputWaits
     | InputBack
+    | InputIdle
     | Stored
     | StoreFailed
     | StoreHandedOver

@@ -146,3 +146,15 @@ class Marker:
 
     watermark_ns: int
     next_offset: int
+
+
+@frozen
+class IdleMarker(Marker):
+    """A recorded marker: an input was silent, so its watermark is ``watermark_ns`` from here on.
+
+    It is an entry of the pipeline's own log of markers, in which ``next_offset`` is the offset
+    after it. It counts after the records of ``input`` before ``offset`` and before all others.
+    """
+
+    input: str
+    offset: int

@@ -16,7 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import need_chain
+from ripple.model.pipeline.topology import need_chain, need_no_idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,8 +63,7 @@ class Parcel:
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            if not is_graph:
-                need_chain_for_spark(plan)
+            _check(plan, is_graph=is_graph)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -82,8 +81,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        if not is_graph:
-            need_chain_for_spark(plan)
+        _check(plan, is_graph=is_graph)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -96,10 +94,12 @@ class Parcel:
         return _opened(self)
 
 
-def need_chain_for_spark(plan: Plan) -> None:
+def _check(plan: Plan, *, is_graph: bool) -> None:
     """Raise PlanError unless a plan is a chain of one source: replays alone take others."""
-    plan.need_one_source(_BUT_REPLAYS)
-    need_chain(plan, _BUT_REPLAYS)
+    need_no_idle(plan, "Spark")
+    if not is_graph:
+        plan.need_one_source(_BUT_REPLAYS)
+        need_chain(plan, _BUT_REPLAYS)
 
 
 @lru_cache(maxsize=4)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ripple.model.batch import Batch, Marker, Rejected
+from ripple.model.batch import Batch, IdleMarker, Marker, Rejected
 from ripple.model.schema.exported import Part
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class Drive:
         Raises InputError for an entry that does not start at the cut, and any error of a user's
         code; the engine is unusable then.
         """
+        if isinstance(entry, IdleMarker):
+            self.engine.mark(name, entry)
+            return []
         if isinstance(entry, Marker):
             self.engine.advance(name, entry.watermark_ns, entry.next_offset)
             return []

@@ -21,12 +21,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ripple.connectors.commit_group import PreparedGroup
+from ripple.core.errors import OutputError
 from ripple.core.events import DeadLettersLost
+from ripple.model.pipeline.input_names import is_markers, markers_of
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.task.checkpointing import CheckpointWriter
 from ripple.task.dead_letters.hint_store import HintStore
@@ -36,6 +39,7 @@ from ripple.task.dead_letters.notes import NoteFile, in_flight_path
 from ripple.task.drive import Drive
 from ripple.task.durable_run import DurableRun
 from ripple.task.live import LivePartition
+from ripple.task.marker_log import MarkerLog
 from ripple.task.owned_state import ALONE, OwnedState, Ownership
 from ripple.task.record_intake import RecordIntake
 from ripple.task.replay import Replay
@@ -54,6 +58,9 @@ from ripple.task.restore import (
 from ripple.task.standby import StandbyState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.connectors.commit_group import OutputStatus
     from ripple.connectors.endings import Endings
     from ripple.core.cut import Cut
     from ripple.core.events import EventListener
@@ -144,8 +151,19 @@ class DurableState(OwnedState):
         # Whoever is refused has changed nothing.
         endings.add(spec.outputs.close)
         place = self.open_place(plan.name)
-        owner = await self.own(spec.outputs, context, place.newest_epoch)
+        markers = self.marker_log(plan.name)
+
+        async def newest_epoch() -> int:
+            known = await place.newest_epoch()
+            return max(known, await markers.newest_epoch()) if plan.is_idle else known
+
+        owner = await self.own(spec.outputs, context, newest_epoch)
         return Claimed(self, spec, context, owner, await self.checkpoints.begin(), place)
+
+    def marker_log(self, pipeline: str) -> MarkerLog:
+        """Return the log of the partition's markers."""
+        store, guards = self.checkpoints.store, self.world.guards
+        return MarkerLog(store, pipeline, self.partition, guards=guards)
 
     def open_place(self, pipeline: str) -> HintStore:
         """Return the store of dead letters and notes."""
@@ -228,8 +246,10 @@ class Claimed:
             of_lanes = await spec.lanes.open(self.owner.epoch, standings)
             standings = {**standings, **of_lanes}
         check_holders(self.listed, standings)
+        claimed, standings = await self._marked(standings, endings)
+        spec = claimed.spec
         has_committed = any(one.committed for one in standings.values())
-        start = await first_cut(self.listed, has_committed, spec.inputs)
+        start = await first_cut(claimed.listed, has_committed, spec.inputs)
         outputs = ReplayedOutputs(
             spec.outputs,
             standings,
@@ -254,10 +274,59 @@ class Claimed:
             outlives=lambda epoch: bool(standings) and state.ownership.is_next(epoch),
             stored=partial(let_go, spec.inputs),
         )
-        opened = Opened(self, start, outputs, place, letters, in_flight, storing, warm)
+        opened = Opened(claimed, start, outputs, place, letters, in_flight, storing, warm)
         if not state.ownership.is_handed_over or in_flight.newly_quarantined:
             await opened.flush()  # else with the first commit
         return opened
+
+    async def _marked(
+        self, standings: Mapping[str, OutputStatus], endings: Endings
+    ) -> tuple[Claimed, Mapping[str, OutputStatus]]:
+        """Put the log of markers among the inputs, and into all cuts, if there is one.
+
+        One that was read once is read for ever, also without ``idle`` in the pipeline; before, none
+        of it was read.
+        """
+        state, spec = self.state, self.spec
+        cuts = [one.cut for one in self.listed]
+        cuts += [one.committed.cut for one in standings.values() if one.committed]
+        if not spec.plan.is_idle and not any(map(is_markers, chain.from_iterable(cuts))):
+            return self, standings
+        # Few pipelines have it.
+        from ripple.task.marked_inputs import MarkedInputs  # noqa: PLC0415
+
+        log, world = state.marker_log(spec.plan.name), state.world
+        await log.open(self.owner.epoch, world.random)
+        name = markers_of(state.partition)
+        marked = MarkedInputs(
+            spec.inputs,
+            spec.plan,
+            name,
+            log,
+            world.clock,
+            emit=self.context.emit,
+            guards=world.guards,
+        )
+        endings.add(marked.give_up)
+        listed = tuple(replace(one, cut={name: 0, **one.cut}) for one in self.listed)
+        known = {output: _with_input(one, name) for output, one in standings.items()}
+        return replace(self, spec=replace(spec, inputs=marked), listed=listed), known
+
+
+def _with_input(standing: OutputStatus, name: str) -> OutputStatus:
+    """Return the state of an output with an input of which nothing was read before it was there.
+
+    Raises OutputError for a part of a cut without it: what completes that has the same cut.
+    """
+    if standing.unfinished is not None and name not in standing.unfinished:
+        raise OutputError(
+            f"{standing.name} holds a part of the changes up to {dict(standing.unfinished)}: run "
+            "the pipeline once without idle=, which completes them, and again with it"
+        )
+    committed = standing.committed
+    if committed is None:
+        return standing
+    return replace(standing, committed=committed._replace(cut={name: 0, **committed.cut}))
 
 
 @dataclass(slots=True)

@@ -47,6 +47,12 @@ class RetryingInputs(PassedInputs):
         self._pauses_s = doubling(PAUSE_S, PAUSE_S_MAX)
         self._away_at_s, self._back_at_s = 0.0, -inf
 
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end; see Inputs."""
+        if self._return is not None:
+            raise InputAwayError("the input is away, so its end is unknown")
+        return await super().bounds()
+
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs."""
         await self._give_up()

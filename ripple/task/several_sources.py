@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from ripple.connectors.inputs import NO_ORIGINALS, KeepingInputs, OriginalInputs, Signal
 from ripple.core.errors import InputError
@@ -29,6 +29,23 @@ def inputs_of(plan: Plan, opened: Mapping[str, Inputs]) -> Inputs:
     opened: of each source, by its name. Raises InputError for other names of inputs of several.
     """
     return SeveralSources(plan, opened) if len(opened) > 1 else opened[plan.sources[0].name]
+
+
+@runtime_checkable
+class WatermarkedInputs(Protocol):
+    """Inputs whose order, or markers, depend on the engine's watermarks.
+
+    watermarks_ns: returns them by input, at the cut of ``next``; a task sets it.
+    """
+
+    watermarks_ns: Callable[[], Mapping[str, int]]
+
+
+@runtime_checkable
+class WindowedInputs(Protocol):
+    """Inputs whose markers depend on the windows held. windows: their number; a task sets it."""
+
+    windows: Callable[[], int]
 
 
 class SeveralSources:

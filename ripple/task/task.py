@@ -18,7 +18,7 @@ from ripple.connectors.locate import open_inputs
 from ripple.core.arguments import need_bool, need_function, shown
 from ripple.core.errors import PlanError
 from ripple.core.event_text import line_of
-from ripple.core.events import InputBack, Remark, Restored
+from ripple.core.events import InputBack, InputIdle, Remark, Restored
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.store import RetryingStore, RetrySettings
 from ripple.storage.store.opening import open_store
@@ -328,4 +328,4 @@ async def _to_the_end(running: asyncio.Task[Any]) -> None:
 
 _SOURCE: Literal["continued_source"] = "continued_source"
 _SINK: Literal["continued_sink"] = "continued_sink"
-_EXPECTED = (Restored, InputBack)
+_EXPECTED = (Restored, InputBack, InputIdle)

@@ -28,7 +28,10 @@ class Clock(Protocol):
     """Time. Safety never depends on it."""
 
     def now_ns(self) -> int:
-        """Return the wall clock, in nanoseconds since 1970 UTC: for logs only, it may jump."""
+        """Return the wall clock, in nanoseconds since 1970 UTC.
+
+        For logs, and for what is recorded before it counts: it may jump.
+        """
         ...
 
     def monotonic_ns(self) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ripple.cli.lib.exits import EXIT_FAILURE, say
 from ripple.model.pipeline import file
 from ripple.model.pipeline.file import FILE_HELP, NAME_DEFAULT
-from ripple.model.pipeline.topology import need_chain
+from ripple.model.pipeline.topology import need_chain, need_no_idle
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan, SourceSpec
@@ -43,6 +43,7 @@ def load_chain(place: str) -> Plan:
     Raises PlanError unless it is a chain of one source: replays alone take others.
     """
     plan = load_plan(place)
+    need_no_idle(plan, "Spark")
     plan.need_one_source(_BUT_REPLAYS)
     need_chain(plan, _BUT_REPLAYS)
     return plan

@@ -24,6 +24,7 @@ _OF: dict[type, tuple[Level, str]] = {
     events.CommitWaits: (Level.ERROR, "partition"),
     events.InputWaits: (Level.ERROR, "partition"),
     events.InputBack: (Level.INFO, "partition"),
+    events.InputIdle: (Level.INFO, "partition"),
     events.Stored: (Level.DEBUG, "checkpoint"),
     events.CoordinatorAnswered: (Level.DEBUG, "membership"),
     events.Restored: (Level.INFO, "checkpoint"),

@@ -23,6 +23,7 @@ from ripple.engine.snapshots.fitting import check_sources, digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
+from ripple.model.pipeline.input_names import is_markers
 from ripple.model.pipeline.plan import Fold, Plan
 from ripple.model.pipeline.topology import need_chain, stage_folds
 from ripple.model.schema.exported import Part
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.counters import Counters
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.model.batch import IdleMarker
     from ripple.model.pipeline.plan import SourceSpec
     from ripple.model.schema.exported import Lent
 
@@ -76,12 +78,14 @@ class Engine(Partition):
         """Make an empty partition.
 
         inputs: the names of all input partitions that will ever feed it, the plan's source by
-        default. The watermark waits for every one of them. start: the first offset to read of
+        default. The watermark waits for every one of them, except for a log of markers of idle
+        inputs, which has no events. start: the first offset to read of
         inputs that do not begin at 0. staged: compute only the plan's first stage, for the
         ``Follower`` of each partition of the next one. retractions, finals: let ``stabilize`` also
         return changed rows as they were, and rows that became final.
         """
         self._prepare(plan, inputs, start)
+        self._markers = _markers_in(plan, inputs, start)
         need_bool("Engine: staged", staged, InputError)
         graph = Graph()
         leaves, above, streams = self._begin(plan, graph, staged=staged)
@@ -282,6 +286,30 @@ class Engine(Partition):
         self._reported = False
         self._fold.advance(before_ns, self.watermark_ns)
 
+    def mark(self, name: str, marker: IdleMarker) -> None:
+        """Consume an entry of the log of markers ``name``: an input was silent up to there.
+
+        Raises InputError unless the input was read exactly to where the marker counts, and the log
+        of markers to the entry; nothing is consumed.
+        """
+        log = self._markers
+        if log is None or log.name != name:
+            raise InputError(f"no log of markers {shown(name)} was declared")
+        given = self._input(marker.input)
+        if given.next_offset != marker.offset:
+            raise InputError(
+                f"input {given.name!r}: a marker counts after offset {marker.offset}, and the next "
+                f"offset to read is {given.next_offset}"
+            )
+        if not log.next_offset < marker.next_offset:
+            raise InputError(
+                f"{name}: the marker before offset {marker.next_offset} was read already, and the "
+                f"next offset to read is {log.next_offset}"
+            )
+        given.check_marker(marker.watermark_ns, given.next_offset)
+        log.advance_to(marker.next_offset, 0)
+        self.advance(given.name, marker.watermark_ns, given.next_offset)
+
     def close(self) -> None:
         """Declare all inputs ended: every window ends."""
         for name, given in self._inputs.items():
@@ -389,9 +417,12 @@ class Engine(Partition):
     def cut(self) -> dict[str, int]:
         """Per input, the next offset to read."""
         only = self._only
-        if only is not None:
+        if only is not None and self._markers is None:
             return {only.name: only.next_offset}
-        return {name: given.next_offset for name, given in self._inputs.items()}
+        cut = {name: given.next_offset for name, given in self._inputs.items()}
+        if self._markers is not None:
+            cut[self._markers.name] = self._markers.next_offset
+        return cut
 
     @property
     def watermark_ns(self) -> int:
@@ -412,6 +443,8 @@ class Engine(Partition):
         for name, given in self._inputs.items():
             given.next_offset = snapshot.cut[name]
             given.watermark_ns = snapshot.watermarks_ns[name]
+        if self._markers is not None:
+            self._markers.next_offset = snapshot.cut[self._markers.name]
 
 
 def reject_beyond(rows: Rows, verdicts: npt.NDArray[np.uint8], source: SourceSpec) -> list[int]:
@@ -435,7 +468,7 @@ def _check_plan(plan: object) -> None:
 
 
 def names_of(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the names of an engine's inputs, from the engine's arguments.
+    """Return the names of an engine's inputs with events, from the engine's arguments.
 
     Raises PlanError and InputError.
     """
@@ -452,4 +485,12 @@ def names_of(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int])
     unknown = [name for name in start if name not in names]
     if unknown:
         raise InputError(f"a start is given for {unknown}, but the inputs are {names!r}")
-    return names
+    return tuple(name for name in names if not is_markers(name))
+
+
+def _markers_in(plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> Input | None:
+    """Return the log of markers among the inputs of an engine, None without one."""
+    name = next(filter(is_markers, inputs or ()), None)
+    if name is None:
+        return None
+    return Input.of(plan.sources[0], name, start.get(name, 0), watermark.END)

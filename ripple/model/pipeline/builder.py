@@ -23,6 +23,7 @@ from ripple.model.pipeline.checks import (
     check_spread,
     check_text,
     digest_in,
+    idle_in,
     kept_first,
     key_field,
     record_of,
@@ -113,6 +114,7 @@ class Pipeline:
         out_of_order: str | int = "0s",
         reject_future: str | int | None = None,
         key: Key | Sequence[Key] = None,
+        idle: str | int | None = None,
     ) -> Pipeline:
         """Read events: ``record`` is a record class or a schema.
 
@@ -127,6 +129,9 @@ class Pipeline:
         event is refused. None refuses none.
         key: the field, or fields, by which the topic's writer chooses a record's partition:
         all records with the same one are in the same partition. None where that is not known.
+        idle: an input that is silent for so long does not hold windows back: its watermark is
+        raised to the least one of the other inputs, or to the clock less ``out_of_order`` where all
+        are silent. What was raised is recorded, so that a replay does the same. None: it waits.
         """
         with self._step("source", name) as draft:
             cls, schema = record_of(record, "record")
@@ -141,6 +146,7 @@ class Pipeline:
                 ahead_ns = duration_ns(reject_future, "reject_future")
                 if time_field is None:
                     raise PlanError("reject_future needs an event time: name it with time=")
+            idle_ns = idle_in(idle, time_field)
             names = tuple(field.name for field in _dividing(key, schema.fields))
             ordinal = next(draft.ordinals)
             spec = SourceSpec(
@@ -155,6 +161,7 @@ class Pipeline:
                 ahead_ns,
                 names,
                 ordinal,
+                idle_ns,
             )
             sources = (*draft.sources, spec)
             check_count(sources)

@@ -26,11 +26,13 @@ from ripple.model.pipeline.plan import (
 )
 from ripple.model.records import schema_of, time_field_of
 from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Schema, String
+from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import Session
 
 TIME_FIELD_DEFAULT = "timestamp_ns"
 PARTITIONS_MAX = 1 << 16
 NAME_LENGTH_MAX = 100
+IDLE_NS_MIN = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _KEY_TYPES = (String, Int, Int64, Bool)
@@ -50,6 +52,20 @@ def time_field_in(time: Operand, cls: type | None, schema: Schema) -> str | None
             "since the epoch, and never null"
         )
     return name
+
+
+def idle_in(idle: str | int | None, time_field: str | None) -> int | None:
+    """Return how long an input may be silent, in nanoseconds; None without a limit."""
+    if idle is None:
+        return None
+    idle_ns = duration_ns(idle, "idle")
+    if idle_ns < IDLE_NS_MIN:
+        raise PlanError(f"idle must be at least 1ms, as in idle='30s', not {shown(idle)}")
+    if time_field is None:
+        raise PlanError(
+            "idle needs an event time, since silence holds nothing else back: name it with time="
+        )
+    return idle_ns
 
 
 def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:

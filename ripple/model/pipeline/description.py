@@ -72,6 +72,7 @@ def _source_lines(source: SourceSpec) -> Iterator[str]:
         ("keyed by", ", ".join(source.key)),
         ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
         ("rejects", _rejects_text(source.reject_future_ns)),
+        ("idle", _idle_text(source.idle_ns)),
         ("checks", "; ".join(checks)),
         ("node", source.node_key),
     )
@@ -79,6 +80,10 @@ def _source_lines(source: SourceSpec) -> Iterator[str]:
 
 def _rejects_text(ahead_ns: int | None) -> str | None:
     return None if ahead_ns is None else f"events over {_ns(ahead_ns)} ahead of the watermark"
+
+
+def _idle_text(idle_ns: int | None) -> str | None:
+    return None if idle_ns is None else f"after {_ns(idle_ns)} of silence, by recorded markers"
 
 
 def blind_spots(plan: Plan, name: str) -> str | None:

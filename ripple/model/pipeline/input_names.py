@@ -1,7 +1,8 @@
 """The source of an input, by its name: SOURCE or SOURCE/PARTITION where there are several.
 
 So inputs of two sources never have the same name, in cuts, checkpoints and dead letters. Names of
-inputs of a pipeline with one source are free.
+inputs of a pipeline with one source are free. A partition with recorded markers has one input more,
+of no source: the log of its markers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ripple.model.pipeline.plan import Plan, SourceSpec
+
+_MARKERS = "ripple.markers/"
 
 
 def inputs_by_source(plan: Plan, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -44,3 +47,13 @@ def source_of(plan: Plan, name: str) -> SourceSpec:
         f"input {name!r} is of no source: pipeline {plan.name!r} reads {plan.source_names}, and an "
         "input is called as its source, or SOURCE/PARTITION"
     )
+
+
+def markers_of(partition: int) -> str:
+    """Return the name of the input that is a partition's log of markers."""
+    return f"{_MARKERS}{partition}"
+
+
+def is_markers(name: str) -> bool:
+    """Return whether an input is a log of markers."""
+    return name.startswith(_MARKERS)

@@ -54,7 +54,9 @@ class SourceSpec:
     reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
     record: the class that the schema was derived from, or None. checks: conditions on fields for
     their record to count, fitted to the fields' types. key: the fields by which their writer
-    chooses the partition, () if unknown. ordinal: orders the sources of a pipeline.
+    chooses the partition, () if unknown. ordinal: orders the sources of a pipeline. idle_ns: how
+    long an input is silent until a marker raises its watermark, None for ever; not in the node key,
+    since results follow from the markers.
     """
 
     name: str
@@ -68,6 +70,7 @@ class SourceSpec:
     reject_future_ns: int | None = None
     key: tuple[str, ...] = ()
     ordinal: int = field(default=0, compare=False)
+    idle_ns: int | None = None
 
     @property
     def fields(self) -> Fields:
@@ -333,6 +336,11 @@ class Plan:
         """The only source; raises PlanError where there are several."""
         self.need_one_source("this")
         return self.sources[0]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether inputs of a source may be idle, so that markers are recorded."""
+        return any(source.idle_ns is not None for source in self.sources)
 
     def need_one_source(self, where: str) -> None:
         """Raise PlanError unless there is one source: ``where`` takes no other."""

@@ -182,6 +182,7 @@ def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None =
 
     keyed_by: as for ``undivided_why``.
     """
+    need_no_idle(plan, where)
     plan.need_one_source(where)
     why = undivided_why(plan, keyed_by)
     if why is not None:
@@ -190,6 +191,16 @@ def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None =
             f"source, and {why}: run it in one process, with ripple run or rp.run, or make a "
             "pipeline of each branch"
         )
+
+
+def need_no_idle(plan: Plan, where: str) -> None:
+    """Raise PlanError for a source with ``idle``: ``where`` reads no markers of idle inputs."""
+    for source in plan.sources:
+        if source.idle_ns is not None:
+            raise PlanError(
+                f"source {source.name!r} has idle=, and {where} reads no markers of idle inputs: "
+                "run it in one process, with ripple run or rp.run, or leave idle= out"
+            )
 
 
 def _shared_key(plan: Plan) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
+from ripple.model.pipeline.input_names import is_markers
 from ripple.testing.check import Divergence, Follower, Marker, as_text
 from ripple.testing.reference.interpreter import Reference, Table, same_row
 
 if TYPE_CHECKING:
     from ripple.engine.machine import Engine
+    from ripple.model.batch import IdleMarker
     from ripple.model.pipeline.plan import Plan
     from ripple.testing.crash.source import CrashSource
     from ripple.testing.reference.steps import Row
@@ -53,8 +55,13 @@ class Judge:
         if cut_of(engine) in self._known:
             self.check(engine)
             return
-        for name, offset in engine.cut.items():
+        for name, offset in read_of(engine.cut).items():
             self._apply_to_reference(name, offset)
+        self.hold(engine)
+        self._known[cut_of(engine)] = _state_of(engine)
+
+    def hold(self, engine: Engine) -> None:
+        """Raise Divergence unless the engine is at the reference's cut as the reference is."""
         self._check_accounts(engine)
         counts = engine.counters.as_dict()
         if counts != self._reference.counts:
@@ -72,7 +79,6 @@ class Judge:
             held = {self._key_of(output, row): row for row in rows}
             of_reference = {key: row for key, row in table.items() if key in held}
             self._compare(f"output {output!r}", held, of_reference)
-        self._known[cut_of(engine)] = _state_of(engine)
 
     def check(self, engine: Engine, *, on_grid: bool = True) -> None:
         """Raise AssertionError unless the engine, just stabilized, is as it must be at its cut.
@@ -112,6 +118,11 @@ class Judge:
                 table[key] = values
         self._compare(f"the rows written to output {output!r}", table, self._tables[output])
 
+    def take(self, marker: IdleMarker) -> None:
+        """Take a recorded marker, after the records of its input before it."""
+        self._apply_to_reference(marker.input, marker.offset)
+        self._reference.advance(marker.input, marker.watermark_ns)
+
     def close(self) -> None:
         """Note the reference's final tables: the undisturbed run has ended."""
         for name, offset in self._source.end.items():
@@ -131,9 +142,10 @@ class Judge:
 
     def _check_accounts(self, engine: Engine) -> None:
         engine.counters.check_invariants()
-        markers = sum(sum(self._markers[name][:offset]) for name, offset in engine.cut.items())
+        cut = read_of(engine.cut)
+        markers = sum(sum(self._markers[name][:offset]) for name, offset in cut.items())
         consumed = engine.counters.consumed + markers
-        assert consumed == sum(engine.cut.values()), f"{engine.counters} at {engine.cut}"
+        assert consumed == sum(cut.values()), f"{engine.counters} at {engine.cut}"
 
     def _key_of(self, output: str, row: Row) -> Key:
         return tuple(row[part] for part in self._identity[output])
@@ -147,6 +159,11 @@ class Judge:
     def _divergence(self, what: str, key: Key | None, engine: Any, reference: Any) -> Divergence:
         events = sum(self._applied.values())
         return Divergence(events, BATCH_ROWS, what, key, engine=engine, reference=reference)
+
+
+def read_of(cut: Mapping[str, int]) -> dict[str, int]:
+    """Return a cut without the log of markers."""
+    return {name: offset for name, offset in cut.items() if not is_markers(name)}
 
 
 def cut_of(engine: Engine) -> Cut:

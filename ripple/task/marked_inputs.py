@@ -1,0 +1,258 @@
+"""The inputs of a task together with the recorded markers of those that fall silent.
+
+The log of markers is one input more. A marker counts at one offset of its input, so no record
+behind that offset is read before it; everything else is read in the order of the inputs. While the
+task is live, the clock says which inputs are silent. Their markers are made durable first, and
+count then: whatever they cause is a function of inputs that a replay finds again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from ripple.connectors.inputs import Signal
+from ripple.connectors.passed_inputs import PassedInputs
+from ripple.core.errors import InputAwayError, InputError
+from ripple.core.events import EventListener, InputIdle, Remark
+from ripple.model.window import watermark
+from ripple.task.idleness import Idleness
+from ripple.task.several_sources import WatermarkedInputs
+from ripple.world.errors import StoreError
+from ripple.world.pauses import doubling
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from ripple.connectors.inputs import Inputs
+    from ripple.core.cut import Cut
+    from ripple.model.batch import Batch, IdleMarker, Marker
+    from ripple.model.pipeline.plan import Plan
+    from ripple.task.marker_log import MarkerLog
+    from ripple.world.ports import Clock, Guards
+
+T = TypeVar("T")
+PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
+FAR = 1 << 62  # behind every record
+_NS = 1_000_000_000
+
+
+class MarkedInputs(PassedInputs):
+    """A wrapper around inputs with a log of markers; see Inputs.
+
+    Invariants: while ``_job`` is set, it alone calls the inputs, and no record is handed out, so
+    that markers count where they say. ``_barriers``: per input, the offset up to which the inputs
+    were opened because a marker counts there; ``_is_passed`` once one has: more can be read.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        plan: Plan,
+        name: str,
+        log: MarkerLog,
+        clock: Clock,
+        *,
+        emit: EventListener,
+        guards: Guards,
+    ) -> None:
+        """name: of the log as an input. log: opened, or read where no marker is to be added."""
+        super().__init__(inputs)
+        self._name, self._log = name, log
+        self._clock, self._emit, self._guards = clock, emit, guards
+        self._idleness = Idleness(plan, inputs.names)
+        self._silent: set[str] = set()
+        self._cut: Cut = {}
+        self._rows, self._stop = 1, cast("Cut | None", None)
+        self._barriers: dict[str, int] = {}
+        self._is_passed = self._is_live = self._is_waiting = False
+        self._job: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._watermarks_ns: Callable[[], Mapping[str, int]] = dict
+        self.windows: Callable[[], int] = int
+        """Returns how many windows the engine holds, at the cut of ``next``; a task sets it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs, and the log of markers after them."""
+        return (*self._inputs.names, self._name)
+
+    @property
+    def watermarks_ns(self) -> Callable[[], Mapping[str, int]]:
+        """Returns the engine's watermarks by input, at the cut of ``next``; a task sets it."""
+        return self._watermarks_ns
+
+    @watermarks_ns.setter
+    def watermarks_ns(self, asked: Callable[[], Mapping[str, int]]) -> None:
+        self._watermarks_ns = asked
+        if isinstance(self._inputs, WatermarkedInputs):
+            self._inputs.watermarks_ns = asked
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return the first cut that can be read from, and the present end; see Inputs."""
+        first, end = await self._inputs.bounds()
+        return {**first, self._name: self._log.first}, {**end, self._name: self._log.end}
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the inputs and the log of markers reach ``cut``; see Inputs."""
+        if cut.get(self._name, 0) > self._log.end:
+            raise InputError(
+                f"{cut[self._name]} markers of idle inputs were read, and their log holds "
+                f"{self._log.end}: it lies with the checkpoints, so give the folder of checkpoints "
+                "that the outputs were written with, or begin with other outputs"
+            )
+        await self._inputs.check(self._own(cut), self._own(identities))
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return per input a text that identifies the records before ``cut``; see Inputs."""
+        return {**await self._inputs.identities(self._own(cut)), self._name: ""}
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs. Without ``stop``, markers are added from now on."""
+        await self.give_up()
+        self._rows, self._stop, self._cut = rows, stop, cut
+        self._is_live = stop is None
+        if self._is_live:
+            self._idleness.begin(self._clock.monotonic_ns())
+        await self._reopen()
+
+    def next(self, cut: Cut) -> tuple[str, Batch | Marker] | Signal:
+        """Return the marker that counts at ``cut``, or else the next entry of the inputs."""
+        self._cut = cut
+        if self._job is not None:
+            if not self._job.done():
+                return Signal.WAITING
+            job, self._job = self._job, None
+            job.result()
+        marker = self._next_marker(cut)
+        if marker is not None and self._counts(marker, cut):
+            self._is_passed = self._is_passed or bool(self._barriers)
+            if not self._is_live and not self._guards("marker_replay"):
+                marker = replace(marker, watermark_ns=watermark.NONE)
+            return self._name, marker
+        now_ns = self._clock.monotonic_ns() if self._is_live else 0
+        if self._is_passed or (self._is_live and self._idleness.silent(now_ns)):
+            return Signal.WAITING  # ``more`` reads on, or adds markers
+        found = self._inputs.next(self._own(cut))
+        self._is_waiting = found is Signal.WAITING
+        if isinstance(found, Signal):
+            if found is Signal.ENDED and marker is not None:
+                raise InputError(
+                    f"a marker of an idle input counts after offset {marker.offset} of "
+                    f"{marker.input}, and the input ends before it, at {cut[marker.input]}"
+                )
+            return found
+        if self._is_live:
+            self._idleness.came(found[0], now_ns)
+            self._silent.discard(found[0])
+        return found
+
+    async def more(self) -> None:
+        """Wait until there may be more, or until an input has been silent for too long."""
+        now_ns, due_s = self._clock.monotonic_ns(), None
+        if self._job is None and self._is_passed:
+            self._job = asyncio.create_task(self._reopen())
+        elif self._job is None and self._is_live and self._idleness.silent(now_ns):
+            self._job = asyncio.create_task(self._look(now_ns))
+        elif self._is_live and (due_ns := self._idleness.due_ns) is not None:
+            due_s = max(0, due_ns - now_ns) / _NS
+        if self._job is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due_s):
+                    await self._inputs.more()
+            return
+        self._job.add_done_callback(lambda _: self._woken.set())
+        await self._woken.wait()
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return; see Inputs."""
+        self._woken.set()
+        self._inputs.wake()
+
+    async def close(self) -> None:
+        """Close the inputs, and give up markers that are being added, which count nowhere yet."""
+        await self.give_up()
+        await super().close()
+
+    async def give_up(self) -> None:
+        """Add no more markers."""
+        self._is_live = False
+        job, self._job = self._job, None
+        if job is not None:
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
+
+    # --- reading markers ---
+
+    def _next_marker(self, cut: Cut) -> IdleMarker | None:
+        """Return the next marker, unless it is behind the stop."""
+        marker = self._log.after(cut[self._name])
+        stop = FAR if self._stop is None else self._stop[self._name]
+        return marker if marker is not None and marker.next_offset <= stop else None
+
+    def _counts(self, marker: IdleMarker, cut: Cut) -> bool:
+        return cut[marker.input] >= marker.offset or not self._guards("marker_place")
+
+    async def _reopen(self) -> None:
+        """Open the inputs up to the stop, and to where the next markers count."""
+        stop, cut = self._stop, self._cut
+        barriers = self._log.barriers(cut[self._name], None if stop is None else stop[self._name])
+        if not self._guards("marker_barrier"):
+            barriers = {}
+        limit = stop
+        if barriers:
+            ends = dict.fromkeys(self._inputs.names, FAR) if stop is None else self._own(stop)
+            limit = {name: min(end, barriers.get(name, FAR)) for name, end in ends.items()}
+        limit = None if limit is None else self._own(limit)
+        await self._inputs.open(self._own(cut), self._rows, limit)
+        self._barriers, self._is_passed = barriers, False
+
+    # --- adding markers ---
+
+    async def _look(self, now_ns: int) -> None:
+        """Add markers of the inputs that are silent by now, where they raise a watermark.
+
+        Where no window is held, nothing waits for one: a long silence takes no markers.
+        """
+        self._idleness.looked(now_ns)
+        if not self.windows():
+            return
+        silent = await self._at_their_ends(self._idleness.silent_at(now_ns))
+        markers = self._idleness.markers(
+            silent, self._cut, self._watermarks_ns(), self._clock.now_ns(), self._log.end
+        )
+        for one in markers:
+            if one.input not in self._silent:
+                self._emit(InputIdle(one.input, one.offset, one.watermark_ns))
+        self._silent.update(one.input for one in markers)
+        if markers:
+            # A marker behind records that a power cut takes would wait for others in their place.
+            await self._inputs.sync()
+            await self._stored(lambda: self._log.add(markers))
+            await self._stored(self._log.tidy)
+
+    async def _at_their_ends(self, silent: set[str]) -> set[str]:
+        """Return those whose every record was read: one that is only read later is not silent."""
+        try:
+            _, end = await self._inputs.bounds()
+        except InputAwayError:
+            return set()
+        # Where the end is unknown, the last answer tells.
+        unknown = FAR if not self._is_waiting else 0
+        return {name for name in silent if end.get(name, unknown) <= self._cut[name]}
+
+    async def _stored(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write until the store answers: the outcome of a failed attempt is unknown."""
+        for pause_s in doubling(PAUSE_S, PAUSE_S_MAX):
+            with suppress(StoreError):
+                await write()
+                return
+            self._emit(Remark("markers of idle inputs wait for the store"))
+            await self._clock.sleep(pause_s)
+
+    def _own(self, by_input: Mapping[str, T]) -> dict[str, T]:
+        """Return the entries of the inputs alone."""
+        return {name: one for name, one in by_input.items() if name != self._name}

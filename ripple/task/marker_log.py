@@ -1,0 +1,148 @@
+"""The log of a partition's markers, in the store of its checkpoints.
+
+It is an input of the partition: a marker is durable before it counts, and a cut says how many have
+counted. Its objects are those of a journal (``ripple.storage.fenced``), so a former owner can add
+nothing. An object holds markers as JSON, each as [next offset, input, offset, watermark in ns].
+
+Of the markers of one silence the last one decides: the earlier ones go when objects are merged, and
+leave holes. The oldest markers go once there are too many, as records of a log with retention do.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import InputError
+from ripple.model.batch import IdleMarker
+from ripple.storage.checkpoint.checkpoints import prefix_of
+from ripple.storage.fenced import Journal
+from ripple.world.ports import all_guards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ripple.storage.fenced import Added
+    from ripple.world.ports import Guards, ObjectStore, Random
+
+# Beyond, one object takes the place of all.
+MARKER_OBJECTS_MAX = 256
+# Kept when that happens; twice as many are the most at any time.
+MARKERS_KEPT_MAX = 200_000
+# The newest are kept one by one: an output may have committed between two of them.
+MARKERS_SINGLE = 1_000
+
+
+class MarkerLog:
+    """The markers of a partition, in order. Call ``open``, or ``read`` without becoming the owner.
+
+    Invariant: ``_ends`` are the rising offsets after ``_markers``.
+    """
+
+    def __init__(
+        self, store: ObjectStore, pipeline: str, partition: int = 0, *, guards: Guards = all_guards
+    ) -> None:
+        """Touch nothing yet. The store should retry failures."""
+        prefix = f"{prefix_of(pipeline, partition)}markers/"
+        self._journal = Journal(store, prefix, guards=guards)
+        self._guards = guards
+        self._markers: list[IdleMarker] = []
+        self._ends: list[int] = []
+        self.first = 0
+        """The first offset that can be read from."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last marker."""
+        return self._ends[-1] if self._ends else self.first
+
+    async def newest_epoch(self) -> int:
+        """Return the epoch of the newest owner, 0 for none. Raises StoreError."""
+        return await self._journal.newest_epoch()
+
+    async def open(self, epoch: int, random: Random) -> None:
+        """Become the owner, and read the markers.
+
+        Raises FencedError where another owner has this epoch or a higher one, StoreError, and
+        InputError for a damaged object: markers decide what is late, so none is guessed.
+        """
+        self._take(await self._journal.open(epoch, random))
+
+    async def read(self) -> None:
+        """Read the markers that are there now; raises as ``open``."""
+        self._take(await self._journal.read())
+
+    async def add(self, markers: Sequence[IdleMarker]) -> None:
+        """Add markers; they can be read once they are durable.
+
+        Raises FencedError when another owner has begun; after a StoreError it may be repeated.
+        """
+        if self._guards("marker_put"):
+            await self._journal.add(_encoded(markers))
+        self._markers += markers
+        self._ends += [one.next_offset for one in markers]
+
+    async def tidy(self) -> None:
+        """Merge objects if there are too many; raises and may be repeated as ``add``."""
+        if self._journal.objects <= MARKER_OBJECTS_MAX:
+            return
+        self._markers = merged(self._markers)
+        if len(self._markers) > MARKERS_KEPT_MAX:
+            self.first = self._markers[-MARKERS_KEPT_MAX - 1].next_offset
+            del self._markers[:-MARKERS_KEPT_MAX]
+        self._ends = [one.next_offset for one in self._markers]
+        await self._journal.add(_encoded(self._markers, self.first), is_whole=True)
+
+    def after(self, offset: int) -> IdleMarker | None:
+        """Return the first marker that is not before an offset; None if there is none yet."""
+        at = bisect_right(self._ends, offset)
+        return self._markers[at] if at < len(self._markers) else None
+
+    def barriers(self, offset: int, stop: int | None = None) -> dict[str, int]:
+        """Return per input the offset of its first marker from ``offset`` on, up to ``stop``.
+
+        No record behind it is read before the marker counts.
+        """
+        found: dict[str, int] = {}
+        for marker in self._markers[bisect_right(self._ends, offset) :]:
+            if stop is not None and marker.next_offset > stop:
+                break
+            found.setdefault(marker.input, marker.offset)
+        return found
+
+    def _take(self, added: Iterable[Added]) -> None:
+        if self._journal.damage:
+            raise InputError(
+                f"the log of markers of idle inputs is damaged: {self._journal.damage[0]}. Restore "
+                "that object, or begin with another folder of checkpoints and outputs"
+            )
+        self._markers, self.first = [], 0
+        for one in added:
+            if one.data:
+                first, markers = _decoded(one.data)
+                self.first = first if one.is_whole else self.first
+                self._markers += markers
+        self._ends = [one.next_offset for one in self._markers]
+
+
+def merged(markers: Sequence[IdleMarker]) -> list[IdleMarker]:
+    """Return the markers without those that later ones of the same silence replace."""
+    kept: dict[tuple[str, int], IdleMarker] = {}
+    for one in markers[:-MARKERS_SINGLE]:
+        kept.pop((one.input, one.offset), None)
+        kept[one.input, one.offset] = one
+    return [*kept.values(), *markers[-MARKERS_SINGLE:]]
+
+
+def _encoded(markers: Iterable[IdleMarker], first: int = 0) -> bytes:
+    rows = [[one.next_offset, one.input, one.offset, one.watermark_ns] for one in markers]
+    return json.dumps({"first": first, "markers": rows}, separators=(",", ":")).encode()
+
+
+def _decoded(data: bytes) -> tuple[int, list[IdleMarker]]:
+    held = json.loads(data)
+    return held["first"], [
+        IdleMarker(watermark_ns, next_offset, name, offset)
+        for next_offset, name, offset, watermark_ns in held["markers"]
+    ]
