@@ -210,6 +210,7 @@ TABLE: dict[str, P] = {
     "Pipeline.source(reject_future)": P(
         lambda v: rp.Pipeline("p").source("s", In, reject_future=v), "none zero three np_int"
     ),
+    "Pipeline.source(idle)": P(lambda v: rp.Pipeline("p").source("s", In, idle=v), "none"),
     "Pipeline.derive(name)": P(lambda v: SOURCE.derive(v, z=rp.col("n")), "digit word"),
     "Pipeline.derive(fields)": P(
         lambda v: SOURCE.derive("d", z=v),
