@@ -13,3 +13,6 @@ THINNED = 2 if EXAMPLES == 1 else 1
 Of the crashes of ``enumerate_crashes``, three and more at each effect, every second one still
 strikes every effect, in each of the ways by turns.
 """
+
+SPARSE = 5 if EXAMPLES == 1 else 1
+"""The same, where other tests strike each effect of the same writers and readers."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples import THINNED
+from tests.examples import SPARSE
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 
@@ -38,7 +38,7 @@ def test_testing_document_runs(guide: Any) -> None:
 
 
 def test_pipeline_of_the_document_survives_every_crash(guide: Any) -> None:
-    guide.crash_test = partial(guide.crash_test, every=THINNED)
+    guide.crash_test = partial(guide.crash_test, every=SPARSE)
     guide.test_vwap_survives_every_crash()
 
 
