@@ -35,7 +35,7 @@ HANDLERS = {
 
 # A machine under load must not turn a slow example into a failure; the example that fails a test
 # is printed in a form that repeats it.
-examples = 20 if EXAMPLES == 1 else 30 * EXAMPLES
+examples = 15 if EXAMPLES == 1 else 30 * EXAMPLES
 settings.register_profile("ripple", max_examples=examples, deadline=None, print_blob=True)
 settings.load_profile("ripple")
 

@@ -135,7 +135,7 @@ def test_machines_that_die_are_a_stall_and_then_the_truth(
         eye = Eye(hosts, limits=limits, pause_s=pause_s, uncommitted=uncommitted)
         cluster.host("eye").start(eye.main)
         trouble = Trouble(cluster, hosts, random)
-        await trouble.go_on(30)
+        await trouble.go_on(15 if EXAMPLES == 1 else 30)
         trouble.heal()
         await _see_it_out(hosts, eye)
 

@@ -14,6 +14,7 @@ from ripple.testing import sink_suite, source_suite
 from ripple.testing.connectors import inputs_rules, outside, sink_rules, source_rules
 from tests.connectors.contract import bad
 
+FEW = 60  # records: more than three blocks of the bad connectors
 LEFT = ("closing_at_any_time_leaves_nothing", "inputs_closed_at_any_time_leave_nothing")
 AHEAD = ("read_ahead_is_bounded", "inputs_hold_few_unread_records")
 
@@ -27,10 +28,15 @@ def hasty(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An input is long only where reading ahead is what a bad connector does."""
+    """An input is long only where reading ahead is what a bad connector does.
+
+    Where it is none, it is read from few of its offsets.
+    """
     if rule not in AHEAD:
         monkeypatch.setattr(source_rules, "LONG_ROWS", 100)
         monkeypatch.setattr(inputs_rules, "LONG_ROWS", 100)
+        monkeypatch.setattr(source_rules, "ROWS", FEW)
+        monkeypatch.setattr(inputs_rules, "ROWS", FEW)
 
 
 @pytest.fixture

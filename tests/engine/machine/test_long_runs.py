@@ -54,7 +54,7 @@ WINDOWED = [
 def test_long_run_equals_the_reference_and_leaves_nothing(assigner: Any, trigger: Any) -> None:
     plan = _pipeline(assigner, trigger).sink("rows").plan()
     lanes, reference = [Lane(plan, ["ticks"], size) for size in (61, 977)], Reference(plan)
-    events = _long(2000, keys=400, seed=7)
+    events = _long(1200, keys=240, seed=7)
     live = []
     for event in events:
         reference.apply(event)
@@ -72,7 +72,7 @@ def test_long_run_equals_the_reference_and_leaves_nothing(assigner: Any, trigger
         empty = lane.engine.snapshot().tables[fold.fold.node_key]
         assert empty.num_rows == 0
     assert lanes[0].engine.digests == lanes[1].engine.digests
-    # 400 keys came and went, a few dozen windows of them were alive at a time.
+    # 240 keys came and went, a few dozen windows of them were alive at a time.
     assert max(live) < 150
 
 
