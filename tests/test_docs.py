@@ -52,9 +52,10 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, branches, finals, sources, engine = guide
+    legs, portfolio, branches, finals, distinct, sources, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    code = "".join([*readme, legs, end, portfolio, branches, finals, sources, EVENT, engine])
+    streams = [branches, finals, distinct, sources]
+    code = "".join([*readme, legs, end, portfolio, *streams, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
@@ -65,6 +66,8 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     minute = "1708999980000000000,1709000040000000000"
     (closed,) = (folder / "minutes.csv").read_text().splitlines()
     assert closed.startswith(f"AAPL,{minute},")
+    first, _ = TRADES.splitlines(keepends=True)
+    assert (folder / "opened.csv").read_text() == first
     (hour,) = (folder / "hours.csv").read_text().splitlines()
     assert hour.startswith("AAPL,1708999200000000000,1709002800000000000,1709000040000000000,")
     bars = (folder / "bars.csv").read_text().splitlines()

@@ -16,7 +16,7 @@ from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.plan import FlatMap, Map
-from ripple.model.pipeline.topology import divided_why, final_rows_why, undivided_why
+from ripple.model.pipeline.topology import divided_why, undivided_why, waiting_why
 from ripple.model.window import watermark
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 from ripple.spark.shares import Source, source_at
@@ -101,14 +101,15 @@ class Sources:
         if self._count == 1:
             counts = _listed((one.name, str(len(one.shares))) for one in self.each)
             return f"no number but 1 divides those of their partitions: {counts}"
-        if not plan.folds:
-            return None
+        waits = waiting_why(plan)
+        if waits is not None or not plan.folds:
+            return waits
         for one in self.each:
             if one.are_files:
                 return f"{one.place} is several files, which are not divided by key"
         if len(self.each) == 1:
             return undivided_why(plan, self.each[0].keyed_by)
-        return final_rows_why(plan) or self._unlike_why(plan)
+        return self._unlike_why(plan)
 
     def division(self, plan: Plan, portion: Portion) -> Division | None:
         """Return the partitioning by key in a portion, None where it is unknown."""

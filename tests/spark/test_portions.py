@@ -238,7 +238,7 @@ def test_final_rows_are_those_of_one_process(
     report, rows, _ = replay(plan, given, monkeypatch)
 
     why = sources_at(given, plan).together_why(plan)
-    assert why == "the final rows of final are a stream of one process"
+    assert why == "the rows of final are a stream of one process"
     assert report.digests == in_process(plan, given).digests
     assert rows["final-out"]
     assert rows["hours-out"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.model.pipeline.description import fields_text, window_text
 from ripple.model.pipeline.plan import (
     Derive,
+    Distinct,
     Filter,
     Finals,
     Fold,
@@ -93,6 +94,8 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "union", ", ".join(step.reads)
     elif isinstance(step, Finals):
         kind, about = "finals", f"of {step.fold}"
+    elif isinstance(step, Distinct):
+        kind, about = "distinct", ", ".join(field.name for field in step.key)
     elif isinstance(step, Derive):
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):

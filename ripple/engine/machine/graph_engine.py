@@ -21,27 +21,34 @@ from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.admission import with_declared
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.stream_rows import StreamRows
-from ripple.engine.operators.uncomputable import Failure
-from ripple.engine.snapshots.snapshot import REJECTED, source_counter
+from ripple.engine.snapshots.snapshot import (
+    REJECTED,
+    SnapshotError,
+    held_key,
+    source_counter,
+    uncomputable_counter,
+)
 from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX
+from ripple.model.pipeline.plan import Distinct, inputs_first
 from ripple.model.pipeline.topology import need_chain
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
+    from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
-    from ripple.engine.operators.final_rows import FinalBatch, FinalRows, Mark
     from ripple.engine.operators.rows import RejectedRow
+    from ripple.engine.operators.uncomputable import UncomputableRows
+    from ripple.engine.operators.waiting import Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
     from ripple.model.pipeline.plan import Fold, Plan
     from ripple.model.schema.exported import Part
@@ -122,72 +129,95 @@ class GraphEngine(Engine):
         self._is_stepwise = any(fold.stepwise for fold in folds)
         shown = {output.of: output for output in plan.outputs if output.is_stream}
         streams = {name: StreamRows(output.fields) for name, output in shown.items()}
-        for port in self._ports.values():
-            port.lead(plan, folds, streams)
-        self._final_rows: dict[str, FinalRows] = {}
-        self._ways_after: dict[str, list[Way]] = {}
         self._feeds: dict[str, list[Mark]] = {}
-        for fold in folds:
-            self._lead_after(plan, fold, folds, streams)
+        self._settling: list[tuple[EventFold | None, Waiting | None, list[Way]]] = []
+        self._distincts: list[DistinctRows] = []
+        self._lay(plan, {fold.fold.name: fold for fold in folds})
+        ways = [*self._ports.values(), *(way for *_, after in self._settling for way in after)]
+        for way in ways:
+            way.lead(plan, folds, streams, self._distincts)
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
         above = [fold for fold in plan.folds if fold not in plan.event_folds]
         return folds, above, streams
 
-    def _lead_after(
-        self,
-        plan: Plan,
-        fold: EventFold,
-        folds: Sequence[EventFold],
-        streams: Mapping[str, StreamRows],
-    ) -> None:
-        """Note what a fold waits for, and lead its final rows on where the plan has them."""
-        roots = plan.roots_of(fold.fold.name)
-        feeds: list[Mark] = [
-            self._inputs[name]
-            for port in self._ports.values()
-            if port.root in roots
-            for name in port.inputs
-        ]
-        feeds += [self._final_rows[node.fold] for node in plan.finals if node.name in roots]
-        self._feeds[fold.fold.name] = feeds
-        ways = [Way(node.name) for node in plan.finals if node.fold == fold.fold.name]
-        for way in ways:
-            way.lead(plan, folds, streams)
-        if ways:
-            from ripple.engine.operators.final_rows import FinalRows  # noqa: PLC0415 - few have some
-            from ripple.engine.operators.windowed_fold import WindowedFold  # noqa: PLC0415
+    def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:
+        """Make the nodes that wait, and note in which order they and the folds are settled."""
+        marks: dict[str, Waiting] = {}
 
-            assert isinstance(fold, WindowedFold), "final rows are those of windows"
-            self._final_rows[fold.fold.name] = FinalRows(fold, feeds, len(plan.sources) * SPAN)
-            self._ways_after[fold.fold.name] = ways
+        def feeds(name: str) -> list[Mark]:
+            found: list[Mark] = []
+            for root in plan.roots_of(name):
+                port = self._ports.get(root)
+                inputs = [] if port is None else [self._inputs[one] for one in port.inputs]
+                found += inputs if port is not None else [marks[root]]
+            return found
+
+        for node, _ in inputs_first(plan):
+            waiting: Waiting | None = None
+            if isinstance(node, Distinct):
+                waiting = marks[node.name] = self._distinct(node, feeds(node.reads))
+                self._settling.append((None, waiting, [Way(node.name)]))
+            elif node.name in folds:
+                fold, names = folds[node.name], [one.name for one in plan.finals_of(node.name)]
+                self._feeds[node.name] = feeds(node.name)
+                if names:
+                    waiting = self._final_rows(plan, fold)
+                    marks |= dict.fromkeys(names, waiting)
+                self._settling.append((fold, waiting, [Way(name) for name in names]))
+
+    # Few plans have such nodes, and their modules take time to import.
+
+    def _final_rows(self, plan: Plan, fold: EventFold) -> Waiting:
+        from ripple.engine.operators.final_rows import FinalRows  # noqa: PLC0415
+        from ripple.engine.operators.windowed_fold import WindowedFold  # noqa: PLC0415
+
+        assert isinstance(fold, WindowedFold), "final rows are those of windows"
+        return FinalRows(fold, self._feeds[fold.fold.name], len(plan.sources) * SPAN)
+
+    def _distinct(self, node: Distinct, feeds: Sequence[Mark]) -> Waiting:
+        from ripple.engine.operators.distinct_rows import DistinctRows  # noqa: PLC0415
+
+        self._distincts.append(DistinctRows(node, feeds, self._by_input))
+        return self._distincts[-1]
+
+    def _by_input(self, places: Ints) -> Iterator[tuple[str, Ints, Ints, Ints]]:
+        """Yield the inputs with rows at these places: which rows, their offsets and indexes."""
+        sources = places // SPAN
+        for rank, port in enumerate(self._ports.values()):
+            mine = np.flatnonzero(sources == rank)
+            numbers = port.numbers(places[mine])
+            for number, name in enumerate(port.inputs):
+                at = mine[numbers == number]
+                if len(at):
+                    yield name, at, *port.identities(places[at])
 
     def _watermark_of(self, leaf: Leaf) -> int:
         return min(given.watermark_ns for given in self._feeds[leaf.fold.name])
 
     def _settle(self, watermark_ns: int) -> None:
         del watermark_ns
-        for leaf in self._leaves:
-            leaf.settle(self._watermark_of(leaf))
-            final = self._final_rows.get(leaf.fold.name)
-            batch = None if final is None else final.take()
-            if batch is not None:
-                self._pass_on(leaf, batch)
+        for fold, waiting, ways in self._settling:
+            if fold is not None:
+                fold.settle(self._watermark_of(fold))
+            rows = None if waiting is None else waiting.take()
+            if waiting is not None and rows is not None:
+                self._pass_on(waiting, rows, ways)
 
-    def _pass_on(self, leaf: Leaf, batch: FinalBatch) -> None:
-        """Let rows that became final go their ways; those that a step refuses are lost."""
-        failed: dict[int, Failure] = {}
-        for way in self._ways_after[leaf.fold.name]:
-            rows = batch.rows.branch()
-            fate = Fate(rows.count, rows)
-            branches = way.branches(rows, fate)
-            folded = []
-            for fold in way.folds:
-                taken = way.branch_of(fold.fold.reads, branches, fold.fold.name)
-                fold.admit(taken)
-                fate.note_refused(taken)
-                folded.append((fold, taken))
+    def _pass_on(self, waiting: Waiting, rows: Rows, ways: Sequence[Way]) -> None:
+        """Let rows of a node that waits go their ways; those that a step refuses are lost."""
+        refused: dict[int, RejectedRow] = {}
+        for way in ways:
+            taken = rows.branch()
+            fate = Fate(taken.count, taken)
+            branches = way.branches(taken, fate)
+            held, folded = way.admitted(branches, fate)
+            for bad in fate.dead:
+                refused.setdefault(bad.row, bad)
+            for one, taken in held:
+                fate.count_in(taken)
+                one.hold(taken)
             for fold, taken in folded:
                 fate.count_in(taken)
                 if taken.count:
@@ -195,13 +225,10 @@ class GraphEngine(Engine):
             for name, stream in way.streams.items():
                 shown = way.branch_of(name, branches, name)
                 fate.count_in(shown)
-                assert shown.offsets is not None
-                identities = batch.identities[shown.origins]
-                stream.add(way.root, shown, identities, shown.offsets % FLAT_ROWS_MAX)
-            for bad in fate.dead:
-                slot = int(batch.slots[bad.row])
-                failed.setdefault(slot, Failure.of(bad.step, bad.reason))
-        leaf.uncomputable.lose(failed)
+                if shown.count:
+                    waiting.show(stream, way.root, shown)
+        if refused:
+            waiting.lose(refused.values())
 
     def _consume(
         self, given: Input, batch: pa.RecordBatch | Part, offsets: Ints | None
@@ -216,16 +243,11 @@ class GraphEngine(Engine):
         times, too_late = self._judged(given, port, rows, count)
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
-        folded = []
-        for fold in port.folds:
-            taken = port.branch_of(fold.fold.reads, branches, fold.fold.name)
-            window = fold.fold.window
-            if window is not None:
-                fate.drop_late(taken, too_late[window.lateness_ns])
-            fold.admit(taken)
-            fate.note_refused(taken)
-            folded.append((fold, taken))
+        held, folded = port.admitted(branches, fate, too_late)
         dead = fate.dead
+        for one, taken in held:
+            fate.count_in(taken)
+            one.hold(taken)
         for fold, taken in folded:
             fate.count_in(taken)
             crossing = -1
@@ -308,7 +330,26 @@ class GraphEngine(Engine):
             reject_beyond(rows, verdicts, port.source)
         return times, too_late
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by keys, state and rows."""
+        return super().nbytes + sum(one.nbytes for one in self._distincts)
+
+    def _uncomputable(self) -> dict[str, list[UncomputableRows]]:
+        return super()._uncomputable() | {one.node.name: [one.lost] for one in self._distincts}
+
     # --- snapshots ---
+
+    def _whole_tables(self) -> dict[str, pa.Table]:
+        return {held_key(one.node): one.dump() for one in self._distincts}
+
+    def _load_state(self, snapshot: Snapshot) -> None:
+        super()._load_state(snapshot)
+        for one in self._distincts:
+            table = snapshot.tables.get(held_key(one.node))
+            if table is None:
+                raise SnapshotError(f"the state of {one.node.name!r} is missing")
+            one.load(table)
 
     def _counted(self) -> dict[str, int]:
         counts = super()._counted()
@@ -324,6 +365,8 @@ class GraphEngine(Engine):
         self._rejected = snapshot.rejected
 
     def _count_on(self, counts: dict[str, int]) -> None:
+        for one in self._distincts:
+            one.lost.final = counts.pop(uncomputable_counter(one.node.name), 0)
         for name, port in self._ports.items() if len(self._ports) > 1 else ():
             mine = {of: counts.pop(source_counter(name, of)) for of in Counters().as_dict()}
             port.counters = Counters(**mine)

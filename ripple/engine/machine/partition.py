@@ -554,7 +554,8 @@ class Partition(ABC):
         stateful: list[Leaf | Groups] = [*self._folds]
         if self._outgoing is not None and self._outgoing.groups is not None:
             stateful.append(self._outgoing.groups)
-        if not all(one.ledger.can_tell_since(since) for one in stateful):
+        whole = self._whole_tables()
+        if whole or not all(one.ledger.can_tell_since(since) for one in stateful):
             since = None
         self._snapshots += 1
         savings = {one.fold.node_key: one.ledger.begin(self._snapshots, since) for one in stateful}
@@ -572,7 +573,7 @@ class Partition(ABC):
                 **self._rejected_counters(),
             },
             digests={name: (v.digest, v.final_digest) for name, v in self._views.items()},
-            tables={},
+            tables=whole,
             nodes=self.plan.node_keys,
             notes=self.plan.notes,
             stage=self.stage,
@@ -582,6 +583,10 @@ class Partition(ABC):
             since=since,
         )
         return PendingSnapshot(rest, savings)
+
+    def _whole_tables(self) -> dict[str, pa.Table]:
+        """Return the state that is not by slot, and so of no increment: none of most."""
+        return {}
 
     def _rejected_counters(self) -> Mapping[str, int]:
         """Return the count of each node's rejected records, by ``REJECTED`` and its digest."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.pipeline.plan import Plan, SourceSpec
@@ -41,7 +42,7 @@ class Port(Way):
         self.counters = Counters()
         self._inputs = {name: number for number, name in enumerate(names)}
         self._base = plan.sources.index(source) * SPAN
-        is_alone = len(plan.sources) == 1 and not plan.finals
+        is_alone = len(plan.sources) == 1 and not plan.waiting
         self._end = watermark.END if is_alone else SPAN
         self.accepted = pa.schema(arrow_fields(source.fields))
         """The schema of batches that need no conversion."""
@@ -49,12 +50,17 @@ class Port(Way):
         self.admission = Admission(source, self.layout)
 
     def lead(
-        self, plan: Plan, folds: Sequence[EventFold], streams: Mapping[str, StreamRows]
+        self,
+        plan: Plan,
+        folds: Sequence[EventFold],
+        streams: Mapping[str, StreamRows],
+        distincts: Sequence[DistinctRows],
     ) -> None:
-        """Lead the records through ``plan`` to its folds and shown streams."""
-        super().lead(plan, folds, streams)
+        """Lead the records through ``plan`` to the nodes that hold, fold or show them."""
+        super().lead(plan, folds, streams, distincts)
         windows = [one.fold.window for one in self.folds if one.fold.window is not None]
-        self.latenesses_ns = sorted({window.lateness_ns for window in windows})
+        latenesses_ns = {one.node.lateness_ns for one in self.distincts}
+        self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
         spans_ns = [window.future_ns for window in windows]
         self.future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
 
@@ -72,6 +78,10 @@ class Port(Way):
         """Return the places of the first row of records of an input."""
         number = offsets * len(self._inputs) + self._inputs[name]
         return number * FLAT_ROWS_MAX + self._base
+
+    def numbers(self, places: Ints) -> Ints:
+        """Return of which input, by its number, the rows at these places are."""
+        return (places - self._base) // FLAT_ROWS_MAX % len(self._inputs)
 
     def identities(self, places: Ints) -> tuple[Ints, Ints]:
         """Return the offsets of rows of an input, and their indexes in their records."""

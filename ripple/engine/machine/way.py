@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.engine.operators.union_rows import united
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX, Union, reads_of
+from ripple.model.pipeline.plan import FLAT_ROWS_MAX, Union, Waiting, reads_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from ripple.engine.machine.fate import Fate
+    from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.pipeline.plan import EventNode, Plan
+
+_NONE_LATE: Mapping[int, npt.NDArray[np.bool_] | None] = MappingProxyType({})
 
 # The range of the places of one beginning, so that SOURCES_MAX of them fit into 63 bits.
 SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
@@ -30,20 +37,28 @@ class Way:
         self.root = root
         self.steps: list[EventNode] = []
         self.folds: list[EventFold] = []
+        self.distincts: list[DistinctRows] = []
         self.streams: dict[str, StreamRows] = {}
         self.readers: dict[str, str] = {}
-        """Per node the last reader of its rows in a batch: steps, then folds, then outputs."""
+        """Per node the last reader of its rows in a batch: steps, then those that wait, folds, and
+        outputs."""
 
     def lead(
-        self, plan: Plan, folds: Sequence[EventFold], streams: Mapping[str, StreamRows]
+        self,
+        plan: Plan,
+        folds: Sequence[EventFold],
+        streams: Mapping[str, StreamRows],
+        distincts: Sequence[DistinctRows],
     ) -> None:
-        """Lead the rows through ``plan`` to its folds of streams and the shown streams."""
+        """Lead the rows through ``plan`` to the nodes that hold, fold or show them."""
         reached = {self.root}
         for step in plan.steps:
-            if not reached.isdisjoint(reads_of(step)):
+            if not isinstance(step, Waiting) and not reached.isdisjoint(reads_of(step)):
                 reached.add(step.name)
                 self.steps.append(step)
                 self.readers |= dict.fromkeys(reads_of(step), step.name)
+        self.distincts = [one for one in distincts if one.node.reads in reached]
+        self.readers |= {one.node.reads: one.node.name for one in self.distincts}
         self.folds = [fold for fold in folds if fold.fold.reads in reached]
         self.readers |= {fold.fold.reads: fold.fold.name for fold in self.folds}
         self.streams = {name: rows for name, rows in streams.items() if name in reached}
@@ -64,6 +79,34 @@ class Way:
             fate.note_refused(branch)
             branches[step.name] = branch
         return branches
+
+    def admitted(
+        self,
+        branches: Mapping[str, Rows],
+        fate: Fate,
+        too_late: Mapping[int, npt.NDArray[np.bool_] | None] = _NONE_LATE,
+    ) -> tuple[list[tuple[DistinctRows, Rows]], list[tuple[EventFold, Rows]]]:
+        """Return the rows for each node that holds or folds them, and note refusals.
+
+        too_late: per lateness which records are later. Nothing changes before ``Fate.count_in``
+        was asked of all, since a record counts everywhere or nowhere.
+        """
+        held = []
+        for one in self.distincts:
+            taken = self.branch_of(one.node.reads, branches, one.node.name)
+            fate.drop_late(taken, too_late.get(one.node.lateness_ns))
+            one.admit(taken)
+            fate.note_refused(taken)
+            held.append((one, taken))
+        folded = []
+        for fold in self.folds:
+            taken = self.branch_of(fold.fold.reads, branches, fold.fold.name)
+            if fold.fold.window is not None:
+                fate.drop_late(taken, too_late.get(fold.fold.window.lateness_ns))
+            fold.admit(taken)
+            fate.note_refused(taken)
+            folded.append((fold, taken))
+        return held, folded
 
     def branch_of(self, name: str, branches: Mapping[str, Rows], reader: str) -> Rows:
         """Return the rows of a node for one that reads it: themselves for the last one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,15 @@ from ripple.engine.migration.evolution import Comparison, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.engine.migration.migration import check_accepted, migrated, wrong
 from ripple.engine.migration.staying import staying
-from ripple.engine.snapshots.snapshot import uncomputable_counter
+from ripple.engine.snapshots.snapshot import HELD, held_key, uncomputable_counter
+from ripple.model.canonical import digest_of
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Distinct, Plan
 
 
 class ChangedPlanError(RippleError):
@@ -146,6 +147,10 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
             is_migrated = judged.verdict is Verdict.MIGRATE
             freed[fold.name] = before[1] if before is not None and is_migrated else 0
     digests |= _of_streams(snapshot, plan)
+    for node, old in _held(snapshot, plan):
+        taken[held_key(node)] = snapshot.tables[old]
+        name = uncomputable_counter(Node("step", old).name)
+        counters[uncomputable_counter(node.name)] = snapshot.counters.get(name, 0)
     given = replace(
         snapshot,
         pipeline=plan.name,
@@ -168,6 +173,13 @@ def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
     return {
         output.of: before[streams[output.of].digest] for output in plan.outputs if output.is_stream
     }
+
+
+def _held(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Distinct, str]]:
+    """Yield the nodes that hold rows, each with the name of its old table."""
+    tables = {digest_of(name): name for name in snapshot.tables if name.startswith(HELD)}
+    for node in plan.distincts:
+        yield node, tables[digest_of(node.node_key)]
 
 
 def _taken(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> dict[str, pa.Table]:

@@ -207,7 +207,7 @@ class _Judge:
             elif node.kind == "sink":
                 judged.append(self._sink(node, folds))
             else:
-                judged.append(self._stateless(node))
+                judged.append(self._step(node))
         found = set(self.old.values())
         dropped = (n for n in (*self.before.chain, *self.before.sinks) if n not in found)
         return (*judged, *(Judged(Verdict.DROP, n.kind, n.key, n.key) for n in dropped))
@@ -319,11 +319,7 @@ class _Judge:
         return not self.plan.frees(self.plan.fold(fold.input))
 
     def _refusal(self, fold: Fold, old: Node | None, why: str) -> str:
-        again = (
-            f"say --rebuild {fold.name} to compute it again from the first record of the log, with "
-            "nothing written to outputs that are ahead (to ripple run; workers have no such flag: "
-            "name another store and other outputs)"
-        )
+        again = _again(Node("fold", fold.node_key))
         if old is None:
             return f"there is no state for fold {fold.name!r} in the checkpoint ({why}): {again}"
         return (
@@ -333,6 +329,21 @@ class _Judge:
         )
 
     # --- nodes without state ---
+
+    def _step(self, node: Node) -> Judged:
+        """Judge a step, which has no state unless it holds rows."""
+        judged = self._stateless(node)
+        if node.key not in (one.node_key for one in self.plan.distincts):
+            return judged
+        asked = bool(self.rebuild & {node.name, node.key})
+        if judged.verdict is Verdict.KEEP and self.source_change is not None:
+            judged = replace(judged, cause=self.source_change)
+        elif judged.verdict is Verdict.KEEP:
+            cause = "asked for"
+            return replace(judged, verdict=Verdict.REBUILD, cause=cause) if asked else judged
+        why = judged.cause or "it is new"
+        refused = f"there are no rows for {node.name!r} in the checkpoint ({why}): {_again(node)}"
+        return replace(judged, verdict=Verdict.REBUILD, cause=why, refused="" if asked else refused)
 
     def _stateless(self, node: Node) -> Judged:
         old = self.old.get(node)
@@ -395,6 +406,14 @@ class _Judge:
             f"back ({cause}): give it another name and an empty target"
         )
         return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
+
+
+def _again(node: Node) -> str:
+    return (
+        f"say --rebuild {node.name} to compute it again from the first record of the log, with "
+        "nothing written to outputs that are ahead (to ripple run; workers have no such flag: "
+        "name another store and other outputs)"
+    )
 
 
 def _named_before(node: Node, old: Node) -> str:

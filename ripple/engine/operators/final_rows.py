@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,36 +11,21 @@ import pyarrow.compute as pc
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.result_rows import row_arrays
 from ripple.engine.operators.rows import Rows
+from ripple.engine.operators.uncomputable import Failure, UncomputableRow
+from ripple.engine.operators.waiting import settled_ns
 from ripple.model.pipeline.plan import FLAT_ROWS_MAX, WINDOW_FIELD_NAMES
-from ripple.model.window import watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Protocol
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
+    from ripple.engine.operators.rows import RejectedRow
+    from ripple.engine.operators.stream_rows import StreamRows
+    from ripple.engine.operators.waiting import Mark
     from ripple.engine.operators.windowed_fold import WindowedFold
 
     Ints = npt.NDArray[np.int64]
-
-    class Mark(Protocol):
-        """What has a watermark: an input, or a stream of final rows."""
-
-        @property
-        def watermark_ns(self) -> int:
-            """No row of it on time is missing below."""
-
-
-class FinalBatch(NamedTuple):
-    """Rows that became final in one settling, in their order.
-
-    slots: of each in the fold. identities: of each a hash of its key and window, for digests.
-    """
-
-    rows: Rows
-    slots: Ints
-    identities: Ints
 
 
 class FinalRows:
@@ -59,6 +44,7 @@ class FinalRows:
         self._leaf = leaf
         self._feeds = feeds
         self._base = base
+        self._taken = np.empty(0, np.int64)
         self._by = [(name, "ascending") for name in self._order()]
 
     def _order(self) -> list[str]:
@@ -68,11 +54,9 @@ class FinalRows:
     def watermark_ns(self) -> int:
         """No row below follows: each came when the fold's watermark was past it by the lateness."""
         reached_ns = min(feed.watermark_ns for feed in self._feeds)
-        if reached_ns in (watermark.NONE, watermark.END):
-            return reached_ns
-        return max(reached_ns - self._leaf.spec.lateness_ns, watermark.NONE)
+        return settled_ns(reached_ns, self._leaf.spec.lateness_ns)
 
-    def take(self) -> FinalBatch | None:
+    def take(self) -> Rows | None:
         """Return the rows that became final since the last call, None if none did."""
         leaf = self._leaf
         over, leaf.newly_over = leaf.newly_over, []
@@ -90,7 +74,24 @@ class FinalRows:
         rank = np.arange(len(ends)) - np.searchsorted(ends, ends)
         rows = Rows(Columns(columns), len(slots), self._base + rank * FLAT_ROWS_MAX)
         rows.times_ns = ends - 1
-        return FinalBatch(rows, slots, leaf.column.keys.hashes(slots).view(np.int64))
+        self._taken = slots
+        return rows
+
+    def show(self, stream: StreamRows, name: str, rows: Rows) -> None:
+        """Show some of the rows taken last: their identities are hashes of key and window."""
+        assert rows.offsets is not None
+        hashes = self._leaf.column.keys.hashes(self._taken[rows.origins])
+        stream.add(name, rows, hashes.view(np.int64), rows.offsets % FLAT_ROWS_MAX)
+
+    def lose(self, refused: Iterable[RejectedRow]) -> None:
+        """Count them among the results of the fold that cannot be computed."""
+        bad = list(refused)
+        slots = self._taken[[one.row for one in bad]] if bad else self._taken[:0]
+        keys = zip(*(a.to_pylist() for a in self._leaf.column.keys.arrays(slots)), strict=True)
+        self._leaf.uncomputable.lose(
+            UncomputableRow(key, *Failure.of(one.step, one.reason))
+            for key, one in zip(keys, bad, strict=True)
+        )
 
     def _columns(self, slots: Ints) -> dict[str, pa.Array]:
         column, results = self._leaf.column, self._leaf.result_rows

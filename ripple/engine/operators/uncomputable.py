@@ -36,10 +36,11 @@ class Failure(NamedTuple):
 
 @frozen
 class UncomputableRow:
-    """A row that is not there. key: its key fields, then its window's start if it has one.
+    """A row that is not there.
 
-    step: which step on the results, which fold (its own, when an aggregate has no result; the one
-    above, when that cannot take the row in).
+    key: its key fields, then its window's start if it has one, or the time of an event. step: which
+    step on the results, which fold (its own, when an aggregate has no result; the one above, when
+    that cannot take the row in).
     """
 
     key: tuple[Any, ...]
@@ -100,10 +101,11 @@ class UncomputableRows:
             self._final_rows = first_rows((*self._final_rows, *self._named(gone)))
             self.forget(np.array(over, np.int64))
 
-    def lose(self, failed: Mapping[int, Failure]) -> None:
-        """Count rows, by slot, that are final, and cannot be computed in a stream of such rows."""
-        self.final += len(failed)
-        self._final_rows = first_rows((*self._final_rows, *self._named(failed)))
+    def lose(self, rows: Iterable[UncomputableRow]) -> None:
+        """Count final rows that a step in a stream cannot take."""
+        lost = list(rows)
+        self.final += len(lost)
+        self._final_rows = first_rows((*self._final_rows, *lost))
 
     def named(self) -> list[UncomputableRow]:
         """Return up to ROWS_NAMED_MAX rows, the first by key."""

@@ -125,4 +125,4 @@ class PendingSnapshot:
     def finish(self) -> Snapshot:
         """Return the snapshot, after ``step`` returned True; slow, but it may run in a thread."""
         tables = {node_key: saving.table() for node_key, saving in self._savings.items()}
-        return replace(self._rest, tables=tables)
+        return replace(self._rest, tables={**tables, **self._rest.tables})

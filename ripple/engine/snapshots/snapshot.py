@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ripple.core.errors import RippleError
 from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.plan import Distinct
 
 
 class SnapshotError(RippleError):
@@ -19,6 +23,14 @@ class SnapshotError(RippleError):
 def uncomputable_counter(fold: str) -> str:
     """Return the name of the count of a fold's final rows that could not be computed."""
     return f"uncomputable/{fold}"
+
+
+HELD = "held/"
+
+
+def held_key(node: Distinct) -> str:
+    """Return the name of the table of rows that a node holds."""
+    return f"{HELD}{node.node_key}"
 
 
 REJECTED = "rejected/"  # and a node's digest: its count of rejected records
@@ -38,7 +50,8 @@ class Snapshot:
     that has some, as ``uncomputable_counter`` names it, the count of final rows without a result;
     of a plan with branches also per node, as ``REJECTED`` names it, the count of its rejected
     records. digests: per fold, (whole table, rows that were freed). tables: per
-    fold, its leaf state under the fold's node key. nodes: the keys of all nodes of the plan, to
+    fold, its leaf state under the fold's node key; per node that holds rows, as ``held_key`` names
+    it, those. nodes: the keys of all nodes of the plan, to
     find later changes. stage: the stage of its partition, None if all stages are in it. epochs: of
     a downstream stage, the epoch of each sender; cut then has each sender's inputs, and
     watermarks_ns each sender's. retained: final rows that the next stage has not released. notes:

@@ -45,6 +45,7 @@ from ripple.model.pipeline.plan import (
     SOURCES_MAX,
     WINDOW_FIELD_NAMES,
     Derive,
+    Distinct,
     Fields,
     Filter,
     Finals,
@@ -166,7 +167,12 @@ class Pipeline:
             sources = (*draft.sources, spec)
             check_count(sources)
             seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name, "root": name}
-            raw: dict[str, Any] = {"fold": None, "finals": "", "is_settled": False}
+            raw: dict[str, Any] = {
+                "fold": None,
+                "finals": "",
+                "waits": False,
+                "is_settled": False,
+            }
             return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
@@ -263,6 +269,8 @@ class Pipeline:
         with self._step("flat_map", name) as draft:
             if not callable(function):
                 raise PlanError(f"it takes a function, not {shown(function)}")
+            if draft.waits and not draft.finals:
+                raise PlanError("rows of one event are told apart before: put it before .distinct")
             cls, schema = record_of(into, "into")
             at, key, fields = draft.at, draft.below(name), schema.fields
             step = FlatMap(name, function, draft.row, cls, schema, draft.fields, fields, key, at)
@@ -330,11 +338,11 @@ class Pipeline:
                 lateness = 0 if draft.is_settled else LATENESS_DEFAULT
             spec = window_spec(name, assigner, trigger=trigger, lateness=lateness, future=future)
             if isinstance(spec.trigger, OnCount | OnInterval) and (
-                len(draft.read) > 1 or draft.finals
+                len(draft.read) > 1 or draft.waits
             ):
                 raise PlanError(
                     f"which partial results {spec.trigger!r} shows would depend on the order in "
-                    f"which {'final rows' if draft.finals else 'the sources'} are read: use "
+                    f"which {'final rows' if draft.waits else 'the sources'} are read: use "
                     "OnWatermark or OnEveryElement"
                 )
             return _grown(draft, "window", window=spec, path=(*draft.path, name))
@@ -385,6 +393,62 @@ class Pipeline:
                 at=name,
             )
 
+    def distinct(
+        self,
+        name: str,
+        /,
+        key: Key | Sequence[Key],
+        *,
+        within: str | int | None = None,
+        lateness: str | int | None = None,
+        emit: Literal["final"] = "final",
+    ) -> Pipeline:
+        """Keep a row unless an earlier one of its key is at most ``within`` before it.
+
+        The row before it of its key decides, kept or not: of a key that comes again and again, only
+        the first row of each run stays. Rows of one time stand in the order of sources and offsets.
+        key: the field, or fields; never null. within: a span of event time. lateness: how far below
+        the watermark a row still counts, "60s" by default; rows that come by the watermark are
+        never late, and take none. emit: "final": a row is given once, when no row that is on
+        time can precede it any more, ``lateness`` above it by the watermark.
+        """
+        with self._step("distinct", name) as draft:
+            _need_time(draft, "rows are compared by event time")
+            if draft.finals:
+                raise PlanError(
+                    f"{draft.finals!r} has one row a key and window: put it before the fold, or "
+                    "take rp.first_row in a fold"
+                )
+            fields = _dividing(key, draft.fields)
+            if not fields:
+                raise PlanError("of which rows is the first one kept? name a field with key=")
+            if within is None:
+                raise PlanError(
+                    "every key ever seen would be kept: within=, or rp.first_row in a fold if that "
+                    "is meant"
+                )
+            if emit != "final":
+                raise PlanError(
+                    f"emit is {shown(emit)}: rows that may be taken back reach no sink and no fold "
+                    "yet; leave emit= out, which gives each row once"
+                )
+            if draft.is_settled and lateness is not None:
+                raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
+            if lateness is None:
+                lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+            spans_ns = duration_ns(within, "within"), duration_ns(lateness, "lateness")
+            node = Distinct(name, fields, *spans_ns, draft.fields, draft.below(name), draft.at)
+            return _grown(
+                draft,
+                "distinct",
+                steps=(*draft.steps, node),
+                waits=True,
+                is_settled=True,
+                root=name,
+                path=(*draft.path, name),
+                at=name,
+            )
+
     def finals(self, name: str, /) -> Pipeline:
         """Make a stream of a fold's final rows: each enters it once its window is over.
 
@@ -413,6 +477,7 @@ class Pipeline:
                 steps=(*draft.steps, node),
                 fold=None,
                 finals=name,
+                waits=True,
                 is_settled=True,
                 root=name,
                 row=None,

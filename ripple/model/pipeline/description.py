@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ripple.model.pipeline.plan import (
     Derive,
+    Distinct,
     EventNode,
     Fields,
     Filter,
@@ -105,6 +106,9 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         yield f"union {step.name}: {fields_text(step.fields_out)}"
     elif isinstance(step, Finals):
         yield f"finals {step.name}: {fields_text(step.fields_out)}"
+    elif isinstance(step, Distinct):
+        key = ", ".join(field.name for field in step.key)
+        yield f"distinct {step.name}: by {key}, within {_ns(step.within_ns)}"
     elif isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
@@ -116,6 +120,11 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
     if isinstance(step, Finals):
         late = f" and {_ns(step.lateness_ns)}" if step.lateness_ns else ""
         yield from _details(("of", step.fold), ("rows enter", f"at their window's end{late}"))
+    if isinstance(step, Distinct):
+        yield from _details(
+            ("rows enter", f"once the watermark is {_ns(step.lateness_ns)} past them"),
+            ("keeps", f"rows until then, and a key's last time for {_ns(step.within_ns)} more"),
+        )
     yield from _details(("node", step.node_key))
 
 

@@ -43,6 +43,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.EVENTS, "filter"): Stage.EVENTS,
     (Stage.EVENTS, "map"): Stage.EVENTS,
     (Stage.EVENTS, "flat_map"): Stage.EVENTS,
+    (Stage.EVENTS, "distinct"): Stage.EVENTS,
     (Stage.EVENTS, "sink"): Stage.EVENTS,
     (Stage.EVENTS, "partition"): Stage.KEYED,
     # These two leave the key as it is, so that they may stand on either side of a partition.
@@ -71,6 +72,7 @@ _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
     "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
 )
+_NOTHING_YET = "there is nothing to read yet: start with .source(...)"
 _NO_WINDOW_YET = "final rows are those of windows: put it after .window(...) and .fold(...)"
 _ONE_ROW_A_KEY = (
     "a fold has one row a key, and none may become several: put .flat_map(...) before the fold"
@@ -83,12 +85,18 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         for stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED)
     },
     **{
-        (Stage.EMPTY, verb): "there is nothing to read yet: start with .source(...)"
+        (Stage.EMPTY, verb): _NOTHING_YET
         for verb in ("derive", "filter", "map", "flat_map", "partition", "window", "fold", "sink")
     },
     **{
         (stage, "finals"): _NO_WINDOW_YET
         for stage in (Stage.EMPTY, Stage.EVENTS, Stage.KEYED, Stage.WINDOWED)
+    },
+    (Stage.EMPTY, "distinct"): _NOTHING_YET,
+    **{(stage, "distinct"): _BEFORE_PARTITION for stage in (Stage.KEYED, Stage.WINDOWED)},
+    **{
+        (stage, "distinct"): "a fold has one row a key already: put .distinct(...) before it"
+        for stage in (Stage.RESULTS, Stage.REKEYED)
     },
     (Stage.EVENTS, "window"): "events need a group first: add .partition(..., key=...)",
     (Stage.EVENTS, "fold"): "events need a group first: add .partition(..., key=...)",
@@ -118,8 +126,8 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 # Invariants: ``at`` is the input node of the next step, ``fields`` are its rows' fields; ``fold``
 # is the fold of these rows, None of events; ``root`` is their source, union or node of final rows,
 # and ``read`` their sources, of ``sources``; ``finals`` names the node of final rows among their
-# roots, and ``is_settled`` says whether all of them are final rows, of which none is late; ``path``
-# names the source, partitions, windows and folds on the way.
+# roots; ``waits`` says whether some of the rows come by the watermark, and ``is_settled`` whether
+# all do, of which none is late; ``path`` names the source, partitions, windows and folds before.
 # ``partition`` is set from its step to the fold, ``window`` likewise. The nodes have their paths
 # for keys: their meaning is not examined yet. ``used`` has each name's step, which distinguishes a
 # step common to branches from two of one name. ``is_open`` until a sink shows the last step. All
@@ -149,6 +157,7 @@ class Draft:
     fields: Fields = ()
     row: type | None = None
     finals: str = ""
+    waits: bool = False
     is_settled: bool = False
     path: tuple[str, ...] = ()
     at: str = ""

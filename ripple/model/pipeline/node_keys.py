@@ -20,6 +20,7 @@ from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
 from ripple.model.pipeline.plan import (
     Derive,
+    Distinct,
     Filter,
     Finals,
     FlatMap,
@@ -45,7 +46,7 @@ _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 def unknown_folds(plan: Plan, rebuild: Collection[str]) -> list[str]:
     """Return a problem for each text without a node to recompute."""
     sinks = (output for output in plan.outputs if output.is_stream)
-    named: list[Fold | Output] = [*plan.folds, *sinks]
+    named: list[Fold | Distinct | Output] = [*plan.folds, *plan.distincts, *sinks]
     known = {text for node in named for text in (node.name, node.node_key)}
     folds = ", ".join(node.name for node in named)
     return [
@@ -132,8 +133,8 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             if node.reject_future_ns is not None:
                 ahead.append(["reject-future", str(node.reject_future_ns)])
             return ["source", node.topic or "", node.time_field or "", delay, *ahead]
-        case Union() | Finals():
-            return [type(node).__name__.lower()]
+        case Union() | Finals() | Distinct():
+            return [type(node).__name__.lower(), *_parameters(node)]
         case Derive():
             added: list[Sexp] = [[name, bound.canonical] for name, bound in node.exprs]
             return ["derive", *added]
@@ -153,6 +154,14 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
         case Output():
             by: list[Sexp] = [["key", *(one.name for one in node.key)]] if node.key else []
             return ["sink", node.topic or "", *by]
+
+
+def _parameters(node: Union | Finals | Distinct) -> list[Sexp]:
+    if not isinstance(node, Distinct):
+        return []
+    # Of the fields all are state.
+    spans = [str(node.within_ns), str(node.lateness_ns)]
+    return [_shape(node.key), *spans, _shape(node.fields_out)]
 
 
 def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:

@@ -189,7 +189,26 @@ class Finals:
     reads: str
 
 
-EventNode: TypeAlias = Step | Union | Finals
+@frozen
+class Distinct:
+    """The rows of a stream without those that another one of their key precedes too closely.
+
+    A row follows once it is final, ``lateness_ns`` above it by the watermark, unless one of its key
+    with a smaller place is at most ``within_ns`` before it.
+    """
+
+    name: str
+    key: Fields
+    within_ns: int
+    lateness_ns: int
+    fields_out: Fields
+    node_key: str
+    reads: str
+
+
+Waiting: TypeAlias = Finals | Distinct
+"""Nodes that give rows by the watermark: streams begin anew with them."""
+EventNode: TypeAlias = Step | Union | Waiting
 
 
 @frozen
@@ -391,10 +410,10 @@ class Plan:
     def roots_of(self, name: str) -> tuple[str, ...]:
         """Return where the rows of a stream, or those that a fold over one takes, come from.
 
-        That is from sources, in their order, and from nodes of final rows.
+        That is from sources, in their order, and from nodes that wait for the watermark.
         """
         reads = {node.of.name: node.inputs for node in self.nodes}
-        roots = [source.name for source in self.sources] + [node.name for node in self.finals]
+        roots = [source.name for source in self.sources] + [node.name for node in self.waiting]
         found, left = set(), [name]
         while left:
             found.add(one := left.pop())
@@ -402,9 +421,23 @@ class Plan:
         return tuple(root for root in roots if root in found)
 
     @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The nodes that give rows by the watermark."""
+        return tuple(step for step in self.steps if isinstance(step, Waiting))
+
+    @property
     def finals(self) -> tuple[Finals, ...]:
         """The nodes of final rows."""
         return tuple(step for step in self.steps if isinstance(step, Finals))
+
+    @property
+    def distincts(self) -> tuple[Distinct, ...]:
+        """The nodes of distinct rows."""
+        return tuple(step for step in self.steps if isinstance(step, Distinct))
+
+    def finals_of(self, fold: str) -> tuple[Finals, ...]:
+        """Return the nodes of a fold's final rows."""
+        return tuple(node for node in self.finals if node.fold == fold)
 
     @property
     def has_windows(self) -> bool:
@@ -425,7 +458,7 @@ class Plan:
         return (
             reads == line
             and above == [fold.name for fold in self.folds[:-1]]
-            and not any(isinstance(step, FlatMap | Union | Finals) for step in self.steps)
+            and not any(isinstance(step, FlatMap | Union | Waiting) for step in self.steps)
             and not any(output.is_stream for output in self.outputs)
         )
 

@@ -148,11 +148,11 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
     """
     if len(plan.sources) > 1:
         return f"it reads the sources {plan.source_names}"
-    if plan.is_chain or not plan.folds:
+    if plan.is_chain:
         return None
-    final = final_rows_why(plan)
-    if final is not None:
-        return final
+    waits = waiting_why(plan)
+    if waits is not None or not plan.folds:
+        return waits
     source, by = plan.source, {fold.name: _key_of(fold) for fold in plan.folds}
     through = [fold.name for fold in plan.folds if fold.via_log]
     if through:
@@ -171,10 +171,10 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
     return None
 
 
-def final_rows_why(plan: Plan) -> str | None:
-    """Return why final rows need one process, None where a plan has none in a stream."""
-    names = [node.name for node in plan.finals]
-    return f"the final rows of {names[0]} are a stream of one process" if names else None
+def waiting_why(plan: Plan) -> str | None:
+    """Return why a plan needs one process, None where no node waits for the watermark."""
+    names = [node.name for node in plan.waiting]
+    return f"the rows of {names[0]} are a stream of one process" if names else None
 
 
 def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None = None) -> None:

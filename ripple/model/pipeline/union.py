@@ -30,6 +30,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
         whole = reduce(united, drafts)
         _check_once([draft.at for draft in drafts])
         finals = _finals(drafts)
+        _check_apart(drafts)
         fields = reduce(_common, drafts[1:], drafts[0].fields)
         whole = whole.begun(name)
         read = {source.name for draft in drafts for source in draft.read}
@@ -47,6 +48,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
                 fields=fields,
                 row=rows[0] if is_one else None,
                 finals=finals,
+                waits=any(draft.waits for draft in drafts),
                 is_settled=all(draft.is_settled for draft in drafts),
                 path=(roots, name),
                 at=name,
@@ -81,6 +83,20 @@ def _finals(drafts: list[Draft]) -> str:
             "of one time: fold each of them, or give each a sink of its own"
         )
     return "".join(names)
+
+
+def _check_apart(drafts: list[Draft]) -> None:
+    """Raise PlanError where rows of one event may come by two branches at different watermarks."""
+    for draft in drafts:
+        if draft.waits and draft.root != draft.finals:
+            for other in drafts:
+                common = [one.name for one in draft.read if one in other.read]
+                if other is not draft and common and other.root != other.finals:
+                    raise PlanError(
+                        f"{draft.at!r} and {other.at!r} have rows of the same events, of "
+                        f"{common[0]!r}, and .distinct(...) gives them later: fold each, or give "
+                        "each a sink of its own"
+                    )
 
 
 def _check_once(nodes: list[str]) -> None:

@@ -7,10 +7,11 @@ window and each that it reached was over for it, and no sink; see ``docs/design/
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
-from ripple.model.pipeline.plan import Fold
+from ripple.model.pipeline.plan import Distinct, Finals, Fold, inputs_first
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.interpreter import (
@@ -32,10 +33,22 @@ from ripple.testing.reference.steps import (
     refuse_unfit,
     rows_after,
 )
-from ripple.testing.reference.windows import Event, Window
+from ripple.testing.reference.windows import Event, Key, Window
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan, SourceSpec
+
+
+@dataclass
+class Held:
+    """A row by its place, and by its key in a node of .distinct; name: of the input it came by."""
+
+    key: Key
+    time_ns: int
+    place: tuple[int, ...]
+    name: str
+    row: Row
+    is_decided: bool = False
 
 
 class GraphReference(Reference):
@@ -51,6 +64,8 @@ class GraphReference(Reference):
         self._roots = {node.of.name: set(plan.roots_of(node.of.name)) for node in plan.nodes}
         self._lost: dict[str, dict[Any, RefusedRow]] = {}
         self._passed = 0
+        self._held: dict[str, list[Held]] = {node.name: [] for node in self.plan.distincts}
+        """Per node of .distinct all rows that ever came to it, and whether they were decided."""
         for inputs_of_one in inputs_by_source(plan, self._inputs).values():
             for rank, name in enumerate(inputs_of_one):
                 self._inputs[name].rank = rank
@@ -58,7 +73,7 @@ class GraphReference(Reference):
             output.name: {
                 name: []
                 for name in (*self._inputs, *(node.name for node in plan.finals))
-                if self._root_of(name) in self._roots[output.name]
+                if self._root_of(name) in self._comes_to(output.name)
             }
             for output in plan.outputs
             if output.is_stream
@@ -84,7 +99,13 @@ class GraphReference(Reference):
 
     def _step(self, arrived: dict[str, list[Event]], before_ns: Mapping[str, int | None]) -> None:
         """Let each fold take its events, then the watermark, and pass its final rows on."""
-        for fold in self._event_folds:
+        folds = {fold.fold.name: fold for fold in self._event_folds}
+        for node, _ in inputs_first(self.plan):
+            if isinstance(node, Distinct):
+                self._decide(node, arrived)
+            if node.name not in folds:
+                continue
+            fold = folds[node.name]
             events = arrived.get(fold.fold.name, [])
             was_ns = before_ns[fold.fold.name]
             for one in events[:-1]:
@@ -105,28 +126,76 @@ class GraphReference(Reference):
         for node in self.plan.finals:
             if node.fold == fold.fold.name:
                 try:
-                    self._spread(node.name, row, window.end_ns - 1, place, arrived)
+                    self._spread(
+                        node.name, Held((), window.end_ns - 1, place, node.name, row), arrived
+                    )
                 except RefusedRow as refused:
                     self._lost.setdefault(fold.fold.name, {}).setdefault(identity, refused)
 
-    def _spread(
-        self, root: str, row: Row, time_ns: int, place: tuple[int, ...], arrived: dict[str, Any]
+    def _decide(self, node: Distinct, arrived: dict[str, list[Event]]) -> None:
+        """Pass on the rows that became final, and that no row of their key precedes closely."""
+        mark_ns = self._mark_of(node.name)
+        if mark_ns is None:
+            return
+        rows = sorted(self._held[node.name], key=lambda one: (one.time_ns, one.place))
+        for at, row in enumerate(rows):
+            if row.is_decided or (row.time_ns >= mark_ns and mark_ns != END_NS):
+                continue
+            row.is_decided = True
+            close = (
+                row.time_ns - other.time_ns <= node.within_ns
+                for other in rows[:at]
+                if other.key == row.key
+            )
+            if not any(close):
+                try:
+                    self._spread(node.name, row, arrived)
+                except RefusedRow as refused:
+                    lost = self._lost.setdefault(node.name, {})
+                    lost.setdefault((*row.key, row.time_ns), refused)
+
+    def _comes_to(self, name: str) -> set[str]:
+        """Return the sources and nodes of final rows whose rows come to a stream."""
+        found: set[str] = set()
+        for root in self._roots[name]:
+            of = next((node for node in self.plan.distincts if node.name == root), None)
+            found |= {root} if of is None else self._comes_to(of.reads)
+        return found
+
+    def _hold(
+        self, nodes: Sequence[Distinct], branches: Mapping[str, list[Row]], one: Held
     ) -> None:
+        """Let nodes of .distinct have the rows that steps made of a record, or of another row."""
+        for node in nodes:
+            for index, row in enumerate(branches.get(node.reads, [])):
+                key = tuple(row[field.name] for field in node.key)
+                at = (*one.place, index)
+                self._held[node.name].append(Held(key, one.time_ns, at, one.name, row))
+
+    def _spread(self, root: str, one: Held, arrived: dict[str, Any]) -> None:
         """Let a row of a stream that begins at ``root`` come to folds and outputs.
 
         Raises RefusedRow with nothing done.
         """
-        branches = self._branches(root, row)
+        branches = self._branches(root, one.row)
+        self._refuse_keys(branches)
         found = {
-            one.fold.name: [
-                self._event(one.fold, each, time_ns, (*place, index))
-                for index, each in enumerate(branches.get(one.fold.reads, []))
+            fold.fold.name: [
+                self._event(fold.fold, each, one.time_ns, (*one.place, index))
+                for index, each in enumerate(branches.get(fold.fold.reads, []))
             ]
-            for one in self._event_folds
+            for fold in self._event_folds
         }
         for name, events in found.items():
             arrived.setdefault(name, []).extend(events)
-        self._show(root, branches)
+        self._hold(self.plan.distincts, branches, one)
+        self._show(one.name, branches)
+
+    def _refuse_keys(self, branches: Mapping[str, list[Row]]) -> None:
+        """Raise RefusedRow for a row without the key of a node of .distinct."""
+        for node in self.plan.distincts:
+            for row in branches.get(node.reads, []):
+                refuse_nulls(row, node.key, node.name)
 
     def _branches(self, root: str, row: Row) -> dict[str, list[Row]]:
         """Return the rows of a record, or a final row, at each node of a stream that they reach."""
@@ -150,18 +219,23 @@ class GraphReference(Reference):
 
     def _mark(self, fold: Fold) -> int | None:
         """Return the watermark of a fold: the least of the inputs and streams that come to it."""
-        come = self._roots[fold.name]
+        return self._least(self._roots[fold.name])
+
+    def _mark_of(self, name: str) -> int | None:
+        """Return up to where the rows of a node that waits are final."""
+        (node,) = (node for node in self.plan.waiting if node.name == name)
+        reached_ns = self._least(self._roots[node.fold if isinstance(node, Finals) else node.reads])
+        if reached_ns is None or reached_ns == END_NS:
+            return reached_ns
+        return reached_ns - node.lateness_ns
+
+    def _least(self, come: set[str]) -> int | None:
         known = [
             given.watermark_ns
             for name, given in self._inputs.items()
             if source_of(self.plan, name).name in come
         ]
-        for node in self.plan.finals:
-            if node.name in come:
-                reached_ns = self._mark(self.plan.fold(node.fold))
-                if reached_ns is not None and reached_ns != END_NS:
-                    reached_ns -= node.lateness_ns
-                known.append(reached_ns)
+        known += [self._mark_of(node.name) for node in self.plan.waiting if node.name in come]
         return None if None in known else min(ns for ns in known if ns is not None)
 
     def _marks(self) -> dict[str, int | None]:
@@ -182,6 +256,7 @@ class GraphReference(Reference):
         behind_ns = self._behind(row, source, given)
         branches = self._branches(source.name, row)
         time_ns = 0 if source.time_field is None else row[source.time_field]
+        self._refuse_keys(branches)
         arrived: dict[str, list[Event]] = {}
         was_late = False
         for one in self._event_folds:
@@ -194,7 +269,11 @@ class GraphReference(Reference):
             ]
         self._show(name, branches)
         shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]
-        if was_late and not any(arrived.values()) and not any(shown):
+        reached = [node for node in self.plan.distincts if branches.get(node.reads)]
+        held = [node for node in reached if behind_ns <= node.lateness_ns]
+        self._hold(held, branches, Held((), time_ns, place, name, row))
+        was_late = was_late or len(held) < len(reached)
+        if was_late and not held and not any(arrived.values()) and not any(shown):
             self.counts["very_late"] += 1
             self.counts["mildly_late"] -= 1
         else:
@@ -243,6 +322,7 @@ class GraphReference(Reference):
                 views[fold.name] = folded_view(fold, below)
                 unfolded.setdefault(fold.input, {}).update(below.unfolded)
         for name, rows in self._lost.items():
+            views.setdefault(name, View())
             unfolded.setdefault(name, {}).update(rows)
         for name, rows in unfolded.items():
             views[name].unfolded = rows

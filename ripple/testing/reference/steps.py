@@ -17,12 +17,12 @@ from ripple.model.pipeline.plan import (
     EventNode,
     Fields,
     Filter,
-    Finals,
     FlatMap,
     Map,
     SourceSpec,
     Step,
     Union,
+    Waiting,
     type_of,
 )
 from ripple.model.schema.types import Field, Option
@@ -98,7 +98,7 @@ def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
                 name: value_of(bound.expr, row, kinds, step.name) for name, bound in step.exprs
             }
             row = {**row, **derived}
-        elif isinstance(step, FlatMap | Union | Finals):
+        elif isinstance(step, FlatMap | Union | Waiting):
             raise TypeError(f"{step.name} is no step from row to row: see rows_after")
         else:
             row = {**_mapped(step, row), **{name: row[name] for name in step.kept}}
@@ -110,7 +110,7 @@ def rows_after(step: EventNode, branches: Mapping[str, Sequence[Row]]) -> list[R
 
     Raises :class:`RefusedRow` if one of them is refused, and :class:`FunctionFailed`.
     """
-    assert not isinstance(step, Finals), "it begins branches"
+    assert not isinstance(step, Waiting), "it begins branches"
     if not isinstance(step, Union):
         return rows_of(step, branches[step.reads])
     rows = [row for name in step.reads for row in branches.get(name, ())]

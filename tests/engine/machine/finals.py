@@ -24,7 +24,7 @@ def parts(bar: Any) -> list[dict[str, Any]]:
     return [{**vars(bar), "part": part} for part in range(bar.n % 4)]
 
 
-def bars(start: Pipeline, assigner: Any, trigger: Any, lateness: int) -> Pipeline:
+def bars(start: Pipeline, assigner: Any, trigger: Any, lateness: int | None) -> Pipeline:
     keyed = start.partition("p", key="symbol").window(
         "w", assigner, trigger=trigger, lateness=lateness
     )

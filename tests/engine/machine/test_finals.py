@@ -215,7 +215,7 @@ def test_bad_uses_are_told_what_to_write() -> None:
 
 def test_a_cluster_and_spark_refuse_final_rows_by_name() -> None:
     plan = bars(events(), rp.Tumbling(50), None, 20).finals("final").sink("out").plan()
-    with pytest.raises(PlanError, match="the final rows of final are a stream of one process"):
+    with pytest.raises(PlanError, match="the rows of final are a stream of one process"):
         need_one_division(plan, "a cluster")
 
 

@@ -1,0 +1,331 @@
+"""Rows told apart by key and time: against the reference, other readings, and DuckDB."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ripple as rp
+import ripple.model.aggregate as ra
+from ripple.core.errors import PlanError
+from ripple.engine.machine import Engine
+from ripple.engine.machine.engine import SnapshotError
+from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.topology import need_one_division
+from ripple.model.schema.columns import records_of
+from ripple.testing import Marker, check_pipeline, crash_test
+from tests.engine.machine.finals import WAYS as FINAL_WAYS
+from tests.engine.machine.finals import bars
+from tests.engine.machine.ticks import Tick, ticks
+from tests.examples import EXAMPLES
+
+SIZES = (1, 7, 1000)
+FIELDS = rp.schema_of(Tick).fields
+
+
+def start(source: str = "ticks", out_of_order: int = 10) -> Pipeline:
+    return Pipeline("test").source(source, Tick, out_of_order=out_of_order, reject_future=100_000)
+
+
+# Ways from distinct rows to sinks, each with names of its own.
+def shown(rows: Pipeline) -> Pipeline:
+    return rows.sink("out")
+
+
+def strict(rows: Pipeline) -> Pipeline:
+    """Refuse rows, which are lost in all branches behind."""
+    return rows.derive("d1", part=10 // (rp.col("size") - 3)).sink("parts")
+
+
+def running(rows: Pipeline) -> Pipeline:
+    keyed = rows.filter("g2", rp.col("size") > 0).partition("g2p", key="symbol")
+    fold = keyed.fold("counted", n=ra.count(), first=ra.first("size"), last=ra.last("size"))
+    return fold.sink("counted-out")
+
+
+def windowed(rows: Pipeline) -> Pipeline:
+    keyed = rows.partition("g3p", key="size").window("w3", rp.Session(60))
+    return keyed.fold("gw", n=ra.count(), last=ra.last("symbol")).sink("w-out")
+
+
+def again(rows: Pipeline) -> Pipeline:
+    """Tell the rows apart by another key, and let windows of them become final."""
+    fewer = rows.derive("d4", is_large=rp.col("size") > 1).distinct("fewer", "is_large", within=90)
+    final = bars(fewer, rp.Tumbling(50), None, None).finals("final")
+    return fewer.sink("fewer-out").also(FINAL_WAYS[2](final)).also(final.sink("final-out"))
+
+
+WAYS = [shown, strict, running, windowed, again]
+
+
+def told_apart(base: Pipeline, ways: list[Any], within: int, lateness: int) -> Pipeline:
+    rows = base.distinct("d", ["symbol"], within=within, lateness=lateness)
+    first, *rest = (way(rows) for way in ways)
+    for branch in rest:
+        first = first.also(branch)
+    late = base.partition("p0", key="symbol").window("w0", rp.Tumbling(40), lateness=5)
+    return first.also(base.sink("all")).also(late.fold("f0", n=ra.count()).sink("f0-out"))
+
+
+def several(within: int) -> Pipeline:
+    """Return a pipeline that tells rows of two sources apart, together and alone."""
+    pipeline = Pipeline("test")
+    one = pipeline.source("ticks", Tick, out_of_order=10)
+    other = pipeline.source("more", Tick, out_of_order=30)
+    both = rp.union("both", one, other.filter("k", rp.col("size") > 0))
+    rows = both.distinct("d", "symbol", within=within, lateness=20)
+    mine = one.distinct("mine", ["size", "symbol"], within=within, lateness=5)
+    mixed = rp.union("mixed", mine, other)
+    keyed = mixed.partition("pm", key="symbol")
+    fold = keyed.fold("m", n=ra.count(), last=ra.last("size"))
+    window = keyed.window("wm", rp.Tumbling(70), lateness=30).fold("mw", n=ra.count())
+    return (
+        rows.sink("out")
+        .also(fold.sink("m-out"))
+        .also(window.sink("mw-out"))
+        .also(mixed.sink("mixed-out"))
+        .also(running(rows))
+    )
+
+
+chosen = st.lists(st.sampled_from(WAYS), min_size=1, unique=True)
+spans = st.sampled_from([0, 3, 40, 10**6])
+
+
+@settings(max_examples=12 * EXAMPLES)
+@given(
+    ways=chosen,
+    within=spans,
+    lateness=st.sampled_from([0, 20, 200]),
+    happened=ticks(extreme=True),
+    restart=st.integers(0, 45),
+)
+def test_distinct_rows_equal_their_evaluation_from_scratch(
+    ways: list[Any], within: int, lateness: int, happened: Any, restart: int
+) -> None:
+    pipeline = told_apart(start(), ways, within, lateness)
+    check_pipeline(pipeline, happened, SIZES, restarts=[min(restart, len(happened))])
+
+
+@settings(max_examples=6 * EXAMPLES)
+@given(
+    ways=chosen,
+    within=spans,
+    happened=ticks(max_size=30),
+    owners=st.lists(st.sampled_from(["a", "b"]), min_size=60, max_size=60),
+    marker=st.integers(0, 30),
+)
+def test_distinct_rows_of_several_inputs_with_markers(
+    ways: list[Any], within: int, happened: Any, owners: list[str], marker: int
+) -> None:
+    mixed: list[Any] = list(zip(owners, happened, strict=False))
+    at = min(marker, len(mixed))
+    mixed.insert(at, Marker("b", 150))
+    pipeline = told_apart(start(), ways, within, 20)
+    check_pipeline(pipeline, mixed, SIZES, inputs=["a", "b"], restarts=[at])
+
+
+@settings(max_examples=8 * EXAMPLES)
+@given(
+    within=spans,
+    happened=ticks(),
+    owners=st.lists(st.sampled_from(["ticks", "more"]), min_size=60, max_size=60),
+    restart=st.integers(0, 45),
+)
+def test_distinct_rows_of_several_sources(
+    within: int, happened: Any, owners: list[str], restart: int
+) -> None:
+    given_rows = list(zip(owners, happened, strict=False))
+    check_pipeline(several(within), given_rows, SIZES, restarts=[min(restart, len(given_rows))])
+
+
+def read(pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> Any:
+    """Return the results after a reading of lanes in a random order, with restores."""
+    plan, chance = pipeline.plan(), random.Random(seed)
+    engine = Engine(plan, inputs=list(lanes))
+    left = {name: list(rows) for name, rows in lanes.items()}
+    while any(left.values()):
+        name = chance.choice([name for name, rows in left.items() if rows])
+        size = chance.randint(1, 7)
+        rows, left[name] = left[name][:size], left[name][size:]
+        engine.apply(name, records_of(rows, FIELDS), engine.cut[name] + len(rows))
+        if chance.random() < 0.5:
+            engine.stabilize()
+            if chance.random() < 0.2:
+                engine = Engine.restore(plan, engine.snapshot())
+    engine.stabilize()
+    held = {
+        name: sorted(map(repr, table.to_pylist()))
+        for name, table in engine.snapshot().tables.items()
+    }
+    return engine.digests, engine.counters, held
+
+
+@settings(max_examples=10 * EXAMPLES)
+@given(data=st.data(), within=spans, happened=ticks())
+def test_a_cut_does_not_tell_how_its_inputs_interleaved(
+    data: Any, within: int, happened: Any
+) -> None:
+    lanes: dict[str, list[Any]] = {"ticks": [], "more": []}
+    for event in happened:
+        lanes[data.draw(st.sampled_from(["ticks", "more"]))].append(event)
+    one, other = (read(several(within), lanes, data.draw(st.integers())) for _ in range(2))
+
+    assert one == other
+
+
+def rows_of(*rows: tuple[str, int, int]) -> list[dict[str, Any]]:
+    return [
+        {"symbol": symbol, "price": 1.0, "size": size, "venue": None, "timestamp_ns": at}
+        for symbol, size, at in rows
+    ]
+
+
+def test_the_row_before_decides_though_it_is_not_kept() -> None:
+    plan = Pipeline("test").source("ticks", Tick).distinct("d", "symbol", within=10, lateness=5)
+    engine = Engine(plan.sink("out").plan())
+
+    def seen(*rows: tuple[str, int, int]) -> list[tuple[str, int]]:
+        batch = records_of(rows_of(*rows), FIELDS)
+        engine.apply("ticks", batch, engine.cut["ticks"] + len(rows))
+        found = engine.stabilize().outputs["out"].to_pylist()
+        return [(row["symbol"], row["timestamp_ns"]) for row in found]
+
+    assert seen(("A", 1, 10), ("A", 1, 18), ("B", 1, 20), ("A", 1, 26)) == [("A", 10), ("B", 20)]
+    assert seen(("A", 1, 36)) == []  # 26 is 10 before 36
+    assert seen(("A", 1, 47)) == []
+    assert seen(("B", 1, 43)) == []  # late by 4
+    assert seen(("C", 1, 53)) == [("B", 43), ("A", 47)]
+    assert seen(("B", 1, 40)) == []
+    assert engine.counters.very_late == 1
+
+
+def test_keys_and_rows_are_freed() -> None:
+    plan = Pipeline("test").source("ticks", Tick).distinct("d", "symbol", within=1000, lateness=50)
+    engine = Engine(plan.sink("out").plan())
+    sizes = []
+    for turn in range(60):
+        rows = rows_of(*((f"key-{turn}-{at}", 1, turn * 200 + at) for at in range(200)))
+        engine.apply("ticks", records_of(rows, FIELDS), (turn + 1) * 200)
+        engine.stabilize()
+        (table,) = engine.snapshot().tables.values()
+        sizes.append((table.num_rows, engine.nbytes))
+
+    held = [rows for rows, _ in sizes]
+    assert held[3] < held[6] == held[-1] <= 1000 + 50 + 200
+    assert max(size for _, size in sizes[-20:]) <= max(size for _, size in sizes[:30])
+    restored = Engine.restore(engine.plan, engine.snapshot())
+    assert restored.snapshot().tables.keys() == engine.snapshot().tables.keys()
+
+
+def refused(make: Any) -> str:
+    with pytest.raises(PlanError) as raised:
+        make()
+    return str(raised.value)
+
+
+def test_bad_uses_are_told_what_to_write() -> None:
+    assert refused(lambda: start().distinct("d", "symbol")) == (
+        "distinct 'd': every key ever seen would be kept: within=, or rp.first_row in a fold if "
+        "that is meant"
+    )
+    assert "rows that may be taken back reach no sink and no fold yet" in refused(
+        lambda: start().distinct("d", "symbol", within=1, emit="eager")  # type: ignore[arg-type]
+    )
+    assert "name a field with key=" in refused(lambda: start().distinct("d", (), within=1))
+    assert "may be null" in refused(lambda: start().distinct("d", "venue", within=1))
+    assert "within" in refused(lambda: start().distinct("d", "symbol", within="soon"))
+    assert "lateness" in refused(lambda: start().distinct("d", "symbol", within=1, lateness=-1))
+    keyed = start().partition("gp", key="symbol")
+    assert "put it before .partition(...)" in refused(lambda: keyed.distinct("d", "symbol"))
+    table = keyed.fold("f", n=ra.count())
+    assert "a fold has one row a key already" in refused(lambda: table.distinct("d", "symbol"))
+    final = bars(start(), rp.Tumbling(50), None, 20).finals("final")
+    assert "'final' has one row a key and window" in refused(
+        lambda: final.distinct("d", "symbol", within=1)
+    )
+    rows = start().distinct("d", "symbol", within=1)
+    assert "the rows of 'd' are never late: leave lateness= out" in refused(
+        lambda: rows.distinct("e", "symbol", within=1, lateness=1)
+    )
+    assert "put it before .distinct" in refused(
+        lambda: rows.flat_map("m", lambda row: [row], into=Tick)
+    )
+    assert "have rows of the same events, of 'ticks'" in refused(
+        lambda: rp.union("u", rows, rows.filter("k", rp.col("size") > 1))
+    )
+    timeless = Pipeline("t").source("s", rp.schema_of(Untimed))
+    assert "has no time field" in refused(lambda: timeless.distinct("d", "symbol", within=1))
+
+
+@rp.record
+class Untimed:
+    symbol: str
+
+
+def test_a_cluster_refuses_distinct_rows_by_name() -> None:
+    plan = start().distinct("d", "symbol", within=1).sink("out").plan()
+    with pytest.raises(PlanError, match="the rows of d are a stream of one process"):
+        need_one_division(plan, "a cluster")
+
+
+def test_held_rows_are_kept_or_refused_after_a_change() -> None:
+    base = start()
+    engine = Engine(base.distinct("d", "symbol", within=20).sink("out").plan())
+    engine.apply("ticks", records_of(rows_of(("A", 1, 3), ("A", 2, 4)), FIELDS), 2)
+    engine.stabilize()
+    snapshot = engine.snapshot()
+    renamed = base.distinct("once", "symbol", within=20).sink("out")
+    found = decide(renamed.plan(), snapshot)
+    assert found.kept_outputs == ("out",)
+    assert found.snapshot is not None
+    again = Engine.restore(renamed.plan(), found.snapshot)
+    for one in (engine, again):
+        one.close()
+        assert one.stabilize().outputs["out"].column("size").to_pylist() == [1]
+    longer = base.distinct("d", "symbol", within=21)
+    changed = longer.sink("other").also(base.sink("all"))
+    with pytest.raises(ChangedPlanError, match="there are no rows for 'd' in the checkpoint"):
+        decide(changed.plan(), snapshot)
+    rebuilt = decide(changed.plan(), snapshot, ["d", "other", "all"])
+    assert rebuilt.snapshot is None
+    with pytest.raises(SnapshotError, match="has not shown the rows"):
+        Engine.restore(changed.plan(), snapshot)
+
+
+def test_distinct_rows_survive_crashes() -> None:
+    happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
+    pipeline = told_apart(start(), [shown, running], 40, 50)
+    crash_test(pipeline, happened, seeds=range(2), every=31, pairs=1)
+
+
+def test_distinct_rows_are_those_of_duckdb() -> None:
+    import duckdb
+
+    chance = random.Random(7)
+    rows = rows_of(
+        *((chance.choice("ABCDEFGH"), at, 4 * at - chance.randint(0, 15)) for at in range(4, 2000))
+    )
+    plan = Pipeline("test").source("ticks", Tick).distinct("d", "symbol", within=40, lateness=20)
+    engine = Engine(plan.sink("out").plan())
+    found: list[int] = []
+    for at in range(0, len(rows), 37):
+        batch = records_of(rows[at : at + 37], FIELDS)
+        engine.apply("ticks", batch, at + batch.num_rows)
+        if at + 37 >= len(rows):
+            engine.close()
+        found += engine.stabilize().outputs["out"].column("size").to_pylist()
+    ticks_in = records_of(rows, FIELDS)  # noqa: F841 - DuckDB reads it by its name
+    kept = duckdb.sql(
+        "select size from (select *, lag(timestamp_ns) over (partition by symbol "
+        "order by timestamp_ns, size) before from ticks_in) "
+        "where before is null or timestamp_ns - before > 40 order by timestamp_ns, size"
+    )
+    assert engine.counters.very_late == 0
+    assert found == [size for (size,) in kept.fetchall()]
+    assert 200 < len(found) < 1500
