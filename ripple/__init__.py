@@ -17,6 +17,8 @@ from ripple.core.lazy import imported
 
 if TYPE_CHECKING:
     from ripple import spark as spark
+    from ripple.connectors.clock import Tick as Tick
+    from ripple.connectors.clock import clock as clock
     from ripple.core.errors import DeltaError as DeltaError
     from ripple.core.errors import GraphError as GraphError
     from ripple.core.errors import InputError as InputError
@@ -134,6 +136,7 @@ _NAMES_BY_HOME = {
     "ripple.model.pipeline.builder": ("Pipeline",),
     "ripple.model.pipeline.plan": ("Plan",),
     "ripple.model.pipeline.union": ("union",),
+    "ripple.connectors.clock": ("Tick", "clock"),
     "ripple.task.run": ("run",),
     "ripple.task.task": ("Task",),
     "ripple.model.records": ("schema_of",),

@@ -251,6 +251,10 @@ TABLE: dict[str, P] = {
     "Pipeline.sink(key)": P(
         lambda v: SOURCE.sink("o", key=v), "none no_list no_tuple", "the key|no field|a column"
     ),
+    "clock(name)": P(lambda v: rp.clock(v, every="1s", since=0), TEXTS),
+    "clock(every)": P(lambda v: rp.clock("t", every=v, since=0), ""),
+    "clock(since)": P(lambda v: rp.clock("t", every="1s", since=v), "zero three"),
+    "clock(follow)": P(lambda v: rp.clock("t", every="1s", since=0, follow=v), "true false"),
     "union(name)": P(lambda v: rp.union(v, SOURCE, POSITIVE), "digit word"),
     "union(branches)": P(lambda v: rp.union("u", SOURCE, v), ""),
     "Pipeline.sink(of)": P(lambda v: FOLDED.sink("o", of=v), "none", "of must be|there is no fold"),
@@ -468,7 +472,7 @@ def _texts(value: Any) -> list[str]:
 # Those of ``field`` have a table in tests/model/schema/test_checks.py, those of ``Task`` one in
 # tests/task/test_task.py.
 NOT_MADE = {
-    *("Changes", "Plan", "Report", "Snapshot", "Timestamp", "Expr", "run", "Task", "field"),
+    *("Changes", "Plan", "Report", "Snapshot", "Tick", "Timestamp", "Expr", "run", "Task", "field"),
 }
 ANYTHING = {"self", "value", "init", "more"}
 

@@ -1,0 +1,165 @@
+"""A source of the clock's ticks, which are a function of their offsets.
+
+Tick n has the time ``since + n * every``. So a cut records which ticks have come, and a replay
+reads the same ones; the clock says only how many there are by now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.connectors.inputs import Signal
+from ripple.core.arguments import need_bool, need_text, shown
+from ripple.core.errors import InputError
+from ripple.model.batch import Batch
+from ripple.model.records.record import Timestamp, record
+from ripple.model.window import duration_ns, watermark
+from ripple.world.live import LiveClock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.core.cut import Cut
+    from ripple.world.ports import Clock
+
+EVERY_NS_MIN = 1_000_000
+_NS = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SCHEMA = pa.schema([pa.field("timestamp_ns", pa.int64(), nullable=False)])
+
+
+@record(version=1)
+class Tick:
+    """A tick of the clock: the record of a source that ``clock`` reads."""
+
+    timestamp_ns: Timestamp
+
+
+def clock(
+    name: str, *, every: str | int, since: str | int | datetime, follow: bool = True
+) -> ClockInputs:
+    """Return the ticks of the clock as the input of source ``name``, whose record is ``Tick``.
+
+    A run gets each tick once its time has come, also those that have passed since it was stopped::
+
+        ticks = market.source("ticks", rp.Tick)
+        ...
+        rp.run(..., source={"ticks": rp.clock("ticks", every="1s", since="2026-11-26T00:00Z")})
+
+    every: from one tick to the next, as ``"1s"`` or an int of nanoseconds, at least 1 ms. since:
+    the time of the first tick, as ISO 8601 with a time zone, or an int of nanoseconds since 1970
+    UTC. It must stay the same: offsets count from there. follow: wait for the next tick; else the
+    input ends at the last one that has come. Raises InputError and PlanError.
+    """
+    need_text("clock: name", name, InputError)
+    need_bool("clock: follow", follow, InputError)
+    every_ns = duration_ns(every, "clock: every")
+    if every_ns < EVERY_NS_MIN:
+        raise InputError(f"clock: every must be at least 1ms, as in every='1s', not {shown(every)}")
+    return ClockInputs(name, every_ns, _time_ns(since), LiveClock(), follow=follow)
+
+
+class ClockInputs:
+    """The ticks from a time on; see Inputs. A clock that goes back only lets ticks wait."""
+
+    def __init__(
+        self, name: str, every_ns: int, since_ns: int, time: Clock, *, follow: bool = True
+    ) -> None:
+        """Read ticks as the input ``name``. time: tells how many there are."""
+        self._name, self._every_ns, self._since_ns = name, every_ns, since_ns
+        self._clock, self._follow = time, follow
+        self._at, self._rows, self._stop = 0, 1, watermark.END
+        self._woken = asyncio.Event()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The only input."""
+        return (self._name,)
+
+    async def bounds(self) -> tuple[Cut, Cut]:
+        """Return offset 0, and the offset of the next tick; see Inputs."""
+        return {self._name: 0}, {self._name: self._there}
+
+    async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
+        """Raise InputError unless the ticks before ``cut`` are those that were read."""
+        was = identities.get(self._name, "")
+        if cut[self._name] and was and was != self._identity:
+            raise InputError(
+                f"clock {self._name!r}: the run has read ticks {was}, and they are now "
+                f"{self._identity}: leave every= and since= as they were, or begin with another "
+                "folder of checkpoints and outputs"
+            )
+
+    async def identities(self, cut: Cut) -> dict[str, str]:
+        """Return a text that identifies the ticks; see Inputs."""
+        return dict.fromkeys(cut, self._identity)
+
+    async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
+        """Go to ``cut``; see Inputs."""
+        self._at, self._rows = cut[self._name], rows
+        end = watermark.END if self._follow else self._there
+        self._stop = end if stop is None else stop[self._name]
+
+    def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
+        """Return the ticks after ``cut`` that have come; see Inputs."""
+        first = self._at = cut[self._name]
+        if first >= self._stop:
+            return Signal.ENDED
+        end = min(self._there, self._stop, (first // self._rows + 1) * self._rows)
+        if first >= end:
+            return Signal.WAITING
+        times = self._since_ns + np.arange(first, end, dtype=np.int64) * self._every_ns
+        return self._name, Batch(pa.record_batch([pa.array(times)], schema=_SCHEMA), end)
+
+    async def more(self) -> None:
+        """Wait until the next tick; see Inputs."""
+        due_ns = self._since_ns + self._at * self._every_ns - self._clock.now_ns()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0, due_ns) / _NS):
+                await self._woken.wait()
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Let ``more`` return; see Inputs."""
+        self._woken.set()
+
+    async def sync(self) -> None:
+        """Do nothing: a tick is nowhere but in the cut."""
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    @property
+    def _there(self) -> int:
+        """The offset of the next tick, which no tick that was read is behind."""
+        passed_ns = self._clock.now_ns() - self._since_ns
+        return max(self._at, passed_ns // self._every_ns + 1 if passed_ns >= 0 else 0)
+
+    @property
+    def _identity(self) -> str:
+        return f"every {self._every_ns} ns since {self._since_ns}"
+
+
+def _time_ns(since: str | int | datetime) -> int:
+    if isinstance(since, int) and not isinstance(since, bool):
+        since_ns = since
+    else:
+        try:
+            moment = datetime.fromisoformat(since) if isinstance(since, str) else since
+        except ValueError:
+            moment = None
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise InputError(
+                "clock: since must be a time with its zone, as in '2026-11-26T00:00Z', or integer "
+                f"nanoseconds, not {shown(since)}"
+            )
+        since_ns = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    if not 0 <= since_ns < watermark.EVENT_TIME_NS_MAX:
+        raise InputError(f"clock: since must be a time from 1970 to 2116, not {shown(since)}")
+    return since_ns

@@ -1,0 +1,98 @@
+"""Windows of a topic with a silent partition end, and a killed run reads its markers again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.world.broker import Record, TopicPartition
+from tests.cli.processes import RIPPLE, ROOT
+from tests.patience import PATIENCE_S, until
+from tests.services.kafka import Broker
+from tests.services.kafka_reader import read
+from tests.services.kafka_topics import Topics
+from tests.services.missing import MissingError, skip
+from tests.services.pipeline_idle import both
+
+pytestmark = pytest.mark.services
+
+PIPELINE = Path(__file__).with_name("pipeline_idle.py")
+BUSY = TopicPartition("trades", 0)
+
+
+async def append(bootstrap: str, count: int, *, is_first: bool = False) -> None:
+    """Write trades of the last two seconds to one of two partitions."""
+    began_ns = time.time_ns() - 2_000_000_000
+    rows = [
+        {"symbol": f"S{at % 7}", "size": at, "timestamp_ns": began_ns + at * 2_000_000_000 // count}
+        for at in range(count)
+    ]
+    async with Topics(bootstrap) as topics:
+        if is_first:
+            await topics.create("trades", 2)
+        await topics.append(BUSY, [Record(None, json.dumps(row).encode()) for row in rows])
+
+
+async def shown(bootstrap: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the table in the topic, by key and window."""
+    table: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for records in (await read(bootstrap, "sizes")).values():
+        for record in records:
+            row = json.loads(record.value or b"{}")
+            assert row
+            table[row["symbol"], row["window_start_ns"]] = (row["size"], row["trades"])
+    return table
+
+
+def has_more(bootstrap: str, before: int) -> bool:
+    return len(asyncio.run(shown(bootstrap))) > before
+
+
+def test_windows_over_a_silent_partition_end_despite_kills(tmp_path: Path) -> None:
+    try:
+        broker = Broker(tmp_path / "kafka")
+    except MissingError as error:
+        skip(error)
+    with broker:
+        bootstrap, state = broker.bootstrap, tmp_path / "state"
+        source, sink = f"kafka:{bootstrap}/trades", f"kafka:{bootstrap}/sizes"
+        asyncio.run(append(bootstrap, 500, is_first=True))
+        command = [*RIPPLE, "run", PIPELINE, "--source", source, "--sink", sink, "--follow"]
+        more = ["--checkpoint-dir", state, "--commit-interval", "50ms"]
+        for each in range(3):
+            before = len(asyncio.run(shown(bootstrap))) if each else 0
+            if each:
+                asyncio.run(append(bootstrap, 500))
+            with (tmp_path / f"{each}.err").open("wb") as err:
+                running = subprocess.Popen([*map(str, [*command, *more])], cwd=ROOT, stderr=err)
+            until(partial(has_more, bootstrap, before))
+            running.send_signal(signal.SIGTERM if each == 2 else signal.SIGKILL)
+            running.wait(PATIENCE_S)
+        assert "is silent, and holds no window back" in (tmp_path / "2.err").read_text()
+        # Another output is computed from the first record, with the markers and no clock.
+        report = rp.run(
+            both,
+            source=source,
+            sink={"sizes-out": sink, "again": str(tmp_path / "again.csv")},
+            checkpoint_dir=str(state),
+        )
+        table = asyncio.run(shown(bootstrap))
+        again = {}
+        for line in (tmp_path / "again.csv").read_text().splitlines():
+            symbol, start, _, size, trades = line.split(",")
+            again[symbol, int(start)] = (int(size), int(trades))
+        assert again == table
+        assert report.restored is not None
+        assert report.restored.checkpoint is None
+        assert report.restored.events == report.consumed == 1500
+        assert report.cut is not None
+        assert report.cut["ripple.markers/0"] > 0
