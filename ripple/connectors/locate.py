@@ -224,8 +224,8 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     return dict(pairs)
 
 
-def sources_by_name(plan: Plan, given: Sequence[str]) -> dict[str, str]:
-    """Return the URI of each source, from ``[SOURCE=]URI`` texts.
+def sources_by_name(plan: Plan, given: Sequence[str], flag: str = "--source") -> dict[str, str]:
+    """Return the URI of each source, from ``[SOURCE=]URI`` texts, which were given by ``flag``.
 
     Raises InputError for a source not in the plan, for a source with two URIs or none, and for a
     URI without a name where the plan has several sources.
@@ -239,7 +239,7 @@ def sources_by_name(plan: Plan, given: Sequence[str]) -> dict[str, str]:
         if not name:
             raise InputError(
                 f"the pipeline reads the sources {plan.source_names}: say which one {text} is, as "
-                f"in --source {names[0]}={text}"
+                f"in {flag} {names[0]}={text}"
             )
         if name in places:
             raise InputError(

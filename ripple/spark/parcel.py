@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     Pickler = Callable[[Any], bytes]
 
 
-_BUT_REPLAYS = "Spark, but for a replay,"
-
-
 class DifferingError(PlanError):
     """Driver and executor have different versions of a pipeline."""
 
@@ -53,17 +50,17 @@ class Parcel:
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
         dumps: Pickler,
         *,
-        is_graph: bool = False,
+        chain_for: str = "",
     ) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
-        dumps: a pickler that pickles local classes and functions by value. is_graph: whether it
-        may have branches and several sources. Raises PlanError and InputError.
+        dumps: a pickler that pickles local classes and functions by value. chain_for: the work on
+        Spark that takes neither branches nor several sources. Raises PlanError and InputError.
         """
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            _check(plan, is_graph=is_graph)
+            check_plan(plan, chain_for)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -81,7 +78,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        _check(plan, is_graph=is_graph)
+        check_plan(plan, chain_for)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -94,12 +91,11 @@ class Parcel:
         return _opened(self)
 
 
-def _check(plan: Plan, *, is_graph: bool) -> None:
-    """Raise PlanError unless a plan is a chain of one source: replays alone take others."""
+def check_plan(plan: Plan, chain_for: str = "") -> None:
+    """Raise PlanError for a plan that Spark does not compute. chain_for: see ``Parcel.of``."""
     need_no_idle(plan, "Spark")
-    if not is_graph:
-        plan.need_one_source(_BUT_REPLAYS)
-        need_chain(plan, _BUT_REPLAYS)
+    if chain_for:
+        need_chain(plan, chain_for)
 
 
 @lru_cache(maxsize=4)

@@ -88,7 +88,7 @@ class Sources:
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
         """Return what each task reads."""
-        count = 1 if self.together_why(plan) else self._count
+        count = 1 if self.together_why(plan) else self.partitions
         return tuple(
             Portion(number, tuple(own for one in self.each for own in one.shares[number::count]))
             for number in range(count)
@@ -98,7 +98,7 @@ class Sources:
         """Return why one task reads all inputs, None where it need not."""
         if plan.is_chain or len(self.shares) == len(self.each):
             return None
-        if self._count == 1:
+        if self.partitions == 1:
             counts = _listed((one.name, str(len(one.shares))) for one in self.each)
             return f"no number but 1 divides those of their partitions: {counts}"
         waits = waiting_why(plan)
@@ -113,14 +113,14 @@ class Sources:
 
     def division(self, plan: Plan, portion: Portion) -> Division | None:
         """Return the partitioning by key in a portion, None where it is unknown."""
-        count = self._count
+        count = self.partitions
         key = self.each[0].keyed_by if len(self.each) == 1 else self._key(plan)
         if not key or count == 1 or self.divided_anew(plan) or self.together_why(plan):
             return None
         return Division(key, dict.fromkeys(portion.names, portion.number), count)
 
     @property
-    def _count(self) -> int:
+    def partitions(self) -> int:
         """The most partitions that divide the shares of each source evenly."""
         return math.gcd(*(len(one.shares) for one in self.each))
 
@@ -185,7 +185,7 @@ def sources_at(
         for source in plan.sources
     )
     if len(each) > 1:
-        _check_apart(each)
+        check_apart(each)
     return Sources(each)
 
 
@@ -251,7 +251,7 @@ def rows_of(shares: Iterable[Share]) -> int | None:
     return None if None in known else sum(rows for rows in known if rows is not None)
 
 
-def _check_apart(sources: Iterable[Source]) -> None:
+def check_apart(sources: Iterable[Source]) -> None:
     """Raise InputError where two sources read the same records."""
     read: dict[tuple[str, int | None], str] = {}
     for source in sources:

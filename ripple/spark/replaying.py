@@ -87,7 +87,7 @@ class Replay:
         """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled, is_graph=True)
+        self._parcel = Parcel.of(pipeline, pickled)
         self.plan = self._parcel.plan()
         self.sources = sources_at(
             source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header

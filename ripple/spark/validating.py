@@ -68,7 +68,7 @@ def validate(
     PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
-    parcel = Parcel.of(pipeline, pickled)
+    parcel = Parcel.of(pipeline, pickled, chain_for="validation on Spark")
     plan = parcel.plan()
     given = sources_at(source, plan, start=start, stop=stop, header=header)
     jobs: list[Check] = [*_crashes(parcel, given, crashes, seed, engine)]
@@ -108,7 +108,10 @@ class Watching:
         """
         register(spark)
         self._spark, self._source, self._against = spark, source, against
-        self._parcel, self._engine = Parcel.of(pipeline, pickled), engine
+        self._parcel, self._engine = (
+            Parcel.of(pipeline, pickled, chain_for="validation on Spark"),
+            engine,
+        )
         self.sample = sample
         plan = self._parcel.plan()
         if all(place.startswith(CHECKPOINTS) for place in against):

@@ -126,17 +126,20 @@ def market(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "rest"),
-    [("validate", ()), ("run", ("--store", "s", "--sink", "out=log:a/out"))],
+    ("command", "what", "rest"),
+    [
+        ("validate", "validation", ()),
+        ("run", "streaming", ("--store", "s", "--sink", "out=log:a/out")),
+    ],
 )
 def test_several_sources_are_refused_before_any_is_opened(
-    command: str, rest: tuple[str, ...], market: Path
+    command: str, what: str, rest: tuple[str, ...], market: Path
 ) -> None:
     ended = ripple("spark", command, market, "--source", "trades=log:no/where", *rest)
     assert ended.code == 1
     assert ended.only_line == (
-        "ripple: pipeline 'market' has the sources trades, quotes, and Spark, but for a replay, "
-        "takes pipelines of one: run it in one process, with ripple run or rp.run"
+        f"ripple: pipeline 'market' has the sources trades, quotes, and {what} on Spark takes "
+        "pipelines of one: run it in one process, with ripple run or rp.run"
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.processes import RIPPLE, run
 from tests.services.spark_session import spark
 from tests.spark.backfills import TRADES, UNTIL, Place
+from tests.spark.graph_places import Place as Graph
 
 pytestmark = [
     pytest.mark.services,
@@ -103,3 +104,27 @@ def test_cluster_continues_from_history(spark: Any, tmp_path: Path) -> None:
     }
     assert live
     assert live <= found, "windows that were open when history ended have all of it"
+
+
+def test_history_of_several_sources_is_adopted_and_checked(spark: Any, tmp_path: Path) -> None:
+    from ripple.spark import Backfill
+    from ripple.spark.backfill.receipt import Receipt
+
+    place = Graph(tmp_path, "united", (2, 2))
+    one = Backfill(
+        spark,
+        place.file,
+        place.history,
+        until_ns=UNTIL,
+        live=place.live,
+        store=f"{tmp_path}/store",
+        partitions=1,
+    )
+    receipt = one.run()
+    assert not receipt.broken()
+    assert Receipt.of(json.dumps(receipt.as_dict()), "r.json") == receipt
+    assert receipt.live == place.live
+    assert not one.check(receipt)
+    expected, found = place.run(place.whole, "whole-store"), place.run(place.live, "store")
+    assert found.digests["rows-out"] == expected.digests["rows-out"]
+    assert found.digests["bars-out"] == expected.digests["bars-out"]

@@ -21,8 +21,8 @@ from ripple.storage.checkpoint.origin import Origin, begin
 
 def backfilled(
     file: str,
-    history: str,
-    live: str,
+    history: str | dict[str, str],
+    live: str | dict[str, str],
     store: Path,
     until_ns: int,
     *,

@@ -87,7 +87,7 @@ def test_shares_of_branches_show_each_event_once(
     plan = branched()
     monkeypatch.setattr(Parcel, "plan", lambda _: plan)
     place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=("symbol",))
-    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    parcel = Parcel.of(plan, lambda plan: b"")
     report, rows, _ = replayed(parcel, plan, sources_at(place, plan))
     shares = shares_of(place)
     assert report.digests == whole_engine(plan, shares).digests
@@ -104,7 +104,7 @@ def test_branches_whose_records_must_come_together_are_read_by_one_task(
     monkeypatch.setattr(Parcel, "plan", lambda _: plan)
     place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=())
     sources = sources_at(place, plan)
-    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    parcel = Parcel.of(plan, lambda plan: b"")
     report, rows, _ = replayed(parcel, plan, sources)
     assert "by nothing" in str(sources.together_why(plan))
     assert len(report.partitions) == 1

@@ -50,7 +50,7 @@ def in_process(plan: Plan, places: dict[str, Any]) -> Any:
 
 def replay(plan: Plan, places: Any, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Any:
     monkeypatch.setattr(Parcel, "plan", lambda _: plan)
-    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    parcel = Parcel.of(plan, lambda plan: b"")
     return replayed(parcel, plan, sources_at(places, plan, **how))
 
 
@@ -151,7 +151,7 @@ def test_a_record_in_the_partition_of_another_key_is_refused(
         "quotes", wrong, sources.each[1].shares, ("symbol",)
     )  # fmt: skip
     monkeypatch.setattr(Parcel, "plan", lambda _: plan)
-    parcel = Parcel.of(plan, lambda plan: b"", is_graph=True)
+    parcel = Parcel.of(plan, lambda plan: b"")
     with pytest.raises(InputError, match=r"partition 0 of the input, and Kafka's partitioner"):
         replayed(parcel, plan, type(sources)(declared))
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import STORE, a_place, a_store
-from ripple.cli.lib.user_file import FILE_HELP, load_chain
+from ripple.cli.lib.user_file import FILE_HELP
+from ripple.cli.spark.input import load_for_spark
 from ripple.cli.spark.session import (
     Progress,
     check_files,
@@ -18,6 +19,7 @@ from ripple.cli.spark.session import (
     configure_session,
     opened,
 )
+from ripple.connectors.locate import sources_by_name
 from ripple.core.arguments import shown
 from ripple.core.errors import InputError
 from ripple.spark.backfill.live import Live
@@ -32,9 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--history",
         type=a_place,
+        action="append",
         required=True,
-        metavar="URI",
-        help="a file of any connector, a folder or glob of files, a log; in any order",
+        metavar="[SOURCE=]URI",
+        help="a file of any connector, a folder or glob of files, a log; in any order. Once for "
+        "each source of the pipeline",
     )
     parser.add_argument(
         "--until", required=True, metavar="TIME", help="end of history, in event time"
@@ -42,10 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live",
         type=a_place,
+        action="append",
         required=True,
-        metavar="URI",
+        metavar="[SOURCE=]URI",
         help="the live source, log:DIR/TOPIC or kafka:BROKERS/TOPIC; it must reach back a "
-        "bit before",
+        "bit before. Once for each source of the pipeline",
     )
     parser.add_argument(
         "--store",
@@ -91,18 +96,20 @@ def run(options: argparse.Namespace) -> int:
     """Backfill; return the exit code."""
     check_files(options.receipt, options.dead_letter)
     until_ns = _time_ns(options.until)
-    plan = load_chain(options.file)  # before a JVM is started, as the URIs
-    sources_at(options.history, plan, header=options.header)
-    Live.at(options.live, plan, until_ns, options.partitions)
+    plan = load_for_spark(options.file)
+    history = sources_by_name(plan, options.history, "--history")
+    live = sources_by_name(plan, options.live, "--live")
+    sources_at(history, plan, header=options.header)
+    Live.at(live, plan, until_ns, options.partitions)
     with opened(options) as spark:
         from ripple.spark.backfill.backfilling import Backfill  # noqa: PLC0415 - imports pyspark
 
         one = Backfill(
             spark,
             options.file,
-            options.history,
+            history,
             until_ns=until_ns,
-            live=options.live,
+            live=live,
             store=options.store,
             partitions=options.partitions,
             identity=options.identity.split(",") if options.identity else (),

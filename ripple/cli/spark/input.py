@@ -6,15 +6,27 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.user_file import FILE_HELP
+from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.cli.spark.session import configure_header
 from ripple.connectors.locate import sources_by_name
 from ripple.core.errors import InputError
 from ripple.spark.options import Bound
+from ripple.spark.parcel import check_plan
 from ripple.spark.portions import sources_at
 
 if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
+
+
+def load_for_spark(place: str, chain_for: str = "") -> Plan:
+    """Return the plan at ``FILE.py[:NAME]``, before a JVM is started.
+
+    chain_for: the work that takes neither branches nor several sources. Raises PlanError for a
+    plan that Spark does not compute.
+    """
+    plan = load_plan(place)
+    check_plan(plan, chain_for)
+    return plan
 
 
 def configure_source(parser: argparse.ArgumentParser, places: str) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.user_file import load_plan
-from ripple.cli.spark.input import check_read, configure_input, input_of
+from ripple.cli.spark.input import check_read, configure_input, input_of, load_for_spark
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import OutputError
@@ -51,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
-    plan = load_plan(options.file)
+    plan = load_for_spark(options.file)
     arguments = input_of(options, plan)  # before a JVM is started
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):

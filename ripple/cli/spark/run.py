@@ -11,8 +11,7 @@ from ripple.cli.lib.exits import SignalledError, say
 from ripple.cli.lib.number_options import count, positive
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.statistics import say_statistics, throughput
-from ripple.cli.lib.user_file import load_chain
-from ripple.cli.spark.input import configure_source
+from ripple.cli.spark.input import configure_source, load_for_spark
 from ripple.cli.spark.session import PROGRAM, Stopping, configure_session, opened
 from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.core import cut as cuts
@@ -77,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     """Run until the source ends or a signal asks for it; return the exit code."""
     if options.every is not None and not options.follow:
         raise InputError("--every goes with --follow: it is the interval of its micro-batches")
-    plan = load_chain(options.file)
+    plan = load_for_spark(options.file, "streaming on Spark")
     (source,) = sources_by_name(plan, options.source).values()
     sinks = sinks_by_output(plan, options.sink)
     report = _Report(plan)

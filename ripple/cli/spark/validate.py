@@ -8,9 +8,8 @@ from pathlib import Path
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import add_format, as_json, write
 from ripple.cli.lib.path_options import a_place
-from ripple.cli.lib.user_file import load_chain
 from ripple.cli.spark import watch as spark_watch
-from ripple.cli.spark.input import configure_input, input_of
+from ripple.cli.spark.input import configure_input, input_of, load_for_spark
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.spark.checkpoint_check import CHECKPOINTS, checkpoints_at
 from ripple.spark.crashes import CRASHES_DEFAULT
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         options.json, options.format = None, "json"
     spark_watch.check(options)
     check_files(options.json, options.html)
-    plan = load_chain(options.file)  # before a JVM is started, as the URIs
+    plan = load_for_spark(options.file, "validation on Spark")
     arguments = input_of(options, plan)
     for place in options.against:
         if place.startswith(CHECKPOINTS):

@@ -13,7 +13,7 @@ from ripple.cli.lib.exits import say
 from ripple.cli.lib.number_options import count
 from ripple.cli.lib.output_forms import write_line
 from ripple.cli.lib.path_options import an_address
-from ripple.cli.lib.user_file import load_chain
+from ripple.cli.spark.input import load_for_spark
 from ripple.cli.spark.session import PROGRAM, Stopping, opened
 from ripple.connectors.locate import sources_by_name
 from ripple.control.probes import Page, serve_pages
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     pause_s = duration_ns(options.pause or _PAUSE) / 1e9
     # After a restart it must not compare the same parts again.
     sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
-    plan = load_chain(options.file)
+    plan = load_for_spark(options.file, "validation on Spark")
     report = _Report(plan.name, options.format)
     if options.metrics is not None:
         _show(options.metrics, {"/metrics": report.page})

@@ -83,6 +83,15 @@ class Port(Way):
         """Return of which input, by its number, the rows at these places are."""
         return (places - self._base) // FLAT_ROWS_MAX % len(self._inputs)
 
+    def precede(self) -> None:
+        """Give its rows places before those of any other engine's rows of the source.
+
+        They stay after all rows of sources declared before, below half of the limit of offsets,
+        and tell the same inputs.
+        """
+        unit = FLAT_ROWS_MAX * len(self._inputs)
+        self._base -= self._end // 2 // unit * unit
+
     def identities(self, places: Ints) -> tuple[Ints, Ints]:
         """Return the offsets of rows of an input, and their indexes in their records."""
         number = places - self._base

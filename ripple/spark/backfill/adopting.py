@@ -13,8 +13,10 @@ import pyarrow as pa
 from ripple.connectors.dead_letter import letter_of
 from ripple.core.causes import Causes
 from ripple.engine.machine import Engine
+from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.batch import Batch
+from ripple.model.pipeline.input_names import source_of
 from ripple.spark import packets
 from ripple.spark.backfill.history import (
     HISTORY,
@@ -24,6 +26,7 @@ from ripple.spark.backfill.history import (
     PARTITION,
     SIDE,
     TIME,
+    columns_of,
 )
 from ripple.spark.backfill.seam import BROKEN, Seam, Side
 from ripple.spark.packets import Packet
@@ -32,9 +35,10 @@ from ripple.storage.checkpoint.origin import HISTORY_EPOCH
 from ripple.task.drive import Drive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ripple.engine.machine.inputs import Input
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
     from ripple.spark.backfill.shelf import Shelf
     from ripple.spark.parcel import Parcel
@@ -51,6 +55,15 @@ class HistoryEngine(Engine):
 
     def _order(self, given: Input, offsets: Any) -> Any:
         return super()._order(given, offsets) - _BEFORE_ALL
+
+
+class HistoryGraphEngine(GraphEngine):
+    """The same for a plan with branches or several sources."""
+
+    def _prepare(self, plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> None:
+        super()._prepare(plan, inputs, start)
+        for port in self._ports.values():
+            port.precede()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +98,9 @@ class _Adoption:
         live = how.live
         self._inputs = live.inputs_of(partition)
         names = [one.name for one in self._inputs]
-        self._engine = HistoryEngine(self._plan, partition, names)
+        kind = HistoryEngine if self._plan.is_chain else HistoryGraphEngine
+        self._engine: Engine = kind(self._plan, partition, names)
         self._drive = Drive(self._engine)
-        late_ns = self._plan.source.out_of_order_ns
         sides = [
             Side(
                 one.name,
@@ -95,11 +108,14 @@ class _Adoption:
                 is_written=one.end > 0,
             )
             for one in self._inputs
+            for late_ns in [source_of(self._plan, one.name).out_of_order_ns]
         ]
         self._seam = Seam(sides, is_identity=how.is_identity)
         self._causes = Causes()
         self._letters: list[dict[str, Any]] = []
-        self._schema = pa.schema(arrow_fields(self._plan.source.fields))
+        self._schemas = {
+            source.name: pa.schema(arrow_fields(source.fields)) for source in self._plan.sources
+        }
 
     def of(self, pieces: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         for rows in pieces:
@@ -136,10 +152,10 @@ class _Adoption:
         self._seam.take(at, times_ns, hashes, sides)
         taken = rows.filter(pa.array(sides == HISTORY)) if sides.any() else rows
         at = at[sides == HISTORY]
-        records = self._records(taken)
         for number in np.unique(at).tolist():
-            own = records if len(self._inputs) == 1 else records.filter(pa.array(at == number))
             name = self._inputs[number].name
+            own = taken if len(self._inputs) == 1 else taken.filter(pa.array(at == number))
+            own = self._records(own, source_of(self._plan, name).name)
             next_offset = self._engine.cut[name] + own.num_rows
             for bad in self._drive.apply(name, Batch(own, next_offset)):
                 self._causes.add(bad.cause)
@@ -147,9 +163,13 @@ class _Adoption:
                     self._letters.append(letter_of(name, bad))
         self._drive.stabilize()
 
-    def _records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [rows.column(one.name).cast(one.type) for one in self._schema]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+    def _records(self, rows: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        schema = self._schemas[source]
+        names = [name for name, (of, _) in columns_of(self._plan).items() if of == source]
+        columns = [
+            rows.column(name).cast(one.type) for name, one in zip(names, schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _checkpoint(self) -> tuple[Any, dict[str, bytearray]]:
         how, live = self._how, self._how.live

@@ -7,14 +7,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 import ripple
 from ripple.core.errors import InputError
-from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark.backfill.adopting import Adopting
 from ripple.spark.backfill.fingerprint import fingerprint
-from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of
+from ripple.spark.backfill.history import ORDER, OWN, PARTITION, readings_of, schema_of
 from ripple.spark.backfill.live import Live
 from ripple.spark.backfill.receipt import BackfillError, Receipt, changes, differences
 from ripple.spark.backfill.shelf import Shelf
@@ -29,6 +26,7 @@ from ripple.spark.work import Unpacked, packets_from, pickled
 from ripple.storage.checkpoint.checkpoints import Checkpoints
 from ripple.storage.checkpoint.origin import Origin, begin, folder_of, origin_in
 from ripple.storage.fenced import ChainError, DamagedError
+from ripple.task.arguments import sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,10 +45,10 @@ class Backfill:
         self,
         spark: SparkSession,
         pipeline: str | os.PathLike[str] | Pipeline | Plan,
-        history: str,
+        history: str | Mapping[str, str],
         *,
         until_ns: int,
-        live: str,
+        live: str | Mapping[str, str],
         store: str,
         partitions: int | None = None,
         identity: Sequence[str] = (),
@@ -60,7 +58,8 @@ class Backfill:
 
         history: a file of any connector, a folder or a pattern of files, a log; in any order and
         partitioning. until_ns: the event time at which history ends. live: the live input,
-        ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. store: the folder or ``s3://bucket/prefix`` of
+        ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``. Both are mappings of source names to those
+        when the pipeline has several sources. store: the folder or ``s3://bucket/prefix`` of
         the checkpoints. partitions: those of the pipeline, 1 with ``ripple run``; by default the
         live input's. identity: fields that together identify a record; without, all fields are
         compared. header: whether files of CSV name their columns. Raises PlanError and InputError.
@@ -71,7 +70,8 @@ class Backfill:
         self.plan = self._parcel.plan()
         self._identity, self._header = tuple(identity), header
         self._check_names()
-        self._place, self._live_place, self._store = history, live, absolute_store(store)
+        self._places = _noted(self.plan, history), _noted(self.plan, live)
+        self._store = absolute_store(store)
         self.live = Live.at(live, self.plan, until_ns, partitions)
         self.source = sources_at(history, self.plan, header=header)
         self._shelf = Shelf(
@@ -136,8 +136,7 @@ class Backfill:
     def _sorted(
         self, known: frozenset[int], listener: Listener | None, *, keeps: bool
     ) -> DataFrame:
-        fields = pa.schema([*OWN, *arrow_fields(self.plan.source.fields)])
-        schema = spark_schema(fields)
+        schema = spark_schema(schema_of(self.plan))
         readings = readings_of(
             self._parcel,
             self.source,
@@ -217,8 +216,7 @@ class Backfill:
             self.plan.name,
             self.plan.topology_hash,
             ripple.__version__,
-            self._place,
-            self._live_place,
+            *self._places,
             self.live.until_ns,
             self._store,
             self._shelf.backfill,
@@ -229,13 +227,21 @@ class Backfill:
         )
 
     def _check_names(self) -> None:
-        names = [one.name for one in self.plan.source.fields]
-        for name in OWN.names:
-            if name in names:
-                raise InputError(f"{self.plan.source.name} has a field {name!r}, a reserved name")
-        for name in self._identity:
-            if name not in names:
-                raise InputError(
-                    f"records cannot be identified by {name!r}: {self.plan.source.name} has "
-                    f"{', '.join(names)}"
-                )
+        for source in self.plan.sources:
+            names = [one.name for one in source.fields]
+            for name in OWN.names:
+                if name in names:
+                    raise InputError(f"{source.name} has a field {name!r}, a reserved name")
+            for name in self._identity:
+                if name not in names:
+                    raise InputError(
+                        f"records cannot be identified by {name!r}: {source.name} has "
+                        f"{', '.join(names)}"
+                    )
+
+
+def _noted(plan: Plan, given: Any) -> str | dict[str, str]:
+    """Return the URI of the one source as text, or those of all by name. Raises InputError."""
+    places = dict(sources_of(plan, given))
+    (only,) = places.values() if len(places) == 1 else (places,)
+    return only

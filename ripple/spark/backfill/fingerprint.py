@@ -33,7 +33,7 @@ def fingerprint(plan: Plan, history: Sources, live: Live, identity: Sequence[str
         [(one.place, one.partition, one.first, one.end, _stat(one)) for one in history.shares],
         live.until_ns,
         live.partitions,
-        live.key,
+        live.sources[0].key if len(live.sources) == 1 else [one.key for one in live.sources],
         [(one.name, one.begins, one.identity) for one in live.inputs],
         list(identity),
     ]

@@ -1,7 +1,8 @@
 """Reading for a backfill: records of history and of the live log, with their partitions.
 
 Both are sorted together by (partition, event time, input, file, row), by Spark, which spills to
-disk. A record is a row of its fields after those of OWN.
+disk. A record is a row of its fields after those of OWN; with several sources, each of them has
+columns of its own, which are null in rows of the others.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import pyarrow.compute as pc
 from ripple.connectors.dead_letter import letter_of
 from ripple.core.causes import Causes
 from ripple.core.errors import InputError
+from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.batch import Batch
 from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.row_identity import identities_of
 from ripple.model.window import watermark
 from ripple.spark import packets
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
     from ripple.spark.backfill.live import Live
     from ripple.spark.parcel import Parcel
     from ripple.spark.portions import Sources
@@ -95,8 +98,9 @@ class Reading:
     def _placed(self, plan: Plan, batch: Batch, seen: Seen) -> pa.RecordBatch:
         """Return the rows of a batch that are part of history, or must be compared with it."""
         records, live = batch.records, self.live
-        times_ns = times_of(plan, records)
-        inputs = inputs_of(records, live)
+        source = source_of(plan, self.share.name)
+        times_ns = times_of(source, records)
+        inputs = inputs_of(records, live, source.name)
         within = times_ns < live.until_ns
         if self.side == BEFORE and not within.all():
             at = int(batch.offsets()[np.argmin(within)])
@@ -119,8 +123,13 @@ class Reading:
             identities_of(records, self.identity),
         ]
         columns = [pa.array(values, field.type) for values, field in zip(own, OWN, strict=True)]
-        schema = pa.schema([*OWN, *records.schema])
-        whole = pa.RecordBatch.from_arrays([*columns, *records.columns], schema=schema)
+        schema = schema_of(plan)
+        for name in schema.names[len(OWN) :]:
+            of, field = columns_of(plan)[name]
+            is_own = of == source.name
+            kind = schema.field(name).type
+            columns.append(records.column(field).cast(kind) if is_own else pa.nulls(count, kind))
+        whole = pa.RecordBatch.from_arrays(columns, schema=schema)
         return whole if chosen.all() else whole.filter(pa.array(chosen))
 
     def _report_progress(self, done: int | None, *, last: bool = False) -> None:
@@ -144,7 +153,11 @@ def readings_of(
 
     identity: fields, () for all of them.
     """
-    names = tuple(identity or (one.name for one in parcel.plan().source.fields))
+    plan = parcel.plan()
+
+    def names(share: Share) -> tuple[str, ...]:
+        return tuple(identity or (one.name for one in source_of(plan, share.name).fields))
+
     found = [
         Reading(
             parcel,
@@ -152,10 +165,10 @@ def readings_of(
             file,
             HISTORY,
             live,
-            names,
+            names(share),
             known,
             shelf,
-            None if reporter is None else reporter.of(share.number),
+            None if reporter is None else reporter.of(file),
         )
         for file, share in enumerate(history.shares)
     ]
@@ -166,7 +179,7 @@ def readings_of(
         ):
             if first < end:
                 share = one.share(rank, first, end)
-                found.append(Reading(parcel, share, len(found), side, live, names, known))
+                found.append(Reading(parcel, share, len(found), side, live, names(share), known))
     return found
 
 
@@ -210,16 +223,41 @@ def name_of(file: int) -> str:
     return f"file-{file:05d}.json"
 
 
-def times_of(plan: Plan, records: pa.RecordBatch) -> npt.NDArray[np.int64]:
+def columns_of(plan: Plan) -> dict[str, tuple[str, str]]:
+    """Return the source and the field of each column of a row after those of OWN."""
+    if len(plan.sources) == 1:
+        return {field.name: (plan.source.name, field.name) for field in plan.source.fields}
+    return {
+        f"ripple_{rank}_{field.name}": (source.name, field.name)
+        for rank, source in enumerate(plan.sources)
+        for field in source.fields
+    }
+
+
+def schema_of(plan: Plan) -> pa.Schema:
+    """Return the columns of a row."""
+    if len(plan.sources) == 1:
+        return pa.schema([*OWN, *arrow_fields(plan.source.fields)])
+    kinds = {
+        (source.name, field.name): field.type
+        for source in plan.sources
+        for field in arrow_fields(source.fields)
+    }
+    return pa.schema([*OWN, *((name, kinds[of]) for name, of in columns_of(plan).items())])
+
+
+def times_of(source: SourceSpec, records: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the event time of each record."""
-    assert plan.source.time_field is not None
-    column = records.column(plan.source.time_field)
+    assert source.time_field is not None
+    column = records.column(source.time_field)
     # A record without a time is rejected by the engine first.
     return np.asarray(pc.fill_null(column, watermark.NONE), np.int64)
 
 
-def inputs_of(records: pa.RecordBatch, live: Live) -> npt.NDArray[np.int32]:
-    """Return the number of the live input that each record belongs to."""
-    if len(live.inputs) == 1:
-        return np.zeros(records.num_rows, np.int32)
-    return partition_numbers(records, live.key, len(live.inputs))
+def inputs_of(records: pa.RecordBatch, live: Live, name: str) -> npt.NDArray[np.int32]:
+    """Return the number of the live input that each record of a source belongs to."""
+    source, first = live.source_of(name)
+    count = len(source.inputs)
+    if count == 1:
+        return np.full(records.num_rows, first, np.int32)
+    return partition_numbers(records, source.key, count) + np.int32(first)

@@ -19,16 +19,18 @@ from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import one_of
 from ripple.spark.log_table import open_topic, range_of
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
-from ripple.spark.shares import Share
+from ripple.spark.portions import Sources, check_apart
+from ripple.spark.shares import Share, Source
 from ripple.storage.log_uri import PREFIX
+from ripple.task.arguments import sources_of
 from ripple.task.restore import notes_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
 
 # Among this many first records of a log, not all are late.
 _FIRST_RECORDS = 16
@@ -62,53 +64,121 @@ class LiveInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """The live partitions, each from its first record at or after ``until_ns``.
+class LiveSource:
+    """The live partitions of one source, by its name.
 
-    key: the fields by whose murmur2 records are partitioned, () for a single partition. partitions:
-    those of the pipeline; input i is read by partition i mod that.
+    key: the fields by whose murmur2 records are partitioned, () for a single partition.
     """
 
-    until_ns: int
+    name: str
+    place: str
     key: tuple[str, ...]
     inputs: tuple[LiveInput, ...]
-    partitions: int
 
     @classmethod
-    def at(cls, place: str, plan: Plan, until_ns: int, partitions: int | None = None) -> Live:
+    def at(cls, place: str, plan: Plan, source: SourceSpec, until_ns: int) -> LiveSource:
         """Examine ``log:DIR/TOPIC`` or ``kafka:BROKERS/TOPIC``.
 
         Raises InputError for an input that cannot continue history.
         """
-        if plan.source.time_field is None:
-            raise InputError(f"{plan.source.name} has no event time, so history has no end")
-        if not place.startswith((PREFIX, KAFKA)):
+        if source.time_field is None:
+            raise InputError(f"{source.name} has no event time, so history has no end")
+        if not isinstance(place, str) or not place.startswith((PREFIX, KAFKA)):
             raise InputError(
                 f"a live input is a log or a topic, {PREFIX}DIR/TOPIC or {KAFKA}BROKERS/TOPIC, "
                 f"not {place!r}"
             )
-        inputs = open_inputs(place, plan, 1, follow=False)
+        inputs = open_inputs(place, plan, 1, follow=False, source=source)
         names = inputs.names
         key = keyed_by(inputs) if len(names) > 1 else ()
         why = divided_why(plan, key) if len(names) > 1 else None
+        if len(names) > 1 and key == () and why is None:
+            why = "its records are divided by nothing, so those of history have no partition"
         if key is None:
             why = "the key of its partitions is unknown: add it, as in ?key=symbol"
         if key is None or why is not None:
             raise InputError(f"{place} cannot continue history partition by partition: {why}")
-        count = len(names) if partitions is None else partitions
-        if not 1 <= count <= len(names) or len(names) % count:
+        looked_at = asyncio.run(_looked_at(place, source, inputs, until_ns))
+        return cls(source.name, place, key, looked_at)
+
+    def shares(self) -> tuple[Share, ...]:
+        """Return all of it in shares."""
+        return tuple(one.share(at, one.first, one.end) for at, one in enumerate(self.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The live partitions of all sources, each from its first record at or after ``until_ns``.
+
+    partitions: those of the pipeline; input i of a source is read by partition i mod that.
+    """
+
+    until_ns: int
+    sources: tuple[LiveSource, ...]
+    partitions: int
+
+    @classmethod
+    def at(
+        cls,
+        given: str | Mapping[str, str],
+        plan: Plan,
+        until_ns: int,
+        partitions: int | None = None,
+    ) -> Live:
+        """Examine the live inputs: of the one source, or of each by its name.
+
+        Raises InputError for inputs that cannot continue history.
+        """
+        for node in plan.distincts:
             raise InputError(
-                f"{place} has {len(names)} partitions, which cannot be divided among {count} of "
-                "the pipeline: give a divisor"
+                f"history of {plan.name} cannot be backfilled: {node.name} waits with rows of the "
+                "log, and those of history are in none. Let it begin from the log, with ripple run"
+            )
+        places = sources_of(plan, given)
+        sources = tuple(
+            LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources
+        )
+        whole = Sources(tuple(Source(s.name, s.place, s.shares(), s.key) for s in sources))
+        if len(sources) > 1:
+            check_apart(whole.each)
+        most = whole.partitions
+        count = most if partitions is None else partitions
+        if not 1 <= count <= most or most % count:
+            have = "the live inputs can be read in"
+            if len(sources) == 1:
+                have = f"{sources[0].place} has"
+            raise InputError(
+                f"{have} {most} partitions, which cannot be divided among {count} of the "
+                "pipeline: give a divisor"
             )
         if count > 1 and len(stages_of(plan)) > 1:
             raise InputError(
                 f"{plan.name} has several stages, and history is backfilled into one partition "
                 "only that has them all: give 1, and continue with ripple run"
             )
-        if len(names) > 1:
+        why = whole.together_why(plan) if count > 1 else None
+        if why is not None:
+            raise InputError(
+                f"history of {plan.name} is backfilled into one partition only, since {why}: give "
+                "1, and continue with ripple run"
+            )
+        if len(whole.shares) > 1:
             check_triggers(plan)
-        return cls(until_ns, key, asyncio.run(_looked_at(place, plan, inputs, until_ns)), count)
+        return cls(until_ns, sources, count)
+
+    @property
+    def inputs(self) -> tuple[LiveInput, ...]:
+        """The inputs of all, source by source; the number of one is its rank among them."""
+        return tuple(one for source in self.sources for one in source.inputs)
+
+    def source_of(self, name: str) -> tuple[LiveSource, int]:
+        """Return a source, and the number of its first input."""
+        first = 0
+        for source in self.sources:
+            if source.name == name:
+                break
+            first += len(source.inputs)
+        return source, first
 
     def inputs_of(self, partition: int) -> tuple[LiveInput, ...]:
         """Return the inputs that a partition of the pipeline reads."""
@@ -122,16 +192,18 @@ class Live:
 
 
 async def _looked_at(
-    place: str, plan: Plan, inputs: Inputs, until_ns: int
+    place: str, source: SourceSpec, inputs: Inputs, until_ns: int
 ) -> tuple[LiveInput, ...]:
     look = _in_log if place.startswith(PREFIX) else _in_kafka
     try:
-        return await look(place, plan, inputs, until_ns)
+        return await look(place, source, inputs, until_ns)
     finally:
         await inputs.close()
 
 
-async def _in_log(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tuple[LiveInput, ...]:
+async def _in_log(
+    place: str, source: SourceSpec, inputs: Inputs, until_ns: int
+) -> tuple[LiveInput, ...]:
     topic, only = open_topic(place)
     if topic.time_field is None:
         raise InputError(f"{place} has no time field to find the end of history by")
@@ -142,10 +214,12 @@ async def _in_log(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tupl
         for name, number in zip(inputs.names, numbers, strict=True)
     }
     path = absolute_topic(place, topic)
-    return await _inputs_at(plan, inputs, cut, [(path, number) for number in numbers])
+    return await _inputs_at(source, inputs, cut, [(path, number) for number in numbers])
 
 
-async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tuple[LiveInput, ...]:
+async def _in_kafka(
+    place: str, source: SourceSpec, inputs: Inputs, until_ns: int
+) -> tuple[LiveInput, ...]:
     """Find the cut in a topic: from the offset that the broker has for the time, record by record.
 
     A record is written after its event, so nothing before that offset is at ``until_ns`` or later;
@@ -158,7 +232,7 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
     for name in inputs.names:
         start = min(max(firsts[name], since[name]), ends[name])
         async for _, batch in _batches(inputs, {**ends, name: start}, ends):
-            at = _first_at(plan, batch, until_ns)
+            at = _first_at(source, batch, until_ns)
             if at is not None:
                 cut[name] = at
                 break
@@ -168,11 +242,11 @@ async def _in_kafka(place: str, plan: Plan, inputs: Inputs, until_ns: int) -> tu
         pass
     count = len(inputs.names)
     places = [(place if count == 1 else one_of(place, one), None) for one in range(count)]
-    return await _inputs_at(plan, inputs, cut, places)
+    return await _inputs_at(source, inputs, cut, places)
 
 
 async def _inputs_at(
-    plan: Plan, inputs: Inputs, cut: Cut, places: Sequence[tuple[str, int | None]]
+    source: SourceSpec, inputs: Inputs, cut: Cut, places: Sequence[tuple[str, int | None]]
 ) -> tuple[LiveInput, ...]:
     """Return the inputs that are live from a cut on."""
     identities = await inputs.identities(cut)
@@ -180,7 +254,7 @@ async def _inputs_at(
     stop = {name: min(at, firsts[name] + _FIRST_RECORDS) for name, at in cut.items()}
     first_ns: dict[str, int] = {}
     async for name, batch in _batches(inputs, firsts, stop):
-        found = pc.max(_times(plan, batch)).as_py()
+        found = pc.max(_times(source, batch)).as_py()
         if found is not None:
             first_ns[name] = max(first_ns.get(name, found), found)
     return tuple(
@@ -197,14 +271,14 @@ async def _inputs_at(
     )
 
 
-def _first_at(plan: Plan, batch: Batch, until_ns: int) -> int | None:
+def _first_at(source: SourceSpec, batch: Batch, until_ns: int) -> int | None:
     """Return the offset of a batch's first record at or after ``until_ns``."""
-    at = pc.index(pc.greater_equal(_times(plan, batch), until_ns), True).as_py()
+    at = pc.index(pc.greater_equal(_times(source, batch), until_ns), True).as_py()
     return None if at < 0 else int(batch.offsets()[at])
 
 
-def _times(plan: Plan, batch: Batch) -> pa.Array:
-    return batch.records.column(plan.source.time_field).cast(pa.int64())
+def _times(source: SourceSpec, batch: Batch) -> pa.Array:
+    return batch.records.column(source.time_field).cast(pa.int64())
 
 
 async def _batches(inputs: Inputs, cut: Cut, stop: Cut) -> AsyncIterator[tuple[str, Batch]]:

@@ -18,7 +18,7 @@ from ripple.storage.checkpoint.format import Checkpoint, checkpoint_of
 FORMAT = 1
 _ALL = 1 << 64
 _SHOWN_MAX = 10
-_TEXTS = ("pipeline", "topology_hash", "version", "history", "live", "store", "backfill")
+_TEXTS = ("pipeline", "topology_hash", "version", "store", "backfill")
 
 _BROKEN = {
     "missing": "{count:,} records of the log are missing in history",
@@ -33,7 +33,7 @@ class BackfillError(RippleError):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """History up to ``until_ns``, and the live log from there on.
+    """History up to ``until_ns``, and the live log from there on; of several, by source.
 
     backfill: the fingerprint of both, of the pipeline and the number of partitions. files: the
     counts of each file of history. partitions: the report of each, with its checkpoint. identity:
@@ -44,8 +44,8 @@ class Receipt:
     pipeline: str
     topology_hash: str
     version: str
-    history: str
-    live: str
+    history: str | Mapping[str, str]
+    live: str | Mapping[str, str]
     until_ns: int
     store: str
     backfill: str
@@ -187,6 +187,10 @@ def _check_kinds(held: Mapping[str, Any]) -> None:
     kinds: dict[str, type] = dict.fromkeys(_TEXTS, str) | {"until_ns": int, "header": bool}
     for name, kind in kinds.items():
         if type(held[name]) is not kind:
+            raise ValueError(f"its {name} is {shown(held[name])}")
+    for name in ("history", "live"):
+        places = held[name].values() if isinstance(held[name], Mapping) else [held[name]]
+        if not all(isinstance(place, str) for place in places):
             raise ValueError(f"its {name} is {shown(held[name])}")
     if not all(isinstance(name, str) for name in held["identity"]):
         raise ValueError(f"its identity is {shown(held['identity'])}")

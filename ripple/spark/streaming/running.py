@@ -60,7 +60,14 @@ def stream(
     The query that reads it drives the pipeline; only one may do so at a time. Arguments as for
     ``run``, with a source URI.
     """
-    made = _made(spark, Parcel.of(pipeline, pickled), source, sinks, store, **more)
+    made = _made(
+        spark,
+        Parcel.of(pipeline, pickled, chain_for="streaming on Spark"),
+        source,
+        sinks,
+        store,
+        **more,
+    )
     packed = base64.b64encode(pickled(made)).decode()
     reports = spark.readStream.format(NAME).option("stream", packed)
     driver = Driver.of(spark)
@@ -106,7 +113,7 @@ def run(
         # Spark's own checkpoint is not used: it has a temporary folder, which it removes.
         writer = reports.writeStream.foreachBatch(shown)
     else:
-        parcel = Parcel.of(pipeline, pickled)
+        parcel = Parcel.of(pipeline, pickled, chain_for="streaming on Spark")
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
         made = _made(spark, parcel, str(landing), sinks, store, **more)
         rows = source.select(*(one.name for one in parcel.plan().source.fields))

@@ -1,0 +1,140 @@
+"""Logs and files of pipelines with branches or several sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+import ripple as rp
+from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.model.pipeline.file import load_plan
+from ripple.spark.backfill.receipt import Receipt
+from ripple.spark.log_table import open_topic
+from ripple.storage.log import PartitionReader
+from tests.spark.backfilled import backfilled
+from tests.spark.backfills import TRADES, UNTIL
+from tests.spark.logs import topic_of
+
+SOURCE = """
+import ripple as rp
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    price: float
+    size: int
+    t: rp.Timestamp
+
+@rp.record(version=1)
+class Quote:
+    t: rp.Timestamp
+    bid: float | None
+    symbol: str
+
+ends = dict(n=rp.count(), first=rp.first("price"), last=rp.last("price"), best=rp.max("price"))
+trades = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order="2s")
+large = trades.filter("large", rp.col("size") > 3)
+minutes = trades.partition("by", key="symbol").window("m", rp.Tumbling("60s"), lateness="5s")
+branches = (
+    large.sink("events")
+    .also(minutes.fold("bars", **ends).sink("bars-out"))
+    .also(large.partition("l", key="symbol").fold("rows", **ends).sink("rows-out"))
+)
+
+over = trades.partition("o", key="symbol").window("ow", rp.Tumbling("10s"), lateness="5s").fold(
+    "ten", **ends).finals("final")
+finals = (
+    trades.sink("events")
+    .also(over.partition("f", key="symbol").fold("tens", n=rp.sum("n")).sink("rows-out"))
+    .also(over.partition("g", key="symbol").window("h", rp.Tumbling("60s"))
+        .fold("minute", n=rp.sum("n"), last=rp.last("last")).sink("bars-out"))
+)
+
+distinct = trades.distinct("once", key="symbol", within="5s").sink("events")
+
+start = rp.Pipeline("market")
+sold = start.source("trades", Trade, time="t", out_of_order="2s")
+quotes = start.source("quotes", Quote, time="t", out_of_order="2s")
+seen = quotes.partition("q-by", key="symbol").window("w", rp.Tumbling("30s"))
+market = (
+    quotes.sink("events")
+    .also(sold.partition("s-by", key="symbol").fold("ends", **ends).sink("rows-out"))
+    .also(seen.fold("seen", n=rp.count(), last=rp.last("bid")).sink("bars-out"))
+)
+
+both = rp.Pipeline("both")
+left = both.source("trades", Trade, time="t", out_of_order="2s")
+right = both.source("others", Trade, time="t", out_of_order="2s")
+union = rp.union("u", left, right)
+united = (
+    union.sink("events")
+    .also(union.partition("u-by", key="symbol").fold("ends", **ends).sink("rows-out"))
+    .also(union.partition("w-by", key="symbol").window("w", rp.Session("3s"), lateness="5s")
+        .fold("sessions", **ends).sink("bars-out"))
+)
+"""
+OUTPUTS = ("events", "bars-out", "rows-out")
+
+
+class Place:
+    """A folder with logs of all records, and files and logs that meet at UNTIL, by source."""
+
+    def __init__(self, folder: Path, name: str, partitions: tuple[int, ...]) -> None:
+        self.folder, self.file = folder, f"{folder}/p.py:{name}"
+        (folder / "p.py").write_text(SOURCE)
+        self.plan = load_plan(self.file)
+        self.history, self.whole, self.live = {}, {}, {}
+        for rank, (source, count) in enumerate(zip(self.plan.sources, partitions, strict=True)):
+            rows = [self.row(one, rank, source.name) for one in TRADES[rank::2]]
+            ordered = sorted((one for one in rows if one["t"] < UNTIL), key=lambda one: one["t"])
+            later = [one for one in rows[200:] if one["t"] >= UNTIL]
+            overlap = [one for one in rows[250:] if one["t"] < UNTIL]
+            file = f"{folder}/{source.name}.csv"
+            table = pa.Table.from_pylist(ordered, pa.schema(arrow_fields(source.fields)))
+            pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
+            self.history[source.name] = file
+            for kind, places, made in (
+                ("whole", self.whole, ordered + later),
+                ("live", self.live, overlap + later),
+            ):
+                places[source.name] = topic_of(
+                    folder / kind,
+                    self.plan,
+                    made,
+                    partitions=count,
+                    key=("symbol",),
+                    source=source.name,
+                )
+
+    @staticmethod
+    def row(one: dict[str, Any], rank: int, source: str) -> dict[str, Any]:
+        """Return a trade as a record of a source; of one time, sources differ."""
+        if source == "quotes":
+            return {"t": one["t"], "bid": one["price"], "symbol": one["symbol"]}
+        return {**one, "price": one["price"] + 1000 * rank}
+
+    def backfilled(self, **options: Any) -> Receipt:
+        return backfilled(
+            self.file, self.history, self.live, self.folder / "store", UNTIL, **options
+        )
+
+    def run(self, places: dict[str, str], store: str) -> Any:
+        """Run durably to the end of the logs; return the engine."""
+        seen: list[Any] = []
+        rp.run(
+            self.plan,
+            source=places,
+            sink={name: f"log:{self.folder}/out-{store}/{name}" for name in OUTPUTS},
+            checkpoint_dir=self.folder / store,
+            on_batch=lambda engine, _: seen.append(engine),
+        )
+        return seen[-1] if seen else None
+
+    def shown(self, store: str) -> list[dict[str, Any]]:
+        """Return the events that a run has written."""
+        topic, _ = open_topic(f"log:{self.folder}/out-{store}/events")
+        with PartitionReader(topic, 0) as reader:
+            return [row for entry in reader.read() for row in entry.records.to_pylist()]

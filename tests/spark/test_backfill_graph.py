@@ -1,0 +1,100 @@
+"""History of branches and of several sources becomes the state with which a run begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ripple.core.errors import InputError
+from ripple.model.pipeline.file import load_plan
+from ripple.spark.backfill.live import Live
+from ripple.spark.backfill.receipt import BackfillError
+from tests.spark.backfills import BEGIN, SECOND, UNTIL
+from tests.spark.graph_places import OUTPUTS, Place
+from tests.spark.logs import topic_of
+
+WAYS = [
+    ("branches", (1,)),
+    ("branches", (3,)),
+    ("finals", (1,)),
+    ("market", (1, 1)),
+    ("market", (4, 2)),
+    ("united", (1, 1)),
+    ("united", (2, 3)),
+]
+
+
+@pytest.mark.parametrize(("name", "partitions"), WAYS)
+def test_a_run_from_history_has_the_folds_of_one_that_read_everything(
+    name: str, partitions: tuple[int, ...], tmp_path: Path
+) -> None:
+    place = Place(tmp_path, name, partitions)
+    receipt = place.backfilled(partitions=1)
+    assert not receipt.broken()
+    assert not receipt.unproven()
+    inputs = [one["name"] for part in receipt.partitions for one in part["inputs"]]
+    assert len(inputs) == sum(partitions), "the receipt has a cut for each input of each source"
+    expected = place.run(place.whole, "whole-store")
+    found = place.run(place.live, "store")
+    for output in OUTPUTS[1:]:
+        assert found.digests[output] == expected.digests[output]
+    assert found.table("rows-out").num_rows == expected.table("rows-out").num_rows > 0
+    for counts, whole in zip(
+        found.counters_by_source.values(), expected.counters_by_source.values(), strict=True
+    ):
+        assert (counts.consumed, counts.applied) == (whole.consumed, whole.applied)
+    # Events of history are in no output, and those of the log once, also after another start.
+    live = [one for one in place.shown("whole-store") if one["t"] >= UNTIL]
+    for _ in range(2):
+        assert sorted(place.shown("store"), key=repr) == sorted(live, key=repr)
+        place.run(place.live, "store")
+
+
+def test_partitions_of_branches_have_their_parts_of_history(tmp_path: Path) -> None:
+    place = Place(tmp_path, "branches", (6,))
+    one, three = (place.backfilled(partitions=count, adopts=False) for count in (1, 3))
+    for output in ("events", "rows-out"):  # an input without records holds all windows open
+        assert one.digests[output] == three.digests[output]
+    assert [len(part["inputs"]) for part in three.partitions] == [2, 2, 2]
+
+
+def test_partitions_of_several_sources_have_their_inputs_of_each(tmp_path: Path) -> None:
+    place = Place(tmp_path, "united", (4, 2))
+    one, two = (place.backfilled(partitions=count, adopts=False) for count in (1, 2))
+    for output in ("events", "rows-out"):
+        assert one.digests[output] == two.digests[output]
+    assert [[each["name"] for each in part["inputs"]] for part in two.partitions] == [
+        ["trades/0", "trades/2", "others/0"],
+        ["trades/1", "trades/3", "others/1"],
+    ]
+
+
+def test_a_gap_in_one_of_several_sources_is_told(tmp_path: Path) -> None:
+    place = Place(tmp_path, "united", (1, 1))
+    file = Path(place.history["others"])
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:-5]))
+    receipt = place.backfilled(adopts=False)
+    with pytest.raises(BackfillError, match="others: 5 records of the log are missing in history"):
+        receipt.check(allows_unproven=False)
+
+
+def test_a_live_input_that_cannot_continue_is_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path, "united", (4, 3))
+    with pytest.raises(
+        InputError, match="be read in 1 partitions, which cannot be divided among 2"
+    ):
+        Live.at(place.live, place.plan, UNTIL, 2)
+    with pytest.raises(InputError, match="source 'others' is not given"):
+        Live.at({"trades": place.live["trades"]}, place.plan, UNTIL)
+    same = dict.fromkeys(place.live, place.live["trades"])
+    with pytest.raises(InputError, match="'trades' and 'others' read the same records"):
+        Live.at(same, place.plan, UNTIL)
+    distinct = load_plan(f"{tmp_path}/p.py:distinct")
+    with pytest.raises(InputError, match="once waits with rows of the log"):
+        Live.at(place.live["trades"], distinct, UNTIL)
+    event = {"symbol": "A", "price": 1.0, "size": 1, "t": BEGIN + SECOND}
+    rotated = topic_of(tmp_path / "r", place.plan, [event], partitions=2, source="others")
+    with pytest.raises(InputError, match="its records are divided by nothing"):
+        Live.at({**place.live, "others": rotated}, place.plan, UNTIL)
