@@ -52,9 +52,9 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, branches, finals, distinct, sources, engine = guide
+    legs, portfolio, branches, finals, distinct, sources, tables, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    streams = [branches, finals, distinct, sources]
+    streams = [branches, finals, distinct, sources, tables]
     code = "".join([*readme, legs, end, portfolio, *streams, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
@@ -73,6 +73,8 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     bars = (folder / "bars.csv").read_text().splitlines()
     assert [line.rsplit(",", 1)[1] for line in bars] == ["1", "2"]
     assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")
+    assert (folder / "accounts.csv").read_text() == "1,DE,12.0\n"
+    assert (folder / "balances.csv").read_text() == "DE,12.0,1\n"
     assert names["engine"].cut == {"trades": 1}
 
 

@@ -44,7 +44,8 @@ class Use:
     is_group: of a continued sink, whether outputs are committed together: it opens them as one,
     ``({output: path}, Grouping) -> ReadableGroup``. commit_interval_ms: of a continued sink, the
     default interval of commits. takes_events: of a sink, whether it takes rows without ``op``, each
-    of which stays as it is.
+    of which stays as it is. has_keys: of a source, whether its records have keys beside their
+    values, by which deletions name their rows.
     """
 
     opens: str
@@ -59,6 +60,7 @@ class Use:
     is_group: bool = False
     commit_interval_ms: int = 1000
     takes_events: bool = False
+    has_keys: bool = False
 
 
 @frozen(kw_only=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit, Sink, Source
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
-    from ripple.model.pipeline.plan import Output, Plan, SourceSpec
+    from ripple.model.pipeline.plan import Output, Plan, SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks
     from ripple.model.schema.types import Schema
     from ripple.world.ports import Executor
@@ -52,6 +52,7 @@ def open_source(
     batch_rows: int = 1000,
     header: bool = False,
     whole: bool = False,
+    table: TableSpec | None = None,
 ) -> Inputs:
     """Return the inputs of a one-shot run at ``place``: they end, and never wait.
 
@@ -59,15 +60,19 @@ def open_source(
     ``__arrow_c_stream__``; a sequence or an iterator of batches, tables, mappings or instances of
     a record class; a source, or inputs.
     checks: further conditions on fields; records that fail are rejected. whole: take all partitions
-    at the URI; else one of several must be named. Raises InputError, SchemaError and
+    at the URI; else one of several must be named. table: how its records become one; then the
+    engine has the checks. Raises InputError, SchemaError and
     ConnectorError.
     """
     check_batch_rows(batch_rows)
-    shape = RecordShape(schema, checks)
+    shape = RecordShape(schema, checks) if table is None else RecordShape(schema, table=table)
     if not isinstance(place, (str, os.PathLike)):
+        _check_keys(name, shape, None)
         return ended(_held(place, shape, name, batch_rows), name)
     reading = Reading(name, shape, batch_rows, header=header, one_shot=True, whole=whole)
-    return ended(find(text_of(place), "source").opened(reading, is_readable), name)
+    found = find(text_of(place), "source")
+    _check_keys(name, shape, found.use)
+    return ended(found.opened(reading, is_readable), name)
 
 
 def open_inputs(
@@ -87,9 +92,10 @@ def open_inputs(
     blocking work. source: of the plan, where it has several.
     """
     source = plan.source if source is None else source
-    shape = RecordShape(source.schema, source.checks)
+    shape = RecordShape.of(source)
     reading = Reading(source.name, shape, batch_rows, follow=follow, part=part, executor=executor)
     found = find(place, "continued_source")
+    _check_keys(source.name, shape, found.use)
     if part is not None and part.of > 1 and not found.use.has_parts:
         raise InputError(
             f"cannot read {place} in {part.of} partitions: its records are not divided by key. "
@@ -97,6 +103,16 @@ def open_inputs(
         )
     inputs: Inputs = found.opened(reading, is_inputs)
     return inputs
+
+
+def _check_keys(name: str, shape: RecordShape, use: Use | None) -> None:
+    """Raise InputError for envelopes without record keys; ``use``: of a connector, if it is one."""
+    table = shape.table
+    if table is not None and table.format and (use is None or not use.has_keys):
+        raise InputError(
+            f"the table {name!r} is of Debezium's envelopes, which name their rows by record keys: "
+            f"read it from kafka:, or read rows as they are, without format={table.format!r}"
+        )
 
 
 def open_sink(

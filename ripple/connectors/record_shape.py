@@ -16,6 +16,7 @@ from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Sc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.model.pipeline.plan import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks
 
 TIMESTAMP_NS_END = 1 << 62
@@ -41,14 +42,24 @@ class RecordShape:
     """The records of ``schema`` that a source delivers.
 
     ``checks`` are per field, beyond the type, and become fitted to it. ``columns`` names
-    the fields to deliver, all by default. Raises SchemaError when a name is no field, a check does
-    not fit its field, or a field's type is not String, Int, Int64, Float or Bool, optional or not.
+    the fields to deliver, all by default. ``table``: how the records become a table, if they do;
+    then an engine has the checks, which are not for deletions. Raises SchemaError when a name is no
+    field, a check does not fit its field, or a field's type is not String, Int, Int64, Float or
+    Bool, optional or not.
     """
 
     schema: Schema
     checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}))
     columns: tuple[str, ...] | None = None
+    table: TableSpec | None = None
     judges: Mapping[str, Judge] = field(init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, source: SourceSpec) -> RecordShape:
+        """Return the shape of a source's records; raises SchemaError."""
+        if source.table is None:
+            return cls(source.schema, source.checks)
+        return cls(source.schema, table=source.table)
 
     def __post_init__(self) -> None:
         known = {member.name: member for member in self.schema.fields}

@@ -16,7 +16,7 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import need_chain, need_no_idle
+from ripple.model.pipeline.topology import need_chain, need_no_idle, need_no_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +94,7 @@ class Parcel:
 def check_plan(plan: Plan, chain_for: str = "") -> None:
     """Raise PlanError for a plan that Spark does not compute. chain_for: see ``Parcel.of``."""
     need_no_idle(plan, "Spark")
+    need_no_table(plan, "Spark")
     if chain_for:
         need_chain(plan, chain_for)
 

@@ -15,6 +15,7 @@ from ripple.core import cut as cuts
 from ripple.core.events import Diverged
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.task.published_rows import PublishedRows, published
+from ripple.task.replayed_outputs import compaction_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -184,6 +185,7 @@ class Reconciliation:
             f"{found}, but {standing.name} recorded {commit.digest}: the senders' inputs, the "
             "checkpoint or the code are not those that wrote it. Nothing was committed; if the "
             "code was changed, name another store and other outputs"
+            f"{compaction_note(self._spec.plan)}"
         )
 
 

@@ -207,6 +207,7 @@ class ReplayedOutputs(Outputs):
                     f"has digest {found}, but {self.standings[output].name} recorded "
                     f"{commit.digest}: the inputs, the checkpoint or the code are not those that "
                     f"wrote it. Nothing was committed; if the code was changed, {way_out}"
+                    f"{compaction_note(self._plan)}"
                 )
             self._write_table(output, engine)
 
@@ -280,3 +281,15 @@ async def _and_lanes(act: Coroutine[Any, Any, None], lanes: Lanes) -> None:
     finally:
         act.close()  # where this never began
     await lanes.commit()
+
+
+def compaction_note(plan: Plan) -> str:
+    """Return how compaction explains another digest; "" for a plan without tables."""
+    tables = ", ".join(repr(one.name) for one in plan.sources if one.table is not None)
+    if not tables:
+        return ""
+    return (
+        f". If the topic of {tables} is compacted, records before that cut are gone, and only a "
+        "checkpoint leads to it: restore the folder of checkpoints, or name another one and other "
+        "outputs"
+    )

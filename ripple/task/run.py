@@ -159,6 +159,7 @@ def open_sources(
             batch_rows=batch_rows,
             header=header,
             whole=True,
+            table=source.table,
         )
         for source in plan.sources
     }

@@ -140,7 +140,7 @@ def _apply(reference: Reference, event: Mapping[str, Any], source: str) -> None:
     try:
         reference.apply(event, source)
     except (TypeError, ValueError, OverflowError):
-        fields = source_of(reference.plan, source).fields
+        fields = source_of(reference.plan, source).fields_taken
         records_of([event], fields)  # which names a value of another type
         raise
 
@@ -278,7 +278,7 @@ class Lane:
     def _feed(self) -> None:
         if not self._pending:
             return
-        batch = records_of(self._pending, source_of(self._plan, self._source).fields)
+        batch = records_of(self._pending, source_of(self._plan, self._source).fields_taken)
         first = self.engine.cut[self._source]
         rejected = self._drive.apply(self._source, Batch(batch, first + len(self._pending)))
         self._refused += [(self._source, bad.offset, bad.step or "") for bad in rejected]

@@ -211,6 +211,23 @@ TABLE: dict[str, P] = {
         lambda v: rp.Pipeline("p").source("s", In, reject_future=v), "none zero three np_int"
     ),
     "Pipeline.source(idle)": P(lambda v: rp.Pipeline("p").source("s", In, idle=v), "none"),
+    "Pipeline.table(name)": P(lambda v: rp.Pipeline("p").table(v, In, key="k"), "digit word"),
+    "Pipeline.table(record)": P(lambda v: rp.Pipeline("p").table("s", v, key="k"), "record schema"),
+    "Pipeline.table(key)": P(lambda v: rp.Pipeline("p").table("s", In, key=v), "", f"key|{INPUT}"),
+    "Pipeline.table(topic)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", topic=v), f"none {TEXTS}"
+    ),
+    "Pipeline.table(deleted)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", deleted=v),
+        "none",
+        f"deleted|{INPUT}",
+    ),
+    "Pipeline.table(format)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", format=v), "none"
+    ),
+    "Pipeline.table(truncate)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", truncate=v), ""
+    ),
     "Pipeline.derive(name)": P(lambda v: SOURCE.derive(v, z=rp.col("n")), "digit word"),
     "Pipeline.derive(fields)": P(
         lambda v: SOURCE.derive("d", z=v),

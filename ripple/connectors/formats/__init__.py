@@ -5,5 +5,6 @@ held   messages that come once, until they are a batch
 json, csv   text, in columns
 msgpack, arrow, protobuf, rows   others; rows: records that come one by one
 framed, avro, json_schema   values that begin with the id of a schema
+table_changes, record_keys, envelopes   values and record keys as changes of a table
 registry, references   of these schemas, with all that they refer to
 """

@@ -8,11 +8,13 @@ CONNECTOR = Connector(
     source=Use(
         "ripple.connectors.kafka.source_opening:open_inputs",
         "all partitions, from beginning to end as of the start of the run",
+        has_keys=True,
     ),
     continued_source=Use(
         "ripple.connectors.kafka.source_opening:open_inputs",
         "resumes at the cut; with `--follow` waits for more",
         has_parts=True,
+        has_keys=True,
     ),
     sink=Use(
         "ripple.connectors.kafka.sink_opening:open_sink",

@@ -6,12 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from ripple.connectors.cutting import recut
 from ripple.connectors.formats.contract import AT_ONCE_BYTES, batch_of, before
+from ripple.connectors.formats.table_changes import TableValues
 from ripple.connectors.inputs import Signal, in_turn
 from ripple.connectors.kafka.errors import DamagedError, OldFormatError
 from ripple.connectors.kafka.originals import original_of
@@ -317,7 +319,7 @@ class KafkaInputs(ReadAhead):
                 losses = consumer.losses
                 await self._check_again()
             for place, read in found.items():
-                by_place[place].add(await self._batch_of(read), read)
+                by_place[place].add(await self._batch_of(place, read), read)
                 if self._is_traced and read.records.headers is not None:
                     by_place[place].keep(read)
             if found:  # before it is asked where the end is, an answer behind that to a fetch
@@ -330,10 +332,11 @@ class KafkaInputs(ReadAhead):
                 ends_at = loop.time() + ENDS_S
             check_there(consumer, AWAY_FOLLOWED_S if self._follow else AWAY_S)
 
-    async def _batch_of(self, read: Read) -> Batch:
+    async def _batch_of(self, place: TopicPartition, read: Read) -> Batch:
+        made = partial(_decoded, read, self._values, place)
         if self._values.at_once and read.records.values.nbytes <= AT_ONCE_BYTES:
-            return batch_of(read, self._values)
-        return await asyncio.to_thread(batch_of, read, self._values)
+            return made()
+        return await asyncio.to_thread(made)
 
     def _identity(self, name: str, offset: int) -> str:
         ahead = self._ahead.get(name)
@@ -396,6 +399,12 @@ def _error_of(error: Exception) -> Exception:
     if isinstance(error, DamagedError):  # on its way, or where it lies
         return InputAwayError(f"{error}. Another replica may have it whole: let that one lead")
     return InputAwayError(str(error)) if isinstance(error, BrokerError) else error
+
+
+def _decoded(read: Read, values: Values, place: TopicPartition) -> Batch:
+    if isinstance(values, TableValues):
+        return values.changes(read, str(place))
+    return batch_of(read, values)
 
 
 def _read_error_of(error: Exception) -> Exception:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ripple.connectors.background import Background
 from ripple.connectors.formats.formats import DEFAULT, values_of
+from ripple.connectors.formats.record_keys import KEY_FORMS
+from ripple.connectors.formats.table_changes import TableValues
 from ripple.connectors.kafka.growth import Growth
 from ripple.connectors.kafka.inputs import KafkaInputs
 from ripple.connectors.kafka.partitioner_check import check_division, sampled_keys
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Reading
     from ripple.connectors.formats.contract import Values
+    from ripple.connectors.formats.record_keys import KeyForm
     from ripple.connectors.kafka.settings import Security
 
 T = TypeVar("T")
 
-OPTIONS = ("format", "key", PARTITION, PARTITIONS, SUBJECT)
+KEY_FORMAT = "key_format"
+OPTIONS = ("format", "key", KEY_FORMAT, PARTITION, PARTITIONS, SUBJECT)
 OF_PROTOBUF = ("message", "descriptors")
 
 _log = logging.getLogger("ripple.kafka")
@@ -115,16 +119,40 @@ def _opened(path: str, reading: Reading) -> tuple[KafkaUri, Security, Values]:
     try:
         form = place.options.get("format", DEFAULT)
         place.check_options((*OPTIONS, *(OF_PROTOBUF if form == "protobuf" else ())))
+        key_form = _key_form(place, reading, form)
     except InputError as error:
         raise InputError(f"cannot read {place}: {error}") from error
     try:
-        return (
-            place,
-            security,
-            values_of(form, reading.shape, registry_given, place.subject, place.options),
-        )
+        values = values_of(form, reading.shape, registry_given, place.subject, place.options)
     except SettingsError as error:
         raise InputError(f"cannot read {place}: {error}") from error
+    table = reading.shape.table
+    if table is not None and key_form is not None:
+        values = TableValues(values, table, key_form)
+    return place, security, values
+
+
+def _key_form(place: KafkaUri, reading: Reading, form: str) -> KeyForm | None:
+    """Return the form of the record keys of a table, None for events."""
+    said, table = place.options.get(KEY_FORMAT), reading.shape.table
+    if table is None:
+        if said is not None:
+            raise InputError(
+                f"{KEY_FORMAT}={said} says how record keys name the rows of a table, and "
+                f"{reading.name} are events, of which no keys are read: leave it out"
+            )
+        return None
+    if table.format and form != DEFAULT:
+        raise InputError(
+            f"envelopes of Debezium are read as JSON, not as {form}: let Debezium write JSON "
+            "(JsonConverter), and leave format= out"
+        )
+    if said is None:
+        return "json" if table.format else "bytes"
+    for known in KEY_FORMS:
+        if said == known:
+            return known
+    raise InputError(f"there is no {KEY_FORMAT} {said!r}: there are {', '.join(KEY_FORMS)}")
 
 
 def _partition(place: KafkaUri, count: int) -> int | None:

@@ -92,6 +92,11 @@ class ThroughInputs(PassedInputs):
 
 def _chain(path: str, reading: Reading) -> tuple[Chain, str]:
     file, place = _divided(path)
+    if reading.shape.table is not None:
+        raise InputError(
+            f"cannot read the table {reading.name!r} through transforms, which take no deletions: "
+            "read it without them, and put steps after .table(...)"
+        )
     with _naming(file):
         return Chain(_said(file), reading.shape), place
 

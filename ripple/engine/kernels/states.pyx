@@ -63,9 +63,8 @@ cdef class States:
             else:
                 found = [(None, len(self.others), k) for k in range(len(aggregate.bound.results))]
                 self.others.append((aggregate, state, at))
-            for (suffix, _), source in zip(aggregate.bound.results, found, strict=True):
-                name = f"{aggregate.name}_{suffix}" if suffix else aggregate.name
-                self.named.append((name, source))
+            names = aggregate.aggregate.result_names(aggregate.name, aggregate.bound)
+            self.named.extend(zip(names, found, strict=True))
         if members is not None:
             self.compile_one(members, PLAIN, (), self.nulls_at(()))
         self.records = Records(self.parts)

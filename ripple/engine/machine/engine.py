@@ -139,7 +139,7 @@ class Engine(Partition):
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._time_field = plan.source.time_field
         self._rank = {name: rank for rank, name in enumerate(names)}
-        self._accepted = pa.schema(arrow_fields(plan.source.fields))
+        self._accepted = pa.schema(arrow_fields(plan.source.fields_taken))
         self._layout = Layout(self._accepted)
         self._admission = Admission(plan.source, self._layout)
         self._division: Division | None = None
@@ -332,7 +332,7 @@ class Engine(Partition):
         if not self._admits_all:
             self._fold.admit(rows)
         if rows.count:
-            known = 0 if self._division is None else len(self._fold.keys.index)
+            known = 0 if self._division is None else known_keys(self._fold, self.plan.source)
             self._fold.apply(rows, crossing)
             if self._division is not None and len(self._fold.keys.index) > known:
                 self._division.check(given.name, rows, self._fold.fold)
@@ -445,6 +445,14 @@ class Engine(Partition):
             given.watermark_ns = snapshot.watermarks_ns[name]
         if self._markers is not None:
             self._markers.next_offset = snapshot.cut[self._markers.name]
+
+
+def known_keys(fold: EventFold, source: SourceSpec) -> int:
+    """Return how many keys need no look at their partition any more.
+
+    None of a table's: the newest record of a key is told by offsets, which another input has too.
+    """
+    return len(fold.keys.index) if source.table is None else 0
 
 
 def reject_beyond(rows: Rows, verdicts: npt.NDArray[np.uint8], source: SourceSpec) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.machine.counters import Counters
-from ripple.engine.machine.engine import TAKEN, Engine, names_of, reject_beyond
+from ripple.engine.machine.engine import TAKEN, Engine, known_keys, names_of, reject_beyond
 from ripple.engine.machine.fate import Fate
 from ripple.engine.machine.inputs import Input
 from ripple.engine.machine.port import Port
@@ -291,7 +291,7 @@ class GraphEngine(Engine):
 
     def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
         """Fold rows of an input, and check that new keys belong to the partition."""
-        known = len(fold.keys.index)
+        known = known_keys(fold, self._port_of[given.name].source)
         fold.apply(rows, crossing)
         if self._division is not None and len(fold.keys.index) > known:
             self._division.check(given.name, rows, fold.fold, divides=False)

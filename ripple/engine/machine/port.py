@@ -44,7 +44,7 @@ class Port(Way):
         self._base = plan.sources.index(source) * SPAN
         is_alone = len(plan.sources) == 1 and not plan.waiting
         self._end = watermark.END if is_alone else SPAN
-        self.accepted = pa.schema(arrow_fields(source.fields))
+        self.accepted = pa.schema(arrow_fields(source.fields_taken))
         """The schema of batches that need no conversion."""
         self.layout = Layout(self.accepted)
         self.admission = Admission(source, self.layout)

@@ -11,10 +11,13 @@ from ripple.core.arguments import shown
 from ripple.core.errors import InputError, SchemaError
 from ripple.engine.kernels.screen import Screen
 from ripple.engine.operators.arrow_types import arrow_fields, conformed
+from ripple.model.pipeline.plan import DELETED
 from ripple.model.schema.exported import as_arrow
 from ripple.model.schema.failing import Judge
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ripple.engine.kernels.columns import Layout
     from ripple.engine.operators.rows import Rows
     from ripple.model.pipeline.plan import SourceSpec
@@ -28,9 +31,10 @@ class Admission:
         """Judge the rows of ``source``, in batches of this layout."""
         self._name = source.name
         self._judges = {name: Judge(checks) for name, checks in source.checks.items()}
+        self._table = source.table
         self.required = [
             member.name
-            for member in source.fields
+            for member in source.fields_needed
             if not member.optional or member.name == source.time_field
         ]
         bounds = {name: judge.bounds for name, judge in self._judges.items()}
@@ -38,15 +42,32 @@ class Admission:
         """Whether all rows of a batch count; where not, ``refuse`` looks at each."""
 
     def refuse(self, rows: Rows) -> None:
-        """Drop the rows that do not count, for the first reason in the order of fields."""
-        rows.reject_nulls(self.required, self._name)
+        """Drop the rows that do not count, for the first reason in the order of fields.
+
+        A deletion needs its key alone.
+        """
+        if self._table is None:
+            rows.reject_nulls(self.required, self._name)
+        else:
+            rows.reject_nulls(self._table.key, self._name)
+            for name in self.required:
+                rows.reject_nulls((name,), self._name, but=self._deleted(rows))
+        deleted = self._deleted(rows)
         refused: dict[int, str] = {}
         for name, judge in self._judges.items():
             for reason, failed in judge.failing(rows.columns.arrow(name)):
-                for row in np.flatnonzero(failed).tolist():
+                for row in np.flatnonzero(failed & ~deleted).tolist():
                     refused.setdefault(row, f"{name} is {reason}")
         if refused:
             rows.reject(dict(sorted(refused.items())), self._name)
+
+    def _deleted(self, rows: Rows) -> npt.NDArray[np.bool_] | np.bool_:
+        """Return which rows are deletions."""
+        if self._table is None:
+            return np.False_
+        mark = rows.columns.arrow(self._table.deleted).fill_null(False)
+        deleted: npt.NDArray[np.bool_] = mark.to_numpy(zero_copy_only=False)
+        return deleted
 
 
 def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.RecordBatch:
@@ -54,12 +75,14 @@ def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.Record
 
     Raises InputError.
     """
-    batch, declared = as_arrow(batch), pa.schema(arrow_fields(source.fields))
+    batch, declared = as_arrow(batch), pa.schema(arrow_fields(source.fields_taken))
     if not isinstance(batch, pa.RecordBatch):
         raise InputError(
             f"source {source.name!r}: apply takes a pyarrow.RecordBatch (a table has "
             f"them as .to_batches()), not {shown(batch)}"
         )
+    if DELETED in declared.names and DELETED not in batch.schema.names:
+        batch = batch.append_column(DELETED, pa.nulls(batch.num_rows, pa.bool_()))
     missing = [name for name in declared.names if name not in batch.schema.names]
     if missing:
         raise InputError(
@@ -70,7 +93,7 @@ def with_declared(batch: pa.RecordBatch | Part, source: SourceSpec) -> pa.Record
     if chosen.schema.types == declared.types:
         return chosen
     try:
-        return conformed(chosen, source.fields)
+        return conformed(chosen, source.fields_taken)
     except SchemaError as error:
         raise InputError(
             f"source {source.name!r}: a batch does not have the declared types: {error}"

@@ -107,11 +107,13 @@ class Rows(Held):
             self.rejected.append(RejectedRow(at, step, said))
         self.keep(mask)
 
-    def reject_nulls(self, names: Iterable[str], step: str) -> None:
-        """Drop rows in which one of these fields is null."""
+    def reject_nulls(
+        self, names: Iterable[str], step: str, but: npt.NDArray[np.bool_] | np.bool_ = np.False_
+    ) -> None:
+        """Drop rows in which one of these fields is null, except for the rows ``but``."""
         for name in self.columns.nullable(names):
             valid = self.columns.valid(name)
-            if valid is not None and not valid.all():
+            if valid is not None and not (valid := valid | but).all():
                 reason = f"the field {name!r} is null"
                 self.reject(dict.fromkeys(np.flatnonzero(~valid).tolist(), reason), step)
 

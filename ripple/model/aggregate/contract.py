@@ -130,6 +130,7 @@ class Aggregate(ABC):
     inputs: tuple[Input, ...]
 
     name: ClassVar[str]
+    named_apart: ClassVar[bool] = True  # results have the name that a fold gives it before theirs
     ordered: ClassVar[bool] = False  # each value comes with (time_ns, offset)
 
     @property
@@ -173,6 +174,12 @@ class Aggregate(ABC):
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.inputs))})"
+
+    def result_names(self, given: str, bound: Bound) -> list[str]:
+        """Return the names of the results in a row. given: the aggregate's name in its fold."""
+        if not self.named_apart:
+            return [suffix for suffix, _ in bound.results]
+        return [f"{given}_{suffix}" if suffix else given for suffix, _ in bound.results]
 
     def misfit(self, wanted: str, *types: FieldType) -> PlanError:
         """Return the error for inputs of the wrong types."""

@@ -145,6 +145,19 @@ class EdgeRow(OneRow):
     ends = ("first_row", "last_row")
 
 
+class NewestRow(EdgeRow):
+    """The row with the greatest offset, of a source without event time: each field as it is."""
+
+    ends = ("newest", "newest")
+    named_apart = False
+
+    def _results(
+        self, fields: tuple[FieldType, ...], *, may_be_none: bool
+    ) -> tuple[tuple[str, FieldType], ...]:
+        del may_be_none  # it compares no value
+        return tuple(zip(self.names, fields, strict=True))
+
+
 class ArgExtreme(OneRow):
     """The row at one end of a value's order."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, shown
@@ -30,13 +31,13 @@ from ripple.model.pipeline.checks import (
     time_field_in,
 )
 from ripple.model.pipeline.draft import (
-    REFUSALS,
     TRANSITIONS,
     Draft,
     check_count,
     check_ended,
     check_read,
     check_topic,
+    refusal,
     unfinished,
     united,
 )
@@ -60,6 +61,7 @@ from ripple.model.pipeline.plan import (
     Step,
     types_of,
 )
+from ripple.model.pipeline.table import table_fold, table_source
 from ripple.model.records import checks_of
 from ripple.model.schema.types import Field, Int64, Schema
 from ripple.model.window.duration import duration_ns
@@ -174,6 +176,57 @@ class Pipeline:
                 "is_settled": False,
             }
             return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
+
+    def table(
+        self,
+        name: str,
+        record: type | Schema,
+        *,
+        key: Key | Sequence[Key],
+        topic: str | None = None,
+        deleted: Key = None,
+        format: Literal["debezium"] | None = None,  # noqa: A002 - as sources have it
+        truncate: Literal["stop", "letter"] = "stop",
+    ) -> Pipeline:
+        """Read a table's changes: per key, the record with the greatest offset is the row.
+
+        record: a record class or a schema; its checks hold for rows. key: the field, or fields,
+        that identify a row: text, integers or bools, never null. All records of a key are in one
+        partition of the topic. A record of Kafka without a value deletes the row of its record
+        key. deleted: a bool that is true in a record that deletes its row, and then needs no other
+        field but the key. format: "debezium" for envelopes of Debezium, of which ``before`` is
+        never read. truncate: whether a truncated table ("op": "t") stops the run, since it names no
+        key, or is a dead letter. Steps and folds after it work as on the results of a fold.
+        """
+        with self._step("table", name) as draft:
+            check_text(topic, "topic")
+            source = table_source(
+                name,
+                record,
+                next(draft.ordinals),
+                key=key,
+                topic=topic,
+                deleted=deleted,
+                format=format,
+                truncate=truncate,
+            )
+            sources = (*draft.sources, source)
+            check_count(sources)
+            fold = table_fold(source)
+            made = (fold.partition, fold.name, fold.steps[0].name)
+            return _grown(
+                reduce(Draft.begun, made, draft),
+                "table",
+                sources=sources,
+                read=(source,),
+                root=name,
+                folds=(*draft.folds, fold),
+                fold=fold,
+                fields=fold.row,
+                row=None,
+                path=(name, fold.partition, fold.name),
+                at=fold.steps[0].name,
+            )
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
         """Add fields: ``notional=rp.col("price") * rp.col("size")``.
@@ -583,7 +636,7 @@ class Pipeline:
         with blaming(verb, name):
             draft = self._draft
             if (draft.stage, verb) not in TRANSITIONS:
-                raise PlanError(REFUSALS[draft.stage, verb])
+                raise PlanError(refusal(draft, verb))
             check_name(name)
             yield draft.begun(name)
 
@@ -663,9 +716,13 @@ def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
                 f"the key {name!r} has the name of a window field: rename it with .derive(...)"
             )
     results = [
-        Field(f"{member.name}_{suffix}" if suffix else member.name, result)
+        Field(name, result)
         for member in members
-        for suffix, result in member.bound.results
+        for name, (_, result) in zip(
+            member.aggregate.result_names(member.name, member.bound),
+            member.bound.results,
+            strict=True,
+        )
     ]
     for member in members:
         for key in draft.key:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ripple.model.pipeline.plan import (
+    DELETED,
     Derive,
     Distinct,
     EventNode,
@@ -16,6 +17,7 @@ from ripple.model.pipeline.plan import (
     Map,
     Plan,
     SourceSpec,
+    TableSpec,
     Union,
     reads_of,
     type_of,
@@ -67,9 +69,13 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 def _source_lines(source: SourceSpec) -> Iterator[str]:
     checks = (f"{name} {checks}" for name, checks in source.checks.items())
-    yield f"source {source.name}: {fields_text(source.fields)}"
+    table = source.table
+    kind = "source" if table is None else "table"
+    yield f"{kind} {source.name}: {fields_text(source.fields_needed)}"
     yield from _details(
         ("topic", source.topic),
+        ("key", None if table is None else ", ".join(table.key)),
+        ("deleted", None if table is None else _deletion_text(table)),
         ("keyed by", ", ".join(source.key)),
         ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
         ("rejects", _rejects_text(source.reject_future_ns)),
@@ -77,6 +83,16 @@ def _source_lines(source: SourceSpec) -> Iterator[str]:
         ("checks", "; ".join(checks)),
         ("node", source.node_key),
     )
+
+
+def _deletion_text(table: TableSpec) -> str:
+    if table.format:
+        is_letter = table.truncate == "letter"
+        ends = "is a dead letter" if is_letter else "stops the run"
+        return f"by op 'd' of {table.format}'s envelopes; a truncation {ends}"
+    if table.deleted == DELETED:
+        return "by a record without a value"
+    return f"where {table.deleted} is true, and by a record without a value"
 
 
 def _rejects_text(ahead_ns: int | None) -> str | None:

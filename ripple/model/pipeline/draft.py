@@ -39,6 +39,9 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     # Begins another branch.
     (Stage.EVENTS, "source"): Stage.EVENTS,
     (Stage.RESULTS, "source"): Stage.EVENTS,
+    (Stage.EMPTY, "table"): Stage.RESULTS,
+    (Stage.EVENTS, "table"): Stage.RESULTS,
+    (Stage.RESULTS, "table"): Stage.RESULTS,
     (Stage.EVENTS, "derive"): Stage.EVENTS,
     (Stage.EVENTS, "filter"): Stage.EVENTS,
     (Stage.EVENTS, "map"): Stage.EVENTS,
@@ -68,6 +71,10 @@ _NO_WINDOW_OVER_TABLE = (
     "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
     "by their window with .partition(..., key='window_start_ns')"
 )
+_NO_WINDOW_OVER_TOPIC = (
+    "windows group events by their time, but the rows of a table are replaced when they change: "
+    "read the topic as events, with .source(...), to have each record in its window"
+)
 _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
     "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
@@ -81,8 +88,9 @@ _ONE_ROW_A_KEY = (
 # Why the rest may not be written, and the alternative.
 REFUSALS: dict[tuple[Stage, str], str] = {
     **{
-        (stage, "source"): "another source begins another branch: add .fold(...) to this one first"
+        (stage, verb): f"another {verb} begins another branch: add .fold(...) to this one first"
         for stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED)
+        for verb in ("source", "table")
     },
     **{
         (Stage.EMPTY, verb): _NOTHING_YET
@@ -174,6 +182,14 @@ class Draft:
     def below(self, name: str) -> str:
         """Return the path of a node that is put here."""
         return "/".join((*self.path, name))
+
+
+def refusal(draft: Draft, verb: str) -> str:
+    """Return why a step may not be written here, and the alternative."""
+    tables = [source.name for source in draft.read if source.table is not None]
+    if verb == "window" and draft.fold is not None and draft.fold.input in tables:
+        return _NO_WINDOW_OVER_TOPIC
+    return REFUSALS[draft.stage, verb]
 
 
 def check_topic(topic: str | None, outputs: Iterable[Output]) -> None:

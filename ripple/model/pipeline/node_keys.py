@@ -128,11 +128,7 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
 def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
     match node:
         case SourceSpec():
-            delay = str(node.out_of_order_ns)
-            ahead: list[Sexp] = []
-            if node.reject_future_ns is not None:
-                ahead.append(["reject-future", str(node.reject_future_ns)])
-            return ["source", node.topic or "", node.time_field or "", delay, *ahead]
+            return _source_meaning(node)
         case Union() | Finals() | Distinct():
             return [type(node).__name__.lower(), *_parameters(node)]
         case Derive():
@@ -162,6 +158,18 @@ def _parameters(node: Union | Finals | Distinct) -> list[Sexp]:
     # Of the fields all are state.
     spans = [str(node.within_ns), str(node.lateness_ns)]
     return [_shape(node.key), *spans, _shape(node.fields_out)]
+
+
+def _source_meaning(source: SourceSpec) -> Sexp:
+    more: list[Sexp] = []
+    if source.reject_future_ns is not None:
+        more.append(["reject-future", str(source.reject_future_ns)])
+    if source.table is not None:
+        of = source.table
+        says: list[Sexp] = [list(of.key), of.deleted, of.format, of.truncate]
+        more.append(["table", *says, _shape(of.fields)])
+    delay = str(source.out_of_order_ns)
+    return ["source", source.topic or "", source.time_field or "", delay, *more]
 
 
 def _member(fold: Fold, member: FoldAggregate, forms: _Forms) -> Sexp:

@@ -27,7 +27,7 @@ from ripple.model.code_fingerprint.owner import version_of
 from ripple.model.schema import notation
 from ripple.model.schema.checks import Checks, checks_to_sexp
 from ripple.model.schema.fingerprint import canonical, fingerprint
-from ripple.model.schema.types import Field, FieldType, Option, Schema
+from ripple.model.schema.types import Bool, Field, FieldType, Option, Schema
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
@@ -40,14 +40,35 @@ if TYPE_CHECKING:
 
 INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
 
+DELETED = f"{INTERNAL_PREFIX}deleted"  # the mark of a deletion, where no field of the record is it
+
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
 
 Fields: TypeAlias = tuple[Field, ...]
 
+DELETED_FIELD = Field(DELETED, Bool(), optional=True)
+
+
+@frozen
+class TableSpec:
+    """How the records of a source become a table: per key the one with the greatest offset.
+
+    key: the names of the fields that identify a row. fields: of a record that is no deletion.
+    deleted: the field that is true in a deletion; DELETED where a record without a value is one.
+    format: of the values, "debezium" for its envelopes, "" for records as they are. truncate: what
+    follows from a truncated table, "stop" or "letter": the run stops, or the record is rejected.
+    """
+
+    key: tuple[str, ...]
+    fields: Fields
+    deleted: str = DELETED
+    format: str = ""
+    truncate: str = "stop"
+
 
 @frozen
 class SourceSpec:
-    """The source of events.
+    """The source of events, or of a table's changes.
 
     time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
     out_of_order_ns: how much older than the latest event time an event may be and still be on time.
@@ -56,7 +77,8 @@ class SourceSpec:
     their record to count, fitted to the fields' types. key: the fields by which their writer
     chooses the partition, () if unknown. ordinal: orders the sources of a pipeline. idle_ns: how
     long an input is silent until a marker raises its watermark, None for ever; not in the node key,
-    since results follow from the markers.
+    since results follow from the markers. table: how its records become a table, None for a stream;
+    then fields that a deletion may lack are optional.
     """
 
     name: str
@@ -71,11 +93,24 @@ class SourceSpec:
     key: tuple[str, ...] = ()
     ordinal: int = field(default=0, compare=False)
     idle_ns: int | None = None
+    table: TableSpec | None = None
 
     @property
     def fields(self) -> Fields:
-        """The fields of an event."""
+        """The fields of a record."""
         return self.schema.fields
+
+    @property
+    def fields_taken(self) -> Fields:
+        """The fields of a record in an engine: with the mark of deletions, if no other is it."""
+        if self.table is None or self.table.deleted != DELETED:
+            return self.schema.fields
+        return (*self.schema.fields, DELETED_FIELD)
+
+    @property
+    def fields_needed(self) -> Fields:
+        """The fields of a record that counts and is no deletion."""
+        return self.schema.fields if self.table is None else self.table.fields
 
 
 @frozen

@@ -191,6 +191,25 @@ def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None =
             f"source, and {why}: run it in one process, with ripple run or rp.run, or make a "
             "pipeline of each branch"
         )
+    table = next((one.name for one in plan.sources if one.table is not None), None)
+    divided = None if table is None else divided_why(plan, keyed_by)
+    if divided is not None:
+        raise PlanError(
+            f"pipeline {plan.name!r}: {where} leaves the records of the table {table!r} in the "
+            f"partitions of their topic, where offsets tell the newest of a key, and {divided}: "
+            "let the topic be written by that key, or run it in one process"
+        )
+
+
+def need_no_table(plan: Plan, where: str) -> None:
+    """Raise PlanError for tables from topics: ``where`` reads events alone."""
+    for source in plan.sources:
+        if source.table is not None:
+            raise PlanError(
+                f"pipeline {plan.name!r} reads the table {source.name!r}, and {where} takes "
+                "pipelines over events alone: run it in one process, with ripple run or rp.run, "
+                "or on a cluster"
+            )
 
 
 def need_no_idle(plan: Plan, where: str) -> None:

@@ -128,7 +128,7 @@ class Ends:
         source, names = self._truth.plan.source, self._truth.source.inputs
         check_divided(TOPIC, len(names), part.of)
         own = {name: at for at, name in enumerate(names) if at % part.of == part.number}
-        shape = RecordShape(source.schema, source.checks)
+        shape = RecordShape.of(source)
         topic = Topic.open(self._world.disk, TOPIC)
         return LogInputs(topic, own, shape, self._batch_rows, follow=True)
 

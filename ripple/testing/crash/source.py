@@ -76,7 +76,7 @@ class CrashSource:
         opened: dict[str, Inputs] = {}
         for source in self._plan.sources:
             partitions = {name: at for at, name in enumerate(self._by_source[source.name])}
-            shape = RecordShape(source.schema, source.checks)
+            shape = RecordShape.of(source)
             topic = Topic.open(disk, self._topic(source.name))
             opened[source.name] = LogInputs(topic, partitions, shape, batch_rows, follow=follow)
         return inputs_of(self._plan, opened)

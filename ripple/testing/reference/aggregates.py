@@ -23,7 +23,7 @@ from ripple.model.aggregate.extremes import CountDistinct, Extreme, TopK
 from ripple.model.aggregate.quantiles import Quantile
 from ripple.model.aggregate.spread import Spread
 from ripple.model.aggregate.sums import Count, Mean, Sum, Vwap
-from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, TopRows, WholeRows
+from ripple.model.aggregate.whole_rows import ArgExtreme, EdgeRow, NewestRow, TopRows, WholeRows
 from ripple.model.schema.types import FieldType
 from ripple.testing.reference.expressions import is_int64, python_type
 
@@ -178,6 +178,7 @@ def _ohlc(_: Ohlc, entries: Entries) -> list[Any]:
     return [in_time[0].value, ranked[-1], ranked[0], in_time[-1].value]
 
 
+@twin(NewestRow)
 @twin(EdgeRow)
 def _edge_row(aggregate: EdgeRow, entries: Entries) -> Any:
     in_time = sorted(entries, key=lambda entry: _place(entry, entry.values))

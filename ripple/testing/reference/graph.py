@@ -29,8 +29,8 @@ from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
     kinds_of,
+    refuse_invalid,
     refuse_nulls,
-    refuse_unfit,
     rows_after,
 )
 from ripple.testing.reference.windows import Event, Key, Window
@@ -251,8 +251,7 @@ class GraphReference(Reference):
         """
         name, offset = at
         place = (self.plan.sources.index(source), offset, given.rank)
-        refuse_nulls(row, [field for field in source.fields if not field.optional], source.name)
-        refuse_unfit(row, source)
+        refuse_invalid(row, source)
         behind_ns = self._behind(row, source, given)
         branches = self._branches(source.name, row)
         time_ns = 0 if source.time_field is None else row[source.time_field]

@@ -27,8 +27,8 @@ from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
     kinds_of,
+    refuse_invalid,
     refuse_nulls,
-    refuse_unfit,
     run_steps,
 )
 from ripple.testing.reference.windows import Event, Key, Window, due, windows_with
@@ -156,10 +156,7 @@ class Reference:
         accepted: Event | None = None
         try:
             row = typed(event, self.plan.source)
-            refuse_nulls(
-                row, [f for f in self.plan.source.fields if not f.optional], self.plan.source.name
-            )
-            refuse_unfit(row, self.plan.source)
+            refuse_invalid(row, self.plan.source)
             if self._judged(row, given):
                 accepted = self._folded(row, offset, given)
                 self.counts["applied"] += 1
@@ -408,7 +405,7 @@ def _results_of(
         found = aggregates.results(member.aggregate, types, entries)
     except (IntegerRangeError, aggregates.ResultFailed) as error:
         raise RefusedRow(fold.name, f"{member.name!r}: {error}") from error
-    names = [f"{member.name}_{part}" if part else member.name for part, _ in member.bound.results]
+    names = member.aggregate.result_names(member.name, member.bound)
     return dict(zip(names, found, strict=True))
 
 
@@ -426,7 +423,7 @@ def inputs_of(
 def typed(event: Mapping[str, Any], source: SourceSpec) -> Row:
     """Return the declared fields, whole numbers as floats where a float is declared."""
     row: Row = {}
-    for field in source.fields:
+    for field in source.fields_taken:
         value = event.get(field.name)
         if value is None and not field.optional and field.name not in event:
             raise InputError(

@@ -82,6 +82,17 @@ def refuse_unfit(row: Mapping[str, Any], source: SourceSpec) -> None:
                 raise RefusedRow(source.name, f"{name} does not pass {check}={bound!r}")
 
 
+def refuse_invalid(row: Mapping[str, Any], source: SourceSpec) -> None:
+    """Raise :class:`RefusedRow` for a record that does not count."""
+    if source.table is not None and row[source.table.deleted]:
+        refuse_nulls(
+            row, [one for one in source.fields if one.name in source.table.key], source.name
+        )
+        return
+    refuse_nulls(row, [one for one in source.fields_needed if not one.optional], source.name)
+    refuse_unfit(row, source)
+
+
 def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:
     """Return the row that comes out, None if a filter drops it.
 

@@ -1,0 +1,182 @@
+"""Tables from topics: a source whose records are changes, and the fold of the newest of each key.
+
+A table is built of what every plan has: a source without event time, a fold by its key with the
+row of the greatest offset, and a filter on the results, which takes deleted rows away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ripple.core.arguments import shown
+from ripple.core.errors import PlanError
+from ripple.model.aggregate.whole_rows import NewestRow
+from ripple.model.expression.expr import Operand, col
+from ripple.model.pipeline.checks import (
+    check_distinct,
+    check_result_field,
+    field_name,
+    record_of,
+    type_text,
+)
+from ripple.model.pipeline.plan import (
+    DELETED,
+    DELETED_FIELD,
+    Filter,
+    Fold,
+    FoldAggregate,
+    SourceSpec,
+    TableSpec,
+    types_of,
+)
+from ripple.model.records import checks_of
+from ripple.model.schema.types import (
+    Bool,
+    Field,
+    FieldType,
+    Float,
+    Int,
+    Int64,
+    Option,
+    Schema,
+    String,
+)
+
+FORMATS = ("debezium",)
+TRUNCATIONS = ("stop", "letter")
+_KEY_TYPES = (String, Int, Int64, Bool)
+_TYPES = (*_KEY_TYPES, Float)
+
+
+def table_source(
+    name: str,
+    record: type | Schema,
+    ordinal: int,
+    *,
+    key: Operand | Sequence[Operand],
+    topic: str | None,
+    deleted: Operand,
+    format: str | None,  # noqa: A002 - as users write it
+    truncate: str,
+) -> SourceSpec:
+    """Return the source of a table's changes. Raises PlanError."""
+    cls, schema = record_of(record, "record")
+    types = types_of(schema.fields)
+    for field in schema.fields:
+        check_result_field(field.name)
+        if not isinstance(_inner(types[field.name]), _TYPES):
+            raise PlanError(
+                f"{field.name!r} is {type_text(types[field.name])}, and a table holds numbers, "
+                f"texts and booleans: leave it out of the record"
+            )
+    names = _key_names(key, types)
+    mark = DELETED if deleted is None else _mark(deleted, types, names)
+    if format is not None and not _is_one_of(format, FORMATS):
+        raise PlanError(f"format is {shown(format)}: there is 'debezium', and None for records")
+    if format is not None and deleted is not None:
+        raise PlanError("an envelope of Debezium tells a deletion by its op: leave deleted= out")
+    if not _is_one_of(truncate, TRUNCATIONS):
+        raise PlanError(f"truncate is {shown(truncate)}: it must be 'stop' or 'letter'")
+    if truncate != "stop" and format is None:
+        raise PlanError("only envelopes of Debezium tell of truncations: leave truncate= out")
+    members = {member.name: member for member in schema.fields}
+    declared = {} if cls is None else checks_of(cls)
+    checks = {field: given.fitted(members[field]) for field, given in declared.items()}
+    # A deletion needs its key, and the field that says so.
+    relaxed = tuple(
+        one if one.name in (*names, mark) else replace(one, optional=True) for one in schema.fields
+    )
+    return SourceSpec(
+        name,
+        replace(schema, fields=relaxed),
+        topic,
+        None,
+        0,
+        cls,
+        name,
+        checks,
+        None,
+        (),
+        ordinal,
+        table=TableSpec(names, schema.fields, mark, format or "", truncate),
+    )
+
+
+def table_fold(source: SourceSpec) -> Fold:
+    """Return the fold of a table's rows."""
+    table = source.table
+    assert table is not None
+    mark = DELETED_FIELD
+    members = {field.name: field for field in source.fields_needed}
+    if table.deleted != DELETED:
+        mark = members.pop(table.deleted)
+    key = tuple(members.pop(name) for name in table.key)
+    fields_in = (*key, *members.values(), mark)
+    types = types_of(fields_in)
+    taken = (*members, mark.name)
+    inputs = tuple(col(field).bind(types) for field in taken)
+    newest = NewestRow(taken, taken, last=True)
+    bound = newest.bind(tuple(item.type for item in inputs))
+    results = (*key, *(Field(field, of) for field, of in bound.results))
+    row = results[:-1]
+    named, at = f"{source.name}.newest", f"{source.name}.rows"
+    path = f"{source.name}/{source.name}.key/{named}"
+    is_there = (~col(mark.name).fill_null(False)).bind(types_of(results))
+    rows = Filter(at, is_there, results, row, f"{path}/{at}", named)
+    member = FoldAggregate("newest", newest, inputs, bound)
+    return Fold(
+        named,
+        source.name,
+        f"{source.name}.key",
+        key,
+        None,
+        (member,),
+        (rows,),
+        row,
+        fields_in,
+        path,
+        source.name,
+    )
+
+
+def _key_names(key: Operand | Sequence[Operand], types: Mapping[str, FieldType]) -> tuple[str, ...]:
+    """Return the names of the fields that identify a row."""
+    chosen = key if isinstance(key, (tuple, list)) else (key,)
+    if key is None or not chosen:
+        raise PlanError(
+            f"a row is found by its key: name a field, or several, with key=, not {shown(key)}"
+        )
+    names = tuple(field_name(one, types, "the key") for one in chosen)
+    for name in names:
+        if isinstance(types[name], Option):
+            raise PlanError(
+                f"the key {name!r} may be null, and null identifies no row: let the record "
+                "declare it without None, and one that lacks it becomes a dead letter"
+            )
+        if not isinstance(types[name], _KEY_TYPES):
+            raise PlanError(
+                f"the key {name!r} is {type_text(types[name])}: choose a text, an integer or a bool"
+            )
+    check_distinct(names, "key")
+    return names
+
+
+def _mark(deleted: Operand, types: Mapping[str, FieldType], key: Sequence[str]) -> str:
+    """Return the name of the field that is true in a deletion."""
+    name = field_name(deleted, types, "deleted")
+    if not isinstance(_inner(types[name]), Bool):
+        raise PlanError(
+            f"deleted={name!r} is {type_text(types[name])}: name a bool, true in a deletion"
+        )
+    if name in key:
+        raise PlanError(f"deleted={name!r} is of the key, too: name another field")
+    return name
+
+
+def _is_one_of(given: object, known: Sequence[str]) -> bool:
+    return isinstance(given, str) and given in known
+
+
+def _inner(of: FieldType) -> FieldType:
+    return of.of if isinstance(of, Option) else of

@@ -1,0 +1,175 @@
+"""Records of a topic as changes of a table: values are rows, record keys name deleted ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ripple as rp
+from ripple.connectors.formats.csv import CsvValues
+from ripple.connectors.formats.json import JsonValues
+from ripple.connectors.formats.record_keys import RecordKeys
+from ripple.connectors.formats.table_changes import NO_KEY, TableValues
+from ripple.connectors.record_shape import RecordShape
+from ripple.core.errors import InputError
+from ripple.model.keys.partitioner import key_bytes
+from ripple.model.pipeline.plan import DELETED, SourceSpec
+from ripple.model.schema.columns import records_of
+from ripple.model.schema.types import Bool, Field, Int, String
+from ripple.world.broker import Read, Record, Records, Refusal
+from tests.examples import EXAMPLES
+
+
+@rp.record(version=1)
+class Item:
+    id: int
+    name: str
+    price: float = rp.field(gt=0)
+    gone: bool | None
+
+
+def spec(**options: Any) -> SourceSpec:
+    return rp.Pipeline("p").table("items", Item, **{"key": "id", **options}).sink("o").plan().source
+
+
+def table(form: str = "bytes", values: Any = JsonValues, **options: Any) -> TableValues:
+    source = spec(**options)
+    assert source.table is not None
+    return TableValues(values(RecordShape.of(source)), source.table, form)  # type: ignore[arg-type]
+
+
+def read(*pairs: tuple[bytes | None, Any], next_offset: int | None = None, refused=()) -> Read:
+    values = [json.dumps(v).encode() if isinstance(v, dict) else v for _, v in pairs]
+    records = Records.of([Record(key, v) for (key, _), v in zip(pairs, values, strict=True)])
+    end = 10 + len(pairs) if next_offset is None else next_offset
+    return Read(np.arange(10, 10 + len(pairs)), records, end, refused)
+
+
+def told(changes: TableValues, given_: Read) -> tuple[dict[int, Any], dict[int, str]]:
+    """Return what became of each offset: (key, the name) or (key, None) for a deletion; why not."""
+    batch = changes.changes(given_, "items/0")
+    batch.records.validate(full=True)
+    assert batch.span == given_.next_offset - 10
+    rows = zip(batch.offsets().tolist(), batch.records.to_pylist(), strict=True)
+    mark = spec().table.deleted if DELETED in batch.records.schema.names else "gone"  # type: ignore[union-attr]
+    found = {at: (row["id"], None if row[mark] else row["name"]) for at, row in rows}
+    return found, {bad.offset: bad.reason for bad in batch.rejected}
+
+
+def long(number: int) -> bytes:
+    return number.to_bytes(8, "big", signed=True)
+
+
+ROW = {"id": 7, "name": "x", "price": 1.5}
+
+
+@pytest.mark.parametrize("options", [{}, {"deleted": "gone"}])
+def test_a_record_without_a_value_deletes_the_row_of_its_key(options: dict[str, Any]) -> None:
+    given_ = read((long(7), ROW), (long(7), None), (None, None), (b"abc", None), (None, ROW))
+    assert told(table(**options), given_) == (
+        {10: (7, "x"), 11: (7, None), 14: (7, "x")},
+        {12: NO_KEY, 13: "the record key has no integer as id"},
+    )
+
+
+def test_values_that_are_no_rows_are_rejected_with_their_bytes() -> None:
+    given_ = read(
+        (long(7), b"no"), (long(8), None), next_offset=14, refused=[Refusal(13, "damaged", b"raw")]
+    )
+    batch = table().changes(given_, "items/0")
+    assert [(bad.offset, bad.raw) for bad in batch.rejected] == [(10, b"no"), (13, b"raw")]
+    assert batch.offsets().tolist() == [11]
+    nothing = table().changes(read(next_offset=30), "items/0")
+    assert (nothing.records.num_rows, nothing.next_offset) == (0, 30)
+    assert nothing.records.schema == batch.records.schema
+
+
+def test_rows_of_csv_and_deletions_are_changes_together() -> None:
+    given_ = read((long(1), b"1,a,2.5,"), (long(2), None), (long(3), b"3,b,1.0,false"))
+    assert told(table(values=CsvValues), given_)[0] == {10: (1, "a"), 11: (2, None), 12: (3, "b")}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_envelopes_are_rows_and_deletions_of_their_record_keys(wrapped: bool) -> None:
+    def said(content: Any) -> bytes:
+        whole = {"schema": {"type": "struct"}, "payload": content} if wrapped else content
+        return json.dumps(whole).encode()
+
+    key, other = said({"id": 7}), said({"id": 8})
+    row = {**ROW, "more": {"nested": [1]}}
+    given_ = read(
+        (key, said({"op": "r", "before": None, "after": row, "source": {}})),
+        (key, said({"op": "u", "before": 5, "after": {**row, "name": "y"}})),
+        (key, said({"op": "d", "before": {"id": 9}, "after": None})),
+        (key, None),
+        (other, said({"op": "c", "after": {"name": "z", "price": 2}})),
+    )
+    assert told(table("json", format="debezium"), given_) == (
+        {10: (7, "x"), 11: (7, "y"), 12: (7, None), 13: (7, None), 14: (8, "z")},
+        {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b'{"id":7}', b"[", "the value is not JSON, as an envelope of Debezium is"),
+        (b'{"id":7}', b"[" * 100_000, "the value is not JSON, as an envelope of Debezium is"),
+        (b'{"id":7}', b"[]", "the value has no op, as an envelope of Debezium has"),
+        (b'{"id":7}', ROW, "the value has no op, as an envelope of Debezium has"),
+        (b'{"id":7}', {"op": "m"}, "the op 'm' of the envelope is none of c, r, u, d and t"),
+        (b'{"id":7}', {"op": "c"}, "the envelope has op 'c' and no row in after"),
+        (b'{"id":7}', {"op": "u", "after": None}, "the envelope has op 'u' and no row in after"),
+        (None, {"op": "c", "after": ROW}, "the record has no key, by which Debezium names its row"),
+        (None, None, "the record has no key, by which Debezium names its row"),
+        (b"7x", {"op": "d"}, "the record key is not JSON"),
+        (b'{"no":7}', {"op": "d"}, "the record key has no field id"),
+        (b'{"id":null}', {"op": "d"}, "the record key has no integer as id"),
+        (b'{"id":7.5}', {"op": "d"}, "the record key has no integer as id"),
+        (b'{"id":9223372036854775808}', None, "the record key has no integer as id"),
+        (b'{"id":7}', {"op": "c", "after": {"name": 5, "price": 1}}, "name is not text"),
+    ],
+)
+def test_an_envelope_that_is_none_is_a_dead_letter(key: Any, value: Any, reason: str) -> None:
+    rows, refused = told(table("json", format="debezium"), read((key, value)))
+    assert (rows, refused) == ({}, {10: reason})
+
+
+def test_a_truncated_table_stops_the_run_or_is_a_dead_letter() -> None:
+    given_ = read((None, {"op": "t"}))
+    with pytest.raises(InputError, match=r"items/0, offset 10: the table was truncated .*letter"):
+        table("json", format="debezium").changes(given_, "items/0")
+    rows, refused = told(table("json", format="debezium", truncate="letter"), given_)
+    assert (rows, refused) == ({}, {10: "the table was truncated (op 't'), which names no key"})
+
+
+MEMBERS = [Field("a", String()), Field("b", Int()), Field("c", Bool())]
+fields = st.fixed_dictionaries(
+    {"a": st.text(), "b": st.integers(-(2**63), 2**63 - 1), "c": st.booleans()}
+)
+
+
+@settings(max_examples=100 * EXAMPLES)
+@given(row=fields, names=st.lists(st.sampled_from("abc"), min_size=1, unique=True))
+def test_keys_that_are_written_here_are_read_back(row: dict[str, Any], names: list[str]) -> None:
+    (key,) = key_bytes(records_of([row], MEMBERS), names).to_pylist()
+    wanted = {name: row[name] for name in names}
+    assert RecordKeys(MEMBERS, names, "bytes").fields_of(key) == wanted
+    assert RecordKeys(MEMBERS, names, "json").fields_of(json.dumps(row).encode()) == wanted
+
+
+@settings(max_examples=100 * EXAMPLES)
+@given(key=st.binary(max_size=30), names=st.lists(st.sampled_from("abc"), min_size=1, unique=True))
+def test_no_bytes_are_taken_for_another_key(key: bytes, names: list[str]) -> None:
+    try:
+        found = RecordKeys(MEMBERS, names, "bytes").fields_of(key)
+    except ValueError:
+        return
+    row = {"a": "", "b": 0, "c": False, **found}
+    again = key_bytes(records_of([row], MEMBERS), names)[0].as_py()
+    assert again == key or "b" in names  # an integer has a form of four bytes, too

@@ -1,0 +1,115 @@
+"""Tables from topics in one-shot and durable runs: crashes, and histories that were compacted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.core.errors import InputError
+from ripple.engine.snapshots.snapshot import SnapshotError
+from ripple.model.schema.columns import records_of
+from ripple.storage.log import PartitionWriter, Topic
+from ripple.testing import CrashScenario, crash_test, explore
+from ripple.world.live import LiveClock
+from ripple.world.live_disk import LiveDisk
+from tests.examples import EXAMPLES
+
+
+@rp.record(version=1)
+class Item:
+    id: int
+    group: str
+    price: float = rp.field(gt=0)
+    gone: bool
+
+
+def items(**options: Any) -> rp.Pipeline:
+    table = rp.Pipeline("shop").table("items", Item, **{"key": "id", "deleted": "gone", **options})
+    groups = table.sink("rows").partition("by-group", key="group")
+    return groups.fold("groups", n=rp.count(), most=rp.arg_max("price", "id")).sink("groups-out")
+
+
+def change(number: int) -> dict[str, Any]:
+    row = {"id": number * 7 % 5, "group": "ab"[number % 2], "price": number % 4 + 0.5}
+    return {**row, "gone": number % 3 == 0}
+
+
+def test_a_table_and_a_fold_over_it_do_not_tell_of_a_crash_at_every_eleventh_effect() -> None:
+    changes = [change(number) for number in range(24)]
+    report = crash_test(items(), changes, seeds=range(4 * EXAMPLES), pairs=1, every=11)
+    assert report.lives > report.runs > 20
+
+
+def test_a_table_of_two_inputs_survives_random_faults() -> None:
+    both = [(f"items/{number * 7 % 5 % 2}", change(number)) for number in range(24)]
+    explore(CrashScenario(items(), both, inputs=["items/0", "items/1"]), seeds=range(8 * EXAMPLES))
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_rows_are_set_and_removed_by_their_keys(tmp_path: Path) -> None:
+    given = [
+        {"id": 1, "group": "a", "price": 1.0, "gone": False},
+        {"id": 2, "group": "a", "price": 3.0, "gone": False},
+        {"id": 2, "gone": True},
+        {"id": 1, "group": "b", "price": 1.0, "gone": False},
+    ]
+    sinks = {"rows": tmp_path / "rows.jsonl", "groups-out": tmp_path / "groups.jsonl"}
+    report = rp.run(items(), source=given, sink=sinks, batch_rows=1)
+    assert (report.consumed, report.rejected) == (4, {})
+    first, second = ({"op": "set", **row} for row in given[:2])
+    for row in (first, second):
+        del row["gone"]
+    assert lines(sinks["rows"]) == [
+        first,
+        second,
+        {"op": "remove", "id": 2, "group": None, "price": None},
+        {**first, "group": "b"},
+    ]
+    groups = lines(sinks["groups-out"])
+    assert {"op": "set", "group": "b", "n": 1, "most": 1} in groups[-2:]
+    assert {"op": "remove", "group": "a", "n": None, "most": None} in groups[-2:]
+
+
+def test_envelopes_without_record_keys_and_transforms_are_refused(tmp_path: Path) -> None:
+    table = rp.Pipeline("cdc").table("items", Item, key="id", format="debezium").sink("out")
+    (tmp_path / "items.jsonl").write_text("{}\n")
+    for source in (tmp_path / "items.jsonl", [{"op": "c"}]):
+        with pytest.raises(
+            InputError, match="'items' is of Debezium's envelopes, which name their"
+        ):
+            rp.run(table, source=source, sink={"out": tmp_path / "out.csv"})
+    with pytest.raises(InputError, match="'items' through transforms, which take no deletions"):
+        rp.run(items(), source=f"through:t.toml,{tmp_path}/items.jsonl", sink={})
+
+
+def filled(folder: Path, rows: list[dict[str, Any]]) -> None:
+    fields = items().plan().source.schema
+    topic = Topic.create(LiveDisk(str(folder)), "log/items", fields)
+    with PartitionWriter(topic, 0, LiveClock()) as writer:
+        writer.append(records_of(rows, fields.fields))
+        writer.sync()
+
+
+def test_a_run_that_cannot_reach_its_digest_again_names_compaction(tmp_path: Path) -> None:
+    log, state = tmp_path / "log", tmp_path / "state"
+    rows = [{**change(1), "id": 99}, *(change(number) for number in range(12))]
+    filled(tmp_path, rows)
+    given = {
+        "source": f"log:{log}/items",
+        "sink": {"rows": tmp_path / "rows.jsonl", "groups-out": tmp_path / "groups.jsonl"},
+        "checkpoint_dir": state,
+    }
+    rp.run(items(), **given)
+    shutil.rmtree(state)
+    shutil.rmtree(log)
+    filled(tmp_path, [rows[1], *rows[1:]])  # as if the first record had been compacted away
+    with pytest.raises(SnapshotError, match="If the topic of 'items' is compacted, records before"):
+        rp.run(items(), **given)
