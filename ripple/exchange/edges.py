@@ -30,7 +30,7 @@ _PREFIXES = {False: "shown/", True: "uncommitted/"}  # by whether it is sent bef
 
 
 class Stream(NamedTuple):
-    """The changes of one partition of a stage for one of the next. edge: the edge's name.
+    """The changes of one partition of a stage for one of another. edge: the edge's name.
 
     An output for external clients has one target, 0.
     """
@@ -47,22 +47,19 @@ class Stream(NamedTuple):
 class Edge:
     """A state edge, or an output.
 
-    stage: the downstream stage; of an output, its own stage. schema: of its rows; None if the
-    receiver accepts any. offer: its schema in the handshake. output: its name, None for an edge.
-    is_uncommitted: an output that is sent as it is computed, before its sink has committed it.
+    stage: the downstream stage; of an output, its own stage. senders: the stage whose partitions
+    send over it. schema: of its rows; None if the receiver accepts any. offer: its schema in the
+    handshake. output: its name, None for an edge. is_uncommitted: an output that is sent as it is
+    computed, before its sink has committed it.
     """
 
     name: str
     stage: int
+    senders: int
     schema: pa.Schema | None
     offer: Schema
     output: str | None = None
     is_uncommitted: bool = False
-
-    @property
-    def senders(self) -> int:
-        """The stage whose partitions send over it."""
-        return self.stage - (self.output is None)
 
 
 def cost_of(changes: EdgeChanges) -> int:
@@ -75,11 +72,11 @@ def edges_of(plan: Plan) -> dict[str, Edge]:
     edges = {}
     for stage in stages_of(plan)[1:]:
         edge = edge_into(plan, stage.number)
-        if edge is None or edge.transport is not Transport.EXCHANGE:
+        if edge is None or edge.transport is not Transport.EXCHANGE or stage.before is None:
             continue
         name, schema = edge_name(plan, stage.number), edge.schema
         offer = _offer(f"{name} of topology {plan.topology_hash}", schema)
-        edges[name] = Edge(name, stage.number, schema, offer)
+        edges[name] = Edge(name, stage.number, stage.before, schema, offer)
     return edges
 
 
@@ -94,7 +91,7 @@ def shown_of(plan: Plan) -> dict[str, Edge]:
         offer = _offer(f"stage {stage}", schema)
         for ahead in _PREFIXES:
             name = shown_name(output.name, uncommitted=ahead)
-            shown[name] = Edge(name, stage, schema, offer, output.name, ahead)
+            shown[name] = Edge(name, stage, stage, schema, offer, output.name, ahead)
     return shown
 
 
@@ -110,7 +107,7 @@ def offered(offers: Iterable[tuple[str, Schema]]) -> dict[str, Edge]:
         for ahead, prefix in _PREFIXES.items():
             if name.startswith(prefix):
                 stage, output = int(offer.name.split()[1]), name.removeprefix(prefix)
-                found[name] = Edge(name, stage, None, offer, output, ahead)
+                found[name] = Edge(name, stage, stage, None, offer, output, ahead)
     return found
 
 

@@ -107,12 +107,12 @@ class Exchange:
 
         wake: called when ``Publications.is_wanted``. shows: the outputs for external clients.
         """
-        edge = self._edges.get(edge_name(self._plan, stage + 1))
+        edges = [one for one in self._edges.values() if one.senders == stage]
         shown = [one for one in self._shown.values() if one.output in shows]
-        if edge is None and not shown:
+        if not edges and not shown:
             return None
         publications = Publications(
-            None if edge is None else self._send(edge, number, epoch, wake),
+            [self._send(one, number, epoch, wake) for one in edges],
             [self._send(one, number, epoch, wake) for one in shown],
         )
         self._changed()
@@ -160,7 +160,7 @@ class Exchange:
         before = self._subscriptions.get((edge.name, number))
         if before is not None:  # of a previous task that has not ended yet
             self.stop_following(before)
-        senders = self._partitions(stage - 1)
+        senders = self._partitions(edge.senders)
         subscription = Subscription(
             edge,
             number,
@@ -185,12 +185,12 @@ class Exchange:
     def refresh(self) -> None:
         """Look up all routes again."""
         for subscription in self._subscriptions.values():
-            for sender in range(self._partitions(subscription.edge.stage - 1)):
+            for sender in range(self._partitions(subscription.edge.senders)):
                 self._route(subscription, sender)
         self._let_go()
 
     def _route(self, subscription: Subscription, sender: int) -> None:
-        route = self._routes(subscription.edge.stage - 1, sender)
+        route = self._routes(subscription.edge.senders, sender)
         if route is None:
             subscription.route(sender, None, 0)
         elif route.process == self.process:
@@ -202,7 +202,7 @@ class Exchange:
         """Return the processes to connect to, and their addresses, sorted."""
         found: dict[str, str] = {}
         for subscription in self._subscriptions.values():
-            stage = subscription.edge.stage - 1
+            stage = subscription.edge.senders
             self._add_peers(found, stage, self._partitions(stage))
         for publication in self._publications.values():
             if publication.edge.output is None:

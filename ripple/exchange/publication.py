@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Published(Protocol):
-    """The source of a publication: a partition, for the next stage, or an output, for clients."""
+    """The source of a publication: a partition, for another stage, or an output, for clients."""
 
     @property
     def cut(self) -> Cut:
@@ -107,7 +107,7 @@ class Publication:
 
     @property
     def targets(self) -> int:
-        """The number of partitions of the next stage."""
+        """The number of partitions that it is for."""
         return len(self._subscribers)
 
     def follow(self, channel: PeerChannel, asked: Follow) -> None:

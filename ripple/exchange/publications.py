@@ -1,4 +1,4 @@
-"""All publications of one partition: its edge to the next stage, and its outputs."""
+"""All publications of one partition: its edges to other stages, and its outputs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Publications:
     next owner sends its own table.
     """
 
-    def __init__(self, edge: Publication | None, shown: Sequence[Publication]) -> None:
-        """Publish ``edge``, None in the last stage, and the outputs ``shown``."""
-        self.edge = edge
+    def __init__(self, edges: Sequence[Publication], shown: Sequence[Publication]) -> None:
+        """Publish ``edges``, one for each stage that follows, and the outputs ``shown``."""
+        self._edges = edges
         self._shown = [one for one in shown if not one.edge.is_uncommitted]
         self._uncommitted = [one for one in shown if one.edge.is_uncommitted]
 
@@ -30,8 +30,7 @@ class Publications:
         yield from self._uncommitted
 
     def _committed(self) -> Iterator[Publication]:
-        if self.edge is not None:
-            yield self.edge
+        yield from self._edges
         yield from self._shown
 
     @property
@@ -47,7 +46,8 @@ class Publications:
     @property
     def superseded_by(self) -> int | None:
         """The epoch of a later owner, if a subscriber has reported one."""
-        return None if self.edge is None else self.edge.superseded_by
+        found = (edge.superseded_by for edge in self._edges)
+        return max((epoch for epoch in found if epoch is not None), default=None)
 
     def trace(self, contexts: tuple[str, ...]) -> None:
         """Set the trace contexts of the next offer."""
@@ -61,8 +61,8 @@ class Publications:
 
     def take(self, partition: Partition) -> None:
         """Take the changes up to the present state, to be sent by ``give`` once it is committed."""
-        if self.edge is not None:
-            self.edge.take(partition)
+        for edge in self._edges:
+            edge.take(partition.sending(edge.edge.stage))
         for publication in self._shown:
             if not publication.is_idle:
                 publication.take(_showing(partition, publication))

@@ -16,7 +16,12 @@ from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.plan import FlatMap, Map
-from ripple.model.pipeline.topology import divided_why, undivided_why, waiting_why
+from ripple.model.pipeline.topology import (
+    divided_why,
+    several_stages_why,
+    undivided_why,
+    waiting_why,
+)
 from ripple.model.window import watermark
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
 from ripple.spark.shares import Source, source_at
@@ -108,7 +113,7 @@ class Sources:
             if one.are_files:
                 return f"{one.place} is several files, which are not divided by key"
         if len(self.each) == 1:
-            return undivided_why(plan, self.each[0].keyed_by)
+            return undivided_why(plan, self.each[0].keyed_by) or several_stages_why(plan)
         return self._unlike_why(plan)
 
     def division(self, plan: Plan, portion: Portion) -> Division | None:

@@ -147,7 +147,7 @@ class Cluster:
         processes: int = 3,
         limits: ExchangeLimits | None = None,
     ) -> None:
-        spread = Spread(plan, events, partitions, random)
+        spread = self.spread = Spread(plan, events, partitions, random)
         self.plan, self.random, self.now_ns = plan, random, 0
         self.parts = [
             [Partition(stage, number, node) for number, node in enumerate(nodes)]
@@ -241,7 +241,7 @@ class Cluster:
         for part in self.all:
             if part.stage == 0:
                 continue
-            for number, sender in enumerate(self.parts[part.stage - 1]):
+            for number, sender in enumerate(self.parts[self.spread.before(part.stage)]):
                 assert isinstance(part.engine, Follower)
                 followed = part.engine.followed(str(number))
                 if followed.cut != sender.engine.cut:

@@ -332,7 +332,7 @@ NESTED = (
 
 
 def test_values_of_every_type_and_finals() -> None:
-    single = Single(Edge("shown/o", 0, None, Schema("o", ()), "o"), NESTED[:1], NESTED)
+    single = Single(Edge("shown/o", 0, 0, None, Schema("o", ()), "o"), NESTED[:1], NESTED)
     singles = Singles(keys_max=9, peers_max=1)
     peer = SinglePeer(singles, [single])
     columns = list(to_arrow(Schema("o", NESTED)).remove_metadata())

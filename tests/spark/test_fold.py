@@ -44,7 +44,7 @@ def shares_of(place: str) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("key", [("symbol",), ()])
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.is_chain])
 def test_shares_together_show_what_one_engine_shows(
     name: str, key: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,16 +97,30 @@ def test_shares_of_branches_show_each_event_once(
     assert rows["last-out"]
 
 
+def further() -> Plan:
+    """Return a plan with a fold by another key over one of events, which begins a stage."""
+    start = rp.Pipeline("further").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    last = start.partition("by-symbol", key="symbol").fold("last", size=rp.count())
+    sizes = last.partition("by-size", key="size").fold("sizes", n=rp.count())
+    return start.sink("events").also(sizes.sink("last-out")).plan()
+
+
+@pytest.mark.parametrize(
+    ("plan", "key", "why"),
+    [
+        (branched(), (), "by nothing"),
+        (further(), ("symbol",), "sizes divides rows of last anew"),
+    ],
+)
 def test_branches_whose_records_must_come_together_are_read_by_one_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan, key: tuple[str, ...], why: str
 ) -> None:
-    plan = branched()
     monkeypatch.setattr(Parcel, "plan", lambda _: plan)
-    place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=())
+    place = topic_of(tmp_path, plan, trades(Random(3), 80), partitions=2, key=key)
     sources = sources_at(place, plan)
     parcel = Parcel.of(plan, lambda plan: b"")
     report, rows, _ = replayed(parcel, plan, sources)
-    assert "by nothing" in str(sources.together_why(plan))
+    assert why in str(sources.together_why(plan))
     assert len(report.partitions) == 1
     whole = whole_engine(plan, shares_of(place))
     assert report.digests == whole.digests

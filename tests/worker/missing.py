@@ -20,7 +20,7 @@ from tests.worker import trials
 
 # Those of workers, which whole clusters miss. Others are missed by parts: docs/simulation.md.
 SAFEGUARDS = ("come_back", "fence", "fence_check", "final_rows", "muted_replay", "read_back")
-TRIALS = ("windows", "totals", "rows", "window_totals", "chain")
+TRIALS = ("windows", "totals", "rows", "window_totals", "chain", "tree")
 
 
 def main() -> int:

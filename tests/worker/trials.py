@@ -68,10 +68,33 @@ def branches() -> Any:
     )
 
 
-# Branches and a chain of one stage. Then partial edges, of rows that stay and of windows that end;
-# a row edge; both.
+def branched_stages() -> Any:
+    """Show events, fold them twice, and fold both folds' rows by other keys, over every edge."""
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    by_both = start.partition("first", key=("symbol", "venue"))
+    kept = by_both.fold("rows", n=rp.count(), total=rp.sum("price"))
+    bars = start.filter("of-more", rp.col("size") > 1).partition("second", key="symbol")
+    bars = bars.window("w", rp.Tumbling(10), lateness=4).fold("bars", total=rp.sum("price"))
+    by_venue = kept.partition("third", key="venue", partitions=2)
+    by_venue = by_venue.fold("by_venue", middle=rp.median("total"), n=rp.sum("n"))
+    over = by_venue.partition("fourth", key=()).fold("all", n=rp.sum("n"), of=rp.count())
+    times = bars.partition("fifth", key="window_start_ns", partitions=2)
+    middles = times.fold("middles", middle=rp.median("total"))
+    return (
+        start.sink("events")
+        .also(kept.sink("kept"))
+        .also(by_venue.sink("venues"))
+        .also(over.sink("last"))
+        .also(times.fold("sums", total=rp.sum("total"), n=rp.count()).sink("shown"))
+        .also(middles.sink("middle"))
+    )
+
+
+# Branches of one stage and of several, and a chain of one. Then partial edges, of rows that stay
+# and of windows that end; a row edge; both.
 streams = ClusterTrial(streamed(), events("streams"))
 branched = ClusterTrial(branches(), events("branched"))
+tree = ClusterTrial(branched_stages(), events("tree"))
 windows = shown("windows", first(rp.Tumbling(10)))
 totals = shown(
     "totals",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.topology import Transport, outputs_of, transport_into
+from ripple.model.pipeline.topology import Transport, outputs_of, stages_of, transport_into
 from worker.engine.routes import DIVIDING
-from worker.engine.stages import FIRST
+from worker.engine.stages import FIRST, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,23 +25,19 @@ def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int
 
     inputs: how many partitions the source has.
     """
-    counts = [(stage.name, stage.partitions) for stage in assignment.stages]
-    has_divided = counts[0][0] == DIVIDING
+    counts = {stage.name: stage.partitions for stage in assignment.stages}
+    first, has_divided = counts[FIRST], DIVIDING in counts
     each = {}
-    for at, (name, count) in enumerate(counts):
-        before = counts[at - 1][1] if at else 0
-        after = counts[at + 1][1] if at + 1 < len(counts) else 0
-        stage = at - has_divided
-        if name == DIVIDING:
-            each[name] = READER * inputs // count + WRITER * after
-            continue
-        reads = before if transport_into(plan, stage) is Transport.LOG else 0
-        if name == FIRST:
-            reads = inputs if has_divided else -(-inputs // count)
-        writes = len(outputs_of(plan, stage))
-        if name == FIRST and after and transport_into(plan, 1) is Transport.LOG:
-            writes += after
-        each[name] = READER * reads + WRITER * writes
+    if has_divided:
+        each[DIVIDING] = READER * inputs // counts[DIVIDING] + WRITER * first
+    each[FIRST] = READER * (inputs if has_divided else -(-inputs // first))
+    each[FIRST] += WRITER * len(outputs_of(plan, 0))
+    for stage in stages_of(plan)[1:] if len(counts) > 1 + has_divided else ():
+        name = name_of(stage.number)
+        each[name] = WRITER * len(outputs_of(plan, stage.number))
+        if transport_into(plan, stage.number) is Transport.LOG:  # the first stage writes logs alone
+            each[name] += READER * first
+            each[FIRST] += WRITER * counts[name]
     own = [
         number
         for number, share in enumerate(assignment.shares)

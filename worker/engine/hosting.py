@@ -13,7 +13,13 @@ from ripple.connectors.inputs import keyed_by
 from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine.router import Router
 from ripple.engine.operators.division import Division
-from ripple.model.pipeline.topology import Transport, is_spread, outputs_of, transport_into
+from ripple.model.pipeline.topology import (
+    Transport,
+    is_spread,
+    outputs_of,
+    stages_of,
+    transport_into,
+)
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.repartition.edge import LaneEdge
 from ripple.task.repartition.inputs import DividedInputs
@@ -144,10 +150,14 @@ class _Workloads:
             stage=stage,
             number=number,
             shows=outputs_of(context.plan, stage),
-            senders=self._counts[name_of(stage - 1)],
+            senders=self._senders(stage),
             outputs=lambda epoch: context.ends.outputs(part, epoch, stage),
             upstream=upstream,
         )
+
+    def _senders(self, stage: int) -> int:
+        """Return how many partitions the stage before a stage has."""
+        return self._counts[name_of(stages_of(self._context.plan)[stage].before or 0)]
 
     # --- edges through logs ---
 
@@ -158,7 +168,7 @@ class _Workloads:
 
     def _changes(self, stage: int) -> LaneEdge:
         """Return the event edge into a stage."""
-        topic = lanes_into(self._context.plan, stage, self._counts[name_of(stage - 1)])
+        topic = lanes_into(self._context.plan, stage, self._senders(stage))
         return self._lane_edge(topic, name_of(stage), has_parts=True)
 
     def _lane_edge(self, topic: LaneTopic, receivers: str, *, has_parts: bool) -> LaneEdge:

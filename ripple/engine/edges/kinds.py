@@ -9,7 +9,7 @@ from ripple.engine.edges.partial_table import PartialTable, partial_schema
 from ripple.engine.edges.remote_groups import RemoteGroups
 from ripple.engine.edges.remote_rows import RemoteRows
 from ripple.engine.edges.row_table import RowTable, row_schema
-from ripple.model.pipeline.topology import EdgeKind, stages_of
+from ripple.model.pipeline.topology import EdgeKind, stages_after, stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,3 +71,9 @@ def edge_into(plan: Plan, stage: int) -> Edge | None:
     """Return the edge into a stage of a plan; None for the first stage."""
     found = stages_of(plan)[stage]
     return None if found.edge is None else _KINDS[found.edge.kind](plan, found)
+
+
+def edges_from(plan: Plan, stage: int) -> list[Edge]:
+    """Return the edges from a stage of a plan to those that follow it."""
+    found = (edge_into(plan, after.number) for after in stages_after(plan, stage))
+    return [edge for edge in found if edge is not None]

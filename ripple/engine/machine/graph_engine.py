@@ -33,7 +33,6 @@ from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
 from ripple.model.pipeline.plan import Distinct, inputs_first
-from ripple.model.pipeline.topology import need_chain
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class GraphEngine(Engine):
         self, plan: Plan, graph: Graph, *, staged: bool
     ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
         if staged:
-            need_chain(plan, "a stage")
+            plan.need_one_source("a stage")
         folds = [self._first_fold(graph, fold) for fold in plan.event_folds]
         self._is_stepwise = any(fold.stepwise for fold in folds)
         shown = {output.of: output for output in plan.outputs if output.is_stream}
@@ -139,7 +138,9 @@ class GraphEngine(Engine):
         # By the digest of a node; None after a start from a snapshot without these counts.
         self._rejected: Counter[str] | None = Counter()
         self._digests = {node.of.name: digest_of(node.of.node_key) for node in plan.nodes}
-        above = [fold for fold in plan.folds if fold not in plan.event_folds]
+        above = [
+            fold for fold in self._folds_here(plan, staged=staged) if fold not in plan.event_folds
+        ]
         return folds, above, streams
 
     def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:

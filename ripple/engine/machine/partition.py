@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
@@ -13,12 +13,13 @@ import pyarrow as pa
 from ripple.core.arguments import need_bool, need_whole, shown
 from ripple.core.errors import InputError, NodeError
 from ripple.core.hashing import mix_of
-from ripple.engine.edges.kinds import edge_into
+from ripple.engine.edges.kinds import edges_from
 from ripple.engine.edges.outgoing import Outgoing
 from ripple.engine.kernels.view import View
 from ripple.engine.machine.changes import Changes, Shown
 from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.inspection import inspected
+from ripple.engine.machine.sending import Sending, SendingTo, checked
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.stream_rows import StreamRows
 from ripple.engine.operators.table_fold import TableFold
@@ -35,8 +36,6 @@ from ripple.model.pipeline.topology import stages_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ripple.core.cut import Cut
-    from ripple.engine.edges.edge_changes import EdgeChanges
     from ripple.engine.graph.column import Column
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.output_stream import OutputStream
@@ -94,8 +93,8 @@ class Position(TypedDict):
     epochs: dict[str, int]
 
 
-class Partition(ABC):
-    """Leaves, the folds above them, their views, and the changes for the next stage.
+class Partition(Sending):
+    """Leaves, the folds above them, their views, and the changes for the stages that follow.
 
     State, counters and outputs are a function of the cut. No I/O, no clock.
     """
@@ -144,9 +143,9 @@ class Partition(ABC):
             below = TableFold(graph, fold, columns[fold.input][0])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
-        stages = () if stage is None else stages_of(plan)[stage:]
         # The rows of the leaf may be copies of others', who show them.
-        made_here = stages[0].folds if stages else (*columns, *streams)
+        folds = columns if stage is None else stages_of(plan)[stage].folds
+        made_here = (*folds, *streams)
         self._outputs = [output for output in plan.outputs if output.of in made_here]
         self._names_of: dict[str, list[str]] = {}
         for output in self._outputs:
@@ -165,16 +164,14 @@ class Partition(ABC):
         self._taking = [(view, self._names_of[of]) for of, view in self._views.items()]
         self._retracts = retractions
         self._none_retracted = MappingProxyType(self._take_retracted())
-        self._outgoing: Outgoing | None = None
-        if len(stages) > 1:
-            last = (leaves[0].fold, *above)[-1]
-            edge = edge_into(plan, stages[1].number)
-            assert edge is not None
-            self._outgoing = Outgoing(edge, graph, columns[last.name][0])
+        edges = () if stage is None else edges_from(plan, stage)
+        self._outgoing = {
+            edge.stage.number: Outgoing(edge, graph, columns[edge.above.name][0]) for edge in edges
+        }
         self._showings: dict[tuple[str, bool], OutputStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
         self._folds: list[Leaf | TableFold] = [*leaves, *self._table_folds]
-        self._frees = any(leaf.frees for leaf in leaves) or finals or self._outgoing is not None
+        self._frees = any(leaf.frees for leaf in leaves) or finals or bool(self._outgoing)
         self._correcting = [
             leaf
             for leaf in leaves
@@ -279,8 +276,9 @@ class Partition(ABC):
                 final[name] = view.rows(expired[self._columns[name].has_rows(expired)])
             if len(expired):
                 self._finalize(name, expired)
-            if self._outgoing is not None and self._outgoing.of == name:
-                self._outgoing.retire(expired)
+            for outgoing in self._outgoing.values():
+                if outgoing.of == name:
+                    outgoing.retire(expired)
             fold.free(expired)
             retired[name] = expired
         return final
@@ -294,82 +292,24 @@ class Partition(ABC):
 
     def _unfolded(self, name: str) -> list[UncomputableRows]:
         """Return the records of a fold's rows that the folds above it cannot take in."""
-        above: list[Groups] = [*self._table_folds]
-        if self._outgoing is not None and self._outgoing.groups is not None:
-            above.append(self._outgoing.groups)
+        above = [*self._table_folds, *self._groups_for_others()]
         return [fold.unfolded for fold in above if fold.fold.input == name]
 
-    # --- changes for the next stage ---
+    def _groups_for_others(self) -> list[Groups]:
+        """Return the groups that are kept for folds of other stages."""
+        return [one.groups for one in self._outgoing.values() if one.groups is not None]
 
-    def outgoing(self) -> list[EdgeChanges]:
-        """Return the changes for each partition of the next stage since the last call.
+    # --- changes for other stages ---
 
-        To be called after ``stabilize``, as rarely as one likes: a row that changed several times
-        is in it once. Changes for a log are taken before each snapshot.
-        """
-        assert self._reported, "stabilize first"
-        return [*self._sender().take(self.cut, self.watermark_ns).values()]
-
-    def outgoing_to(self, targets: Collection[int]) -> dict[int, EdgeChanges]:
-        """Return the changes for some partitions of the next stage, each as ``outgoing``.
-
-        For the others changes are noted, a row once; of a state edge they get the whole
-        table, as after ``restart``, once more has gone than is left.
-        """
-        assert self._reported, "stabilize first"
-        return self._sender(*targets).take(self.cut, self.watermark_ns, targets)
-
-    def restart(self, target: int) -> None:
-        """Give a partition of the next stage the whole table next, over a state edge.
-
-        Until then nothing is kept for it.
-        """
-        self._sender(target).restart(target)
-
-    def given_to(self, target: int) -> Cut | None:
-        """Return the cut of the last batch for a partition of the next stage.
-
-        None if it gets the whole table next.
-        """
-        return self._sender(target).since(target)
-
-    def table_for(self, target: int) -> EdgeChanges:
-        """Return all that a partition of the next stage needs to begin to follow this one.
-
-        To be called right after ``outgoing``: changes that were not taken are in it too.
-        """
-        assert self._reported, "stabilize first"
-        return self._sender(target).table(target, self.cut, self.watermark_ns)
-
-    def first_for(self, target: int) -> EdgeChanges:
-        """Return what a partition of the next stage begins with that has followed nothing yet.
-
-        That is a table, or all changes since the beginning of a log.
-        """
-        assert self._reported, "stabilize first"
-        return self._sender(target).first(target, self.cut, self.watermark_ns)
-
-    def release(self, target: int, watermark_ns: int) -> None:
-        """Forget final rows for a partition of the next stage that has made them durable.
-
-        watermark_ns: that of its state at a cut which is stored: it will never ask for less.
-        """
-        self._sender(target).release(target, watermark_ns)
-
-    def send_as_log(self) -> None:
-        """Leave the changes for the next stage to a log: forget them once taken, final rows too.
-
-        To be called before the first event. Then no receiver may begin again with a whole table.
-        """
-        self._sender().as_log()
+    def sending(self, stage: int) -> Sending:
+        """Return what this partition sends to one of the stages that follow it."""
+        return SendingTo(self, self._outgoing[stage])
 
     def _sender(self, *targets: int) -> Outgoing:
-        outgoing = self._outgoing
-        for target in targets or (0,):
-            if outgoing is None or not 0 <= target < outgoing.targets:
-                raise InputError(f"no partition {target!r} of a next stage follows this one")
-        assert outgoing is not None
-        return outgoing
+        (outgoing, *more) = self._outgoing.values() or (None,)
+        if more:
+            raise InputError(f"the stages {list(self._outgoing)} follow this one: say which")
+        return checked(outgoing, targets)
 
     # --- changes for external subscribers ---
 
@@ -400,6 +340,11 @@ class Partition(ABC):
     @abstractmethod
     def watermark_ns(self) -> int:
         """The merged watermark: the minimum over all that feeds it."""
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether ``stabilize`` was called after the last change."""
+        return self._reported
 
     @property
     def watermarks_ns(self) -> dict[str, int] | None:
@@ -551,9 +496,7 @@ class Partition(ABC):
             raise SnapshotError(
                 "stabilize before a snapshot: there are changes that no stabilize has shown"
             )
-        stateful: list[Leaf | Groups] = [*self._folds]
-        if self._outgoing is not None and self._outgoing.groups is not None:
-            stateful.append(self._outgoing.groups)
+        stateful: list[Leaf | Groups] = [*self._folds, *self._groups_for_others()]
         whole = self._whole_tables()
         if whole or not all(one.ledger.can_tell_since(since) for one in stateful):
             since = None
@@ -578,7 +521,11 @@ class Partition(ABC):
             notes=self.plan.notes,
             stage=self.stage,
             **self._position(),
-            retained=None if self._outgoing is None else self._outgoing.retained(),
+            retained={
+                stage: rows
+                for stage, one in self._outgoing.items()
+                if (rows := one.retained()) is not None
+            },
             number=self._snapshots,
             since=since,
         )
@@ -642,8 +589,8 @@ class Partition(ABC):
                     f"the state of {fold.fold.name!r} is missing, and cannot be computed from rows "
                     "that were freed"
                 )
-        if self._outgoing is not None:
-            partial = self._outgoing.groups
+        for stage, outgoing in self._outgoing.items():
+            partial = outgoing.groups
             if partial is not None:
                 table = snapshot.tables.get(partial.fold.node_key)
                 if table is None:
@@ -653,4 +600,4 @@ class Partition(ABC):
                     )
                 partial.load(table)
                 self.graph.stabilize()
-            self._outgoing.resume(snapshot.retained, self.cut)
+            outgoing.resume(snapshot.retained.get(stage), self.cut)

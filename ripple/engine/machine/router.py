@@ -57,7 +57,7 @@ class Router(Engine):
     ) -> None:
         """Make an empty partition; as an engine of the first stage."""
         super().__init__(plan, partition, inputs, **{**rest, "staged": True})  # type: ignore[arg-type]
-        self._outgoing = None
+        self._outgoing = {}
         self._waiting = WaitingRows(plan, self._inputs)
         self._judged: tuple[Ints | None, Ints | None] = None, None
 

@@ -61,6 +61,8 @@ def _records_changed(plan: Plan, snapshot: Snapshot, written: Lineage) -> list[s
     pairs = list(zip(now.chain, before.chain, strict=False))
     differs = next((new for new, old in pairs if new.digest != old.digest), None)
     if differs is not None:
+        if {node.digest for node in now.chain} == {node.digest for node in before.chain}:
+            return ["its branches stand in another order, and stages are numbered in theirs"]
         at = now.chain.index(differs)
         why, _ = first_change(now.chain[: at + 1], before.chain[: at + 1])
         return [f"{differs.kind} {differs.name!r}: {why}"]
@@ -93,7 +95,13 @@ def _edge_changed(plan: Plan, snapshot: Snapshot) -> list[str]:
 
 def _newly_shown(plan: Plan, snapshot: Snapshot) -> list[str]:
     here = stages_of(plan)[snapshot.stage or 0].folds
-    return [
+    events = [
+        f"output {output.name!r} shows the events of {output.of!r}, which no output showed before, "
+        "and earlier ones are in the log alone"
+        for output in plan.outputs
+        if output.is_stream and not snapshot.stage and output.of not in snapshot.digests
+    ]
+    return events + [
         f"output {output.name!r} shows fold {output.of!r}, which no output showed before, and rows "
         "of windows that are over are not there any more"
         for output in plan.outputs
@@ -106,12 +114,12 @@ def _newly_shown(plan: Plan, snapshot: Snapshot) -> list[str]:
 def _in_present_names(plan: Plan, snapshot: Snapshot, written: Lineage) -> Snapshot:
     """Return the snapshot under the names that its nodes have now."""
     now = {old.key: new.key for new, old in zip(lineage_of(plan).chain, written.chain, strict=True)}
-    names = {old.name: Node("fold", now[old.key]).name for old in written.folds}
+    names = {old.name: Node(old.kind, now[old.key]).name for old in written.chain}
     counters = {uncomputable_counter(was): uncomputable_counter(is_) for was, is_ in names.items()}
     return replace(
         snapshot,
         counters={counters.get(name, name): n for name, n in snapshot.counters.items()},
-        digests={names[fold]: digests for fold, digests in snapshot.digests.items()},
+        digests={names[node]: digests for node, digests in snapshot.digests.items()},
         tables={now[key]: table for key, table in snapshot.tables.items()},
         nodes=tuple(now.get(key, key) for key in snapshot.nodes),
     )

@@ -161,7 +161,7 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
         yield f"one process computes all: {alone}"
         return
     by = ", ".join(stage.key) or (
-        "() (one total)" if plan.is_chain else "the source's partitioning"
+        "() (one total)" if plan.is_chain or stage.number else "the source's partitioning"
     )
     yield f"stage {stage.number}: {count}, by {by}"
 

@@ -1,4 +1,4 @@
-"""The topology of a plan: stages that one partition computes alone, and the edges between them.
+"""The topology of a plan: a tree of stages that one partition computes alone, and its edges.
 
 Reading :mod:`ripple.model.pipeline.plan` only. The rules and rejected designs: ``docs/stages.md``.
 """
@@ -12,7 +12,7 @@ from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ripple.model.pipeline.plan import Fold, Plan
 
@@ -20,7 +20,7 @@ PARTITIONS_DEFAULT = 8
 
 
 class Transport(Enum):
-    """How changes get to the next stage."""
+    """How changes get from a stage to one that follows it."""
 
     EXCHANGE = "exchange"
     """Over connections: the receiver has a copy, which the sender's table can replace."""
@@ -29,7 +29,7 @@ class Transport(Enum):
 
 
 class EdgeKind(Enum):
-    """Kinds of edges from a stage to the next; ``ripple.engine.edges.kinds`` has their ends."""
+    """Kinds of edges between stages; ``ripple.engine.edges.kinds`` has their ends."""
 
     PARTIAL = "partial"
     ROW = "row"
@@ -37,7 +37,7 @@ class EdgeKind(Enum):
 
     @property
     def transport(self) -> Transport:
-        """How changes get to the next stage."""
+        """How changes get to the stage that follows."""
         return Transport.LOG if self is EdgeKind.EVENT else Transport.EXCHANGE
 
 
@@ -61,7 +61,8 @@ class Stage:
 
     number: from 0. key: the names of the fields that choose the partition by their hash, () for one
     total. partitions: how many there are; None for the first stage, which has as many as are
-    configured. edge: the incoming one; None for the first stage, which reads the source.
+    configured. edge: the incoming one; None for the first stage, which reads the source. before:
+    the number of the stage that sends over it. Several stages may have the same one before them.
     """
 
     number: int
@@ -69,6 +70,7 @@ class Stage:
     folds: tuple[str, ...]
     partitions: int | None
     edge: Edge | None
+    before: int | None = None
 
 
 # A process works on one plan, and its parts ask for the stages again and again.
@@ -89,21 +91,29 @@ def stage_folds(plan: Plan, number: int) -> tuple[Fold, ...]:
     return tuple(plan.fold(name) for name in stages_of(plan)[number].folds)
 
 
+def stages_after(plan: Plan, number: int) -> tuple[Stage, ...]:
+    """Return the stages that follow a stage."""
+    return tuple(stage for stage in stages_of(plan) if stage.before == number)
+
+
 def is_spread(plan: Plan) -> bool:
     """Return whether each stage has partitions of its own, or one engine computes all of them.
 
     A stage that follows others cannot write a log: it does not come through the same cuts again.
     """
-    edges = [stage.edge for stage in stages_of(plan) if stage.edge is not None]
-    return bool(edges) and all(edge.kind.transport is Transport.EXCHANGE for edge in edges[1:])
+    later = stages_of(plan)[1:]
+    return bool(later) and all(
+        stage.before == 0 or transport_into(plan, stage.number) is Transport.EXCHANGE
+        for stage in later
+    )
 
 
 def stage_of_output(plan: Plan, name: str) -> int:
-    """Return the stage of an output."""
+    """Return the stage of an output: the first one of an output of events."""
     if not is_spread(plan):
         return 0
-    of = next(output.of for output in plan.outputs if output.name == name)
-    return next(stage.number for stage in stages_of(plan) if of in stage.folds)
+    of = plan.output(name).of
+    return next((stage.number for stage in stages_of(plan) if of in stage.folds), 0)
 
 
 def outputs_of(plan: Plan, stage: int) -> frozenset[str]:
@@ -150,13 +160,10 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
         return f"it reads the sources {plan.source_names}"
     if plan.is_chain:
         return None
-    waits = waiting_why(plan)
-    if waits is not None or not plan.folds:
-        return waits
-    source, by = plan.source, {fold.name: _key_of(fold) for fold in plan.folds}
-    through = [fold.name for fold in plan.folds if fold.via_log]
-    if through:
-        return f"{through[0]} asks for via='log', and there is no log between branches"
+    alone = waiting_why(plan) or _event_edge_why(plan)
+    if alone is not None or not plan.folds:
+        return alone
+    source, by = plan.source, {fold.name: _key_of(fold) for fold in _first_folds(plan)}
     known = source.key or keyed_by
     if known is not None:
         for name, key in by.items():
@@ -165,7 +172,7 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
                     f"records of {source.name} are divided by {', '.join(known) or 'nothing'}, and "
                     f"{name} needs all of one {', '.join(key) or 'total'}"
                 )
-    if not _shared_key(plan):
+    if not _shared(by.values()):
         keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
         return f"its folds have no field of their keys in common: {keys}"
     return None
@@ -175,6 +182,20 @@ def waiting_why(plan: Plan) -> str | None:
     """Return why a plan needs one process, None where no node waits for the watermark."""
     names = [node.name for node in plan.waiting]
     return f"the rows of {names[0]} are a stream of one process" if names else None
+
+
+def _event_edge_why(plan: Plan) -> str | None:
+    """Return which fold of a plan with branches needs an event edge, None where none does."""
+    through = [fold.name for fold in plan.folds if fold.via_log]
+    if through:
+        return f"{through[0]} asks for via='log', and there is no log between branches"
+    for edge in (stage.edge for stage in _tree(plan)):
+        if edge is not None and edge.kind.transport is Transport.LOG:
+            return (
+                f"{edge.to} needs an event edge from {edge.of} ({edge.why}), and there is no log "
+                "between branches"
+            )
+    return None
 
 
 def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None = None) -> None:
@@ -222,12 +243,13 @@ def need_no_idle(plan: Plan, where: str) -> None:
             )
 
 
-def _shared_key(plan: Plan) -> tuple[str, ...]:
-    """Return the fields in the keys of all folds; without folds, the source's dividing fields."""
-    if not plan.folds:
-        return plan.source.key if len(plan.sources) == 1 else ()
-    first, *others = (_key_of(fold) for fold in plan.folds)
-    return tuple(name for name in first if all(name in other for other in others))
+def several_stages_why(plan: Plan) -> str | None:
+    """Return why a plan with branches has several stages, None where it has one."""
+    for stage in () if plan.is_chain else stages_of(plan):
+        if stage.edge is not None:
+            edge = stage.edge
+            return f"its branches are of several stages: {edge.to} divides rows of {edge.of} anew"
+    return None
 
 
 def need_chain(plan: Plan, where: str) -> None:
@@ -241,23 +263,67 @@ def need_chain(plan: Plan, where: str) -> None:
 
 
 def _stages(plan: Plan) -> Iterator[Stage]:
-    if not plan.is_chain:
-        yield Stage(0, _shared_key(plan), tuple(fold.name for fold in plan.folds), None, None)
-        return
-    groups: list[list[Fold]] = []
+    if undivided_why(plan) is None:
+        yield from _tree(plan)
+    else:
+        names = tuple(fold.name for fold in plan.folds)
+        yield Stage(0, _dividing(plan, plan.folds), names, None, None)
+
+
+def _tree(plan: Plan) -> Iterator[Stage]:
+    """Yield the stages of a plan whose first folds are divided in one way."""
+    first = _first_folds(plan)
+    folds, senders, at = [first], [0], {fold.name: 0 for fold in first}
     for fold in plan.folds:
-        if groups and set(_key_of(groups[-1][0])) <= set(_key_of(fold)) and _key_of(groups[-1][0]):
-            groups[-1].append(fold)
-        else:
-            groups.append([fold])
-    for number, folds in enumerate(groups):
-        first = folds[0]
-        names = tuple(fold.name for fold in folds)
-        if number == 0:
-            yield Stage(0, _key_of(first), names, None, None)
+        if fold.name in at:
             continue
-        count = first.partitions or (PARTITIONS_DEFAULT if first.key else 1)
-        yield Stage(number, _key_of(first), names, count, _edge(plan, first))
+        before = at[fold.input]
+        key = _key_of(folds[before][0])
+        if before and key and set(key) <= set(_key_of(fold)):
+            folds[before].append(fold)
+        else:
+            folds.append([fold])
+            senders.append(before)
+            before = len(folds) - 1
+        at[fold.name] = before
+    yield Stage(0, _dividing(plan, first), tuple(fold.name for fold in first), None, None)
+    for number, (here, before) in enumerate(zip(folds, senders, strict=True)):
+        if number:
+            head, names = here[0], tuple(fold.name for fold in here)
+            count = head.partitions or (PARTITIONS_DEFAULT if head.key else 1)
+            yield Stage(number, _key_of(head), names, count, _edge(plan, head), before)
+
+
+def _first_folds(plan: Plan) -> list[Fold]:
+    """Return the folds of the first stage: of events, and those over them with the same division.
+
+    Of a chain the key of its first fold divides them. Otherwise it is what the source says, or the
+    fields that all folds have in common, or, where there are none, those that all folds of events
+    have.
+    """
+    if plan.is_chain:
+        by = _key_of(plan.folds[0])
+    else:
+        by = plan.source.key or _shared(map(_key_of, plan.folds))
+        by = by or _shared(map(_key_of, plan.event_folds))
+    found = {fold.name: fold for fold in plan.event_folds}
+    for fold in plan.folds:
+        if fold.input in found and by and set(by) <= set(_key_of(fold)):
+            found[fold.name] = fold
+    return [fold for fold in plan.folds if fold.name in found]
+
+
+def _dividing(plan: Plan, folds: Sequence[Fold]) -> tuple[str, ...]:
+    """Return the fields in the keys of all folds; without folds, the source's dividing fields."""
+    if not folds:
+        return plan.source.key if len(plan.sources) == 1 else ()
+    return _shared(map(_key_of, folds))
+
+
+def _shared(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the fields that all keys have, in the order of the first one."""
+    first, *others = list(keys) or [()]
+    return tuple(name for name in first if all(name in other for other in others))
 
 
 def _key_of(fold: Fold) -> tuple[str, ...]:

@@ -34,7 +34,9 @@ from ripple.storage.fenced import DamagedError
 
 FORMAT = 3
 OLDEST_FORMAT = 3
-RETAINED = "ripple/retained#"  # instead of a node's key: final rows for the next stage
+# Instead of a node's key: final rows for the stage with the next number. For another one that
+# follows, its number is added.
+RETAINED = "ripple/retained#"
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 # In the calling thread: it works concurrently with intake, and waking others costs more than it
@@ -147,8 +149,8 @@ def encode(
         "epochs": dict(snapshot.epochs),
     }
     tables = dict(snapshot.tables)
-    if snapshot.retained is not None:
-        tables[RETAINED] = snapshot.retained
+    for stage, rows in snapshot.retained.items():
+        tables[_retained_for(stage, snapshot.stage)] = rows
     files: dict[str, bytearray] = {}
     cut, parts = stored(snapshot.cut), []
     for position, (node_key, table) in enumerate(tables.items()):
@@ -174,7 +176,18 @@ def decode(
         if about["node_key"] != part.node_key or table.num_rows != part.rows:
             raise DamagedError(f"{part.object_name} is not the file that the manifest names")
         tables[part.node_key] = table
-    return replace(bare(checkpoint), tables=tables, retained=tables.pop(RETAINED, None))
+    number = (checkpoint.stage or 0) + 1
+    retained = {
+        int(key.removeprefix(RETAINED) or number): tables.pop(key)
+        for key in list(tables)
+        if key.startswith(RETAINED)
+    }
+    return replace(bare(checkpoint), tables=tables, retained=retained)
+
+
+def _retained_for(stage: int, sender: int | None) -> str:
+    """Return the part with the final rows that the stage ``sender`` retains for another."""
+    return RETAINED if stage == (sender or 0) + 1 else f"{RETAINED}{stage}"
 
 
 def bare(checkpoint: Checkpoint) -> Snapshot:
@@ -188,7 +201,11 @@ def bare(checkpoint: Checkpoint) -> Snapshot:
         watermarks_ns=checkpoint.watermarks_ns,
         counters=checkpoint.counters,
         digests=checkpoint.digests,
-        tables={part.node_key: nothing for part in checkpoint.parts if part.node_key != RETAINED},
+        tables={
+            part.node_key: nothing
+            for part in checkpoint.parts
+            if not part.node_key.startswith(RETAINED)
+        },
         nodes=checkpoint.nodes,
         notes=checkpoint.notes,
         stage=checkpoint.stage,

@@ -60,7 +60,7 @@ class Truth:
         self.divides = divided_why(plan) is not None
         # The stage that reads the source: in front of the plan's where records are repartitioned.
         self.reading = DIVIDING if self.divides else 0
-        self._last = stages[-1].number if self.is_spread else 0  # it has no receivers
+        self._senders = {stage.before for stage in stages if self.is_spread}
         self._digests: OrderedDict[Any, dict[str, str]] = OrderedDict()
         self._engines: OrderedDict[Any, Engine | Follower] = OrderedDict()
         self._given: OrderedDict[Any, EdgeChanges] = OrderedDict()
@@ -112,9 +112,15 @@ class Truth:
             return self.source.end
         return {
             f"{sender}/{name}": offset
-            for sender in range(self.counts(first)[stage - 1])
-            for name, offset in self.end_of(stage - 1, sender, first).items()
+            for sender in range(self.counts(first)[self._before(stage)])
+            for name, offset in self.end_of(self._before(stage), sender, first).items()
         }
+
+    def _before(self, stage: int) -> int:
+        """Return the stage whose partitions a stage follows."""
+        before = self._stages[stage].before
+        assert before is not None
+        return before
 
     def digests_at(
         self, stage: int, number: int, first: int, cut: Mapping[str, int]
@@ -150,14 +156,14 @@ class Truth:
             for name, end in cut.items():
                 drive.apply(name, self._divided(number, name, end))
         else:
-            senders = [str(sender) for sender in range(self.counts(first)[stage - 1])]
+            senders = [str(one) for one in range(self.counts(first)[self._before(stage)])]
             made = Follower(self.plan, stage, senders, number)
             for sender in senders:
                 prefix = f"{sender}/"
                 of = {n.removeprefix(prefix): at for n, at in cut.items() if n.startswith(prefix)}
                 made.follow(sender, 1, self._sent(stage, number, int(sender), first, of))
         made.stabilize()
-        if stage != self._last:
+        if stage in self._senders:
             self._engines[key] = made
             if len(self._engines) > ENGINES_KEPT:
                 self._engines.popitem(last=False)
@@ -182,8 +188,8 @@ class Truth:
         """Return all that a sender has for a partition of a stage at its cut."""
         key = stage, number, sender, first, tuple(sorted(cut.items()))
         if key not in self._given:
-            upstream = self._engine(stage - 1, sender, first, cut)
-            self._given[key] = upstream.first_for(number)
+            upstream = self._engine(self._before(stage), sender, first, cut)
+            self._given[key] = upstream.sending(stage).first_for(number)
             if len(self._given) > KEPT:
                 self._given.popitem(last=False)
         return self._given[key]

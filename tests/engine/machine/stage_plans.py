@@ -82,12 +82,42 @@ def plans() -> dict[str, Plan]:
         .fold("z", n=rp.count(), total=rp.sum("total")),
     }
     plans = {}
+    built["tree"] = tree()
     for name, pipeline in built.items():
-        shown = pipeline.sink("last")
+        shown = pipeline if name == "tree" else pipeline.sink("last")
         for fold in shown.plan().folds:
             shown = shown.sink(f"shown-{fold.name}", of=fold.name)
         plans[name] = shown.plan()
     return plans
+
+
+def tree() -> Any:
+    """Return a pipeline with a sink of events, two folds of events, and stages over both.
+
+    Three stages follow the first, two of them over the same windows; and two follow another stage,
+    which has two folds, one over each.
+    """
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    large = start.filter("large", rp.col("size") > 1)
+    rows = start.partition("first", key=("symbol", "venue")).fold(
+        "rows", n=rp.count(), size=rp.sum("size"), high=rp.max("price")
+    )
+    bars = large.partition("second", key="symbol").window("w", rp.Tumbling(10), lateness=4)
+    bars = bars.fold("bars", n=rp.count(), total=rp.sum("price"))
+    by_venue = rows.partition("third", key="venue", partitions=3).fold(
+        "by_venue", n=rp.sum("n"), middle=rp.median("size"), high=rp.max("high")
+    )
+    by_both = by_venue.partition("fourth", key=("venue", "n")).fold("by_both", high=rp.max("high"))
+    by_n = by_both.partition("fifth", key="n", partitions=2).fold("by_n", kinds=rp.count())
+    total = by_venue.partition("sixth", key=()).fold("total", n=rp.sum("n"), of=rp.count())
+    times = bars.partition("seventh", key="window_start_ns", partitions=2)
+    sums = times.fold("sums", n=rp.sum("n"), total=rp.sum("total"))
+    middles = times.fold("middles", middle=rp.median("total"), kinds=rp.count_distinct("n"))
+    ends = [one.sink(name) for name, one in (("n", by_n), ("t", total), ("s", sums))]
+    whole = large.sink("events").also(middles.sink("m"))
+    for one in ends:
+        whole = whole.also(one)
+    return whole
 
 
 PLANS = plans()
@@ -96,6 +126,7 @@ KINDS = {
     "rows-by-venue": [EdgeKind.ROW],
     "rows-by-value": [EdgeKind.ROW],
     "rows-of-windows": [EdgeKind.ROW],
+    "tree": [EdgeKind.ROW, EdgeKind.ROW, *[EdgeKind.PARTIAL] * 3],
     "three": [EdgeKind.ROW, EdgeKind.PARTIAL],
     "three-windows": [EdgeKind.PARTIAL, EdgeKind.ROW, EdgeKind.PARTIAL],
 }

@@ -46,25 +46,29 @@ class Reader:
         self.plan, self.name, self.epoch = plan, str(partition), 0
         self.schema = pa.schema(arrow_fields(plan.source.fields))
         self.events = events
-        self.engine = Engine(plan, partition, staged=True)
+        self.engine = self.empty()
         self.saved: Snapshot | None = None
+
+    def empty(self) -> Engine:
+        """Return one that has read nothing."""
+        return Engine(self.plan, int(self.name), (self.name,), staged=True)
 
     @property
     def next(self) -> int:
         """The next offset to read."""
-        return self.engine.cut[self.plan.source.name]
+        return self.engine.cut[self.name]
 
     def read(self, count: int) -> None:
         """Apply up to so many events."""
         part = self.events[self.next : self.next + count]
         rows = pa.RecordBatch.from_pylist(part, self.schema)
-        self.engine.apply(self.plan.source.name, rows, self.next + len(part))
+        self.engine.apply(self.name, rows, self.next + len(part))
 
     def restart(self, *, forget: bool) -> None:
         """Begin a new epoch where the snapshot is."""
         self.epoch += 1
         if self.saved is None or forget:
-            self.engine = Engine(self.plan, int(self.name), staged=True)
+            self.engine = self.empty()
         else:
             self.engine = Engine.restore(self.plan, self.saved)
 
@@ -91,6 +95,9 @@ class Receiver:
             self.engine = Follower.restore(self.plan, self.saved)
 
 
+Way = tuple[int, int, int]  # the receiver's stage, the sender's number, the receiver's
+
+
 class Spread:
     """All partitions of all stages, and what is on its way between them."""
 
@@ -110,13 +117,14 @@ class Spread:
             [Reader(plan, number, share) for number, share in enumerate(shares)]
         ]
         for stage in self.stages[1:]:
-            senders = [node.name for node in self.nodes[-1]]
             assert stage.partitions is not None
+            assert stage.before is not None
+            senders = [node.name for node in self.nodes[stage.before]]
             self.nodes.append(
                 [Receiver(plan, stage.number, n, senders) for n in range(stage.partitions)]
             )
-        self.on_way: dict[tuple[int, int, int], deque[tuple[int, EdgeChanges]]] = {}
-        self.logs: dict[tuple[int, int, int], list[tuple[int, EdgeChanges]]] = {}
+        self.on_way: dict[Way, deque[tuple[int, EdgeChanges]]] = {}
+        self.logs: dict[Way, list[tuple[int, EdgeChanges]]] = {}
         self.lost = 0
         # How often a target takes nothing, or all.
         self.skipped = self.skips = 0.3
@@ -127,64 +135,69 @@ class Spread:
         edge = self.stages[stage].edge
         return edge is not None and edge.kind.transport is Transport.EXCHANGE
 
+    def after(self, stage: int) -> list[int]:
+        """Return the stages that follow a stage."""
+        return [one.number for one in self.stages if one.before == stage]
+
     def settle(self, stage: int, number: int, *, sends: bool = True) -> None:
         """Stabilize a partition, and send what changed since it was sent last."""
         node = self.nodes[stage][number]
         node.engine.stabilize()
         node.engine.check_invariants()
-        if stage + 1 == len(self.nodes) or not (sends or not self.is_state(stage + 1)):
-            return
-        given = self.given(node.engine, stage)
-        for target, one in given.items():
-            self.on_way.setdefault((stage, number, target), deque()).append((node.epoch, one))
-            self.logs.setdefault((stage, number, target), []).append((node.epoch, one))
+        for to in self.after(stage):
+            if not (sends or not self.is_state(to)):
+                continue
+            for target, one in self.given(node.engine, to).items():
+                way = to, number, target
+                self.on_way.setdefault(way, deque()).append((node.epoch, one))
+                self.logs.setdefault(way, []).append((node.epoch, one))
 
-    def given(self, engine: Engine | Follower, stage: int) -> dict[int, EdgeChanges]:
-        """Return what goes to some partitions of the next stage, to all over an event edge."""
-        targets = range(len(self.nodes[stage + 1]))
-        if not self.is_state(stage + 1):
-            return dict(enumerate(engine.outgoing()))
+    def given(self, engine: Engine | Follower, to: int) -> dict[int, EdgeChanges]:
+        """Return what goes to some partitions of a stage, to all over an event edge."""
+        sending, targets = engine.sending(to), range(len(self.nodes[to]))
+        if not self.is_state(to):
+            return dict(enumerate(sending.outgoing()))
         for target in targets:
             if self.random.random() < self.restarted:
-                engine.restart(target)
-        return engine.outgoing_to([t for t in targets if self.random.random() >= self.skipped])
+                sending.restart(target)
+        return sending.outgoing_to([t for t in targets if self.random.random() >= self.skipped])
 
-    def deliver(
-        self, way: tuple[int, int, int], *, lose: bool = False, again: bool = False
-    ) -> None:
+    def deliver(self, way: Way, *, lose: bool = False, again: bool = False) -> None:
         """Hand over the oldest message of a way; ask for the table where one is missing."""
         stage, number, target = way
         epoch, changes = self.on_way[way][0] if again else self.on_way[way].popleft()
-        if lose and self.is_state(stage + 1):
+        if lose and self.is_state(stage):
             self.lost += 1
             return
-        receiver = self.nodes[stage + 1][target].engine
+        receiver = self.nodes[stage][target].engine
         try:
             receiver.follow(str(number), epoch, changes)
         except GapError:
-            assert self.is_state(stage + 1)
+            assert self.is_state(stage)
             self.join(way, receiver)
         except (BehindError, SupersededError):
             pass  # of an owner before, or not yet so far again
 
-    def join(self, way: tuple[int, int, int], receiver: Follower) -> None:
+    def join(self, way: Way, receiver: Follower) -> None:
         """Let a receiver begin with a sender's table, or wait until that has come so far."""
         stage, number, target = way
+        before = self.before(stage)
         self.skipped = 0.0
-        self.settle(stage, number)
-        sender = self.nodes[stage][number]
+        self.settle(before, number)
+        sender = self.nodes[before][number]
+        table = sender.engine.sending(stage).table_for(target)
         try:
-            receiver.follow(str(number), sender.epoch, sender.engine.table_for(target))
+            receiver.follow(str(number), sender.epoch, table)
         except BehindError:
             return
         finally:
             self.skipped = self.skips
         self.on_way[way].clear()  # what is in the table
 
-    def catch_up(self, way: tuple[int, int, int]) -> None:
+    def catch_up(self, way: Way) -> None:
         """Let a receiver that was restarted read an event edge's log from its cut on."""
         stage, number, target = way
-        here = self.nodes[stage + 1][target].engine.followed(str(number)).cut
+        here = self.nodes[stage][target].engine.followed(str(number)).cut
         entries = self.logs.get(way, [])
         behind = [i for i, (_, one) in enumerate(entries) if one.since != here]
         first = next((i for i in range(len(entries)) if i not in behind), len(entries))
@@ -193,8 +206,7 @@ class Spread:
     def restart(self, stage: int, number: int) -> None:
         """Kill a partition: another owner goes on, somewhere before."""
         node = self.nodes[stage][number]
-        sends_events = stage + 1 < len(self.stages) and not self.is_state(stage + 1)
-        if sends_events:
+        if not all(map(self.is_state, self.after(stage))):
             return  # whose appends are muted up to what the log has; not what is tried here
         follows_events = stage > 0 and not self.is_state(stage)
         released = stage > 0 and node.saved is not None
@@ -203,9 +215,15 @@ class Spread:
             for way in self.ways_to(stage, number):
                 self.catch_up(way)
 
-    def ways_to(self, stage: int, number: int) -> list[tuple[int, int, int]]:
+    def before(self, stage: int) -> int:
+        """Return the stage that a stage follows."""
+        before = self.stages[stage].before
+        assert before is not None
+        return before
+
+    def ways_to(self, stage: int, number: int) -> list[Way]:
         """Return the ways into a partition."""
-        return [(stage - 1, sender, number) for sender in range(len(self.nodes[stage - 1]))]
+        return [(stage, sender, number) for sender in range(len(self.nodes[self.before(stage)]))]
 
     def save(self, stage: int, number: int) -> None:
         """Store a partition's state; then its senders may forget what is final in it."""
@@ -213,8 +231,8 @@ class Spread:
         self.settle(stage, number)
         node.saved = node.engine.snapshot()
         if stage > 0:
-            for sender in self.nodes[stage - 1]:
-                sender.engine.release(number, node.engine.watermark_ns)
+            for sender in self.nodes[self.before(stage)]:
+                sender.engine.sending(stage).release(number, node.engine.watermark_ns)
 
     def step(self) -> None:
         """Do one thing, whichever."""
@@ -230,7 +248,7 @@ class Spread:
             self.settle(stage, number, sends=random.random() < 0.6)
         elif chance < 0.85 and waiting:
             way = random.choice(waiting)
-            again = random.random() < 0.1 and self.is_state(way[0] + 1)
+            again = random.random() < 0.1 and self.is_state(way[0])
             self.deliver(way, lose=random.random() < 0.1, again=again)
         elif chance < 0.92:
             self.save(stage, number)
@@ -246,16 +264,18 @@ class Spread:
         for stage, nodes in enumerate(self.nodes):
             for number in range(len(nodes)):
                 self.settle(stage, number)
-                if stage + 1 == len(self.nodes):
-                    continue
-                for target, receiver in enumerate(self.nodes[stage + 1]):
-                    way = stage, number, target
-                    while self.on_way.get(way):
-                        self.deliver(way)
-                    if self.is_state(stage + 1) and receiver.engine.followed(
-                        str(number)
-                    ).cut != dict(self.nodes[stage][number].engine.cut):
-                        self.join(way, receiver.engine)  # what was lost last
+                for to in self.after(stage):
+                    for target, receiver in enumerate(self.nodes[to]):
+                        self._finish((to, number, target), receiver.engine)
+
+    def _finish(self, way: Way, receiver: Follower) -> None:
+        """Deliver everything of a way."""
+        stage, number, _ = way
+        while self.on_way.get(way):
+            self.deliver(way)
+        sender = self.nodes[self.before(stage)][number].engine
+        if self.is_state(stage) and receiver.followed(str(number)).cut != dict(sender.cut):
+            self.join(way, receiver)  # what was lost last
 
     def digests(self) -> dict[str, str]:
         """Return per output the digest of its rows in all partitions: the sum of theirs."""

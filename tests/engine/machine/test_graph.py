@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import ripple as rp
 import ripple.model.aggregate as ra
-from ripple.core.errors import PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.model.pipeline.builder import Pipeline
@@ -266,11 +265,6 @@ def test_a_refused_record_counts_in_no_branch() -> None:
     assert outputs["r"].column("n").to_pylist() == [2]
     counters = engine.counters
     assert (counters.applied, counters.dead_lettered, counters.consumed) == (2, 1, 3)
-
-
-def test_a_plan_with_branches_has_no_stages() -> None:
-    with pytest.raises(PlanError, match=r"'test' has branches.*with ripple run or rp\.run"):
-        Engine(shown_as_they_come(events()).plan(), staged=True)
 
 
 def test_rows_between_two_cuts_stand_in_one_order_however_inputs_interleave() -> None:

@@ -14,7 +14,11 @@ from ripple.model.pipeline.topology import (
     EdgeKind,
     Transport,
     divided_why,
+    is_spread,
     need_one_division,
+    outputs_of,
+    several_stages_why,
+    stages_after,
     stages_of,
     transport_into,
     undivided_why,
@@ -260,3 +264,78 @@ def test_branches_that_would_be_divided_in_two_ways_are_refused(
         need_one_division(plan, "a cluster", keyed_by)
     if keyed_by is None:
         assert f"one process computes all: {undivided_why(plan)}" in plan.describe()
+
+
+def grown(*over: Any, source_key: Any = None) -> Plan:
+    """Return a plan with folds by symbol and by both fields, and folds by further keys over it."""
+    start = rp.Pipeline("p").source("trades", Trade, key=source_key)
+    first = start.partition("a", key="symbol").fold("first", n=rp.count())
+    both = start.partition("b", key=("venue", "symbol")).fold("both", n=rp.count())
+    whole = start.sink("events").also(first.sink("out-first")).also(both.sink("out-both"))
+    for at, key in enumerate(over):
+        fold = both.partition(f"by-{at}", key=key).fold(f"f{at}", total=rp.sum("n"))
+        whole = whole.also(fold.sink(f"out-{at}"))
+    return whole.plan()
+
+
+def test_folds_over_folds_of_branches_begin_stages_of_a_tree() -> None:
+    plan = grown("venue", (), ("symbol", "n"))
+    first, venue, one = stages_of(plan)
+    assert (first.key, first.folds, first.before) == (("symbol",), ("first", "both", "f2"), None)
+    assert (venue.key, venue.folds, venue.partitions, venue.before) == (("venue",), ("f0",), 8, 0)
+    assert (one.key, one.folds, one.partitions, one.before) == ((), ("f1",), 1, 0)
+    assert stages_after(plan, 0) == (venue, one)
+    assert stages_after(plan, 1) == ()
+    assert is_spread(plan)
+    assert outputs_of(plan, 0) == {"events", "out-first", "out-both", "out-2"}
+    assert outputs_of(plan, 2) == {"out-1"}
+    assert undivided_why(plan) is None
+    assert undivided_why(plan, ("symbol",)) is None
+    described = plan.describe()
+    assert "stage 0: as many partitions as are configured, by symbol" in described
+    assert "partial edge both -> f1: every aggregate" in described
+    assert "stage 2: 1 partition, by () (one total)" in described
+
+
+def test_folds_of_branches_with_a_field_in_common_stay_in_one_stage_unless_the_source_says() -> (
+    None
+):
+    plans = []
+    for key in (None, "symbol"):
+        start = rp.Pipeline("p").source("trades", Trade, key=key)
+        both = start.partition("b", key=("venue", "symbol")).fold("both", n=rp.count())
+        over = both.partition("v", key="venue").fold("over", n=rp.sum("n"))
+        plans.append(start.sink("events").also(over.sink("out")).plan())
+    assert [[stage.folds for stage in stages_of(plan)] for plan in plans] == [
+        [("both", "over")],
+        [("both",), ("over",)],
+    ]
+
+
+def test_stages_of_branches_are_one_where_the_plan_is_refused() -> None:
+    plan = grown("venue", source_key="venue")
+    assert "records of trades are divided by venue, and first needs all of one symbol" in str(
+        undivided_why(plan)
+    )
+    (stage,) = stages_of(plan)
+    assert set(stage.folds) == {"first", "both", "f0"}
+    assert not is_spread(plan)
+
+
+def test_event_edge_between_branches_is_refused() -> None:
+    start = rp.Pipeline("p").source("trades", Trade, key="symbol")
+    bars = (
+        start.partition("a", key="symbol").window("w", rp.Tumbling(10)).fold("bars", n=rp.count())
+    )
+    middle = bars.partition("b", key="n").fold("middle", of=rp.median("window_start_ns"))
+    plan = start.sink("events").also(middle.sink("out")).plan()
+    why = "middle needs an event edge from bars (of needs the rows themselves, and groups outlive"
+    assert why in str(undivided_why(plan))
+    with pytest.raises(PlanError, match=re.escape(why)):
+        need_one_division(plan, "a cluster")
+    assert f"one process computes all: {undivided_why(plan)}" in plan.describe()
+
+
+def test_why_branches_have_several_stages() -> None:
+    assert several_stages_why(branches("symbol")) is None
+    assert "f0 divides rows of both anew" in str(several_stages_why(grown("venue")))

@@ -1,0 +1,86 @@
+"""Code changes between two lives of a stage's partition, of a pipeline with branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ripple.model.aggregate as ra
+from ripple.engine.machine import Engine
+from ripple.engine.machine.follower import Follower
+from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.model.expression import col
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.plan import Plan
+from ripple.model.window import Tumbling
+from tests.engine.machine.trades import Trade
+from tests.engine.migration.plans import ROWS, fed
+
+
+def plan_of(
+    large: str = "large",
+    bars: str = "bars",
+    sinks: tuple[str, ...] = ("events", "total", "times"),
+    least: int = 3,
+) -> Plan:
+    """Return a plan with a sink of events, and two stages over one fold of windows."""
+    trades = Pipeline("market").source("trades", Trade, key="symbol")
+    events = trades.filter(large, col("size") > least)
+    windows = events.partition("by", key="symbol").window("w", Tumbling(50), lateness=30)
+    folded = windows.fold(bars, paid=ra.sum("price"))
+    times = folded.partition("t", key="window_start_ns", partitions=1)
+    ends: dict[str, Any] = {
+        "events": events.sink("events"),
+        "total": folded.partition("a", key=()).fold("all", paid=ra.sum("paid")).sink("total"),
+        "times": times.fold("middles", paid=ra.median("paid")).sink("times"),
+        "more": trades.sink("more"),
+        "bars": folded.sink("shown"),
+    }
+    first, *others = (ends[name] for name in sinks)
+    for other in others:
+        first = first.also(other)
+    plan: Plan = first.plan()
+    return plan
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"large": "above", "bars": "windows"}, {"sinks": ("total", "events", "times")}]
+)
+def test_names_change_and_all_stages_go_on(change: dict[str, Any]) -> None:
+    before, after = plan_of(), plan_of(**change)
+    engine = fed(Engine(before, staged=True), ROWS[:20])
+    followers = {}
+    for stage in (1, 2):
+        follower = followers[stage] = Follower(before, stage, ["0"])
+        follower.follow("0", 1, engine.sending(stage).table_for(0))
+        follower.stabilize()
+
+    first = decide(after, engine.snapshot(), staged=True).snapshot
+    assert first is not None
+    gone_on = fed(Engine.restore(after, first), ROWS[20:], 20)
+    digests = dict(gone_on.digests)
+    for stage, follower in followers.items():
+        later = decide(after, follower.snapshot(), staged=True).snapshot
+        assert later is not None
+        above = Follower.restore(after, later)
+        above.follow("0", 2, gone_on.sending(stage).table_for(0))
+        above.stabilize()
+        digests |= above.digests
+    assert digests == fed(Engine(after), ROWS).digests
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"least": 4}, "step 'large': what it does changed"),
+        ({"sinks": ("events", "total")}, "'middles' is gone"),
+        ({"sinks": ("times", "events", "total")}, "its branches stand in another order"),
+        ({"sinks": ("events", "total", "times", "more")}, "shows the events of 'trades'"),
+        ({"sinks": ("events", "total", "times", "bars")}, "shows fold 'bars', which no output"),
+    ],
+)
+def test_other_changes_are_refused(change: dict[str, Any], why: str) -> None:
+    engine = fed(Engine(plan_of(), staged=True), ROWS[:20])
+    with pytest.raises(ChangedPlanError, match=why):
+        decide(plan_of(**change), engine.snapshot(), staged=True)
