@@ -144,6 +144,23 @@ struct Growing {
             parts.emplace_back(&part);
     }
 
+    // Make room for so many values, of texts with so many bytes in all.
+    void reserve(size_t values, size_t bytes)
+    {
+        switch (shape->kind) {
+        case 'd':
+        case 'i':
+            numbers.reserve(values);
+            break;
+        case 's':
+            ends.reserve(values + 1);
+            text.reserve(bytes);
+            break;
+        default:
+            break;
+        }
+    }
+
     void append_null()
     {
         if (nulls++ == 0)

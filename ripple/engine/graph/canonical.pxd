@@ -14,6 +14,7 @@ cdef extern from "canonical.hpp" namespace "ripple" nogil:
         vector[string] heads
     cppclass Growing:
         Growing(const Shape* of) except +
+        void reserve(size_t values, size_t bytes) except +
         void append_null() except +
         const char* append(const char* at, const char* end) except +
         void release_to(ArrowArray* out) except +

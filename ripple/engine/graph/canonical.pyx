@@ -136,8 +136,12 @@ cdef class Form:
         present: by row, 0 for null, or NULL. valid: likewise, by place.
         """
         cdef Read made = Read.__new__(Read, self)
-        cdef Py_ssize_t i, at
+        cdef Py_ssize_t i, at, nbytes = 0
         cdef const char* begin
+        for i in range(n):
+            one = held[places[i] if places != NULL else i]
+            nbytes += 0 if one is None else PyBytes_GET_SIZE(one)
+        made.column.reserve(n, nbytes)
         for i in range(n):
             at = places[i] if places != NULL else i
             one = held[at]

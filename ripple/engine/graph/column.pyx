@@ -143,6 +143,7 @@ cdef class Column(Node):
         cdef int64_t first = self.touched.size, at, end
         cdef const int64_t* saved
         cdef Field* field
+        cdef list objects, old
         cdef int f
         if first + n > self.old_room:
             self.make_room_for_saved(first + n)
@@ -158,8 +159,9 @@ cdef class Column(Node):
                 for at in range(first, end):
                     field.old_valid[at] = field.valid[saved[at]]
             if field.kind == OBJECT:
+                objects, old = self.objects[f], self.old_objects[f]
                 for at in range(first, end):
-                    self.old_objects[f].append(self.objects[f][saved[at]])
+                    old.append(objects[saved[at]])
         return 0
 
     cdef int make_room_for_saved(self, int64_t count) except -1:

@@ -33,11 +33,28 @@ struct Strip {
     }
 };
 
-// The bits of values by slot, and texts one behind the other.
+// The bits of values, or texts one behind the other and their ends; and which there are.
 struct Encoded {
     std::vector<int64_t> numbers, ends;
     std::string text;
     std::vector<uint8_t> valid;
+
+    void append(int64_t bits, bool is_value)
+    {
+        numbers.push_back(bits);
+        valid.push_back(is_value);
+    }
+    void append(std::string_view word, bool is_value)
+    {
+        text += word;
+        ends.push_back(static_cast<int64_t>(text.size()));
+        valid.push_back(is_value);
+    }
+    void reserve(size_t rows, char kind)
+    {
+        (kind == 's' ? ends : numbers).reserve(rows);
+        valid.reserve(rows);
+    }
 };
 
 inline int64_t bits_of_key(uint64_t key, char kind)
@@ -102,18 +119,17 @@ inline void append_row(const char* at, const std::string& kinds, std::vector<Enc
 {
     for (size_t f = 0; f < columns.size(); f++) {
         const bool valid = *at++;
-        int64_t bits = 0;
-        if (valid && kinds[f] == 's') {
-            const std::string_view word = word_at(at);
-            columns[f].text += word;
-            at += 8 + word.size();
-        } else if (valid) {
-            std::memcpy(&bits, at, 8);
-            at += 8;
+        if (kinds[f] == 's') {
+            const std::string_view word = valid ? word_at(at) : std::string_view();
+            columns[f].append(word, valid);
+            at += valid ? 8 + word.size() : 0;
+        } else {
+            int64_t bits = 0;
+            if (valid)
+                std::memcpy(&bits, at, 8);
+            columns[f].append(bits, valid);
+            at += valid ? 8 : 0;
         }
-        columns[f].numbers.push_back(bits);
-        columns[f].ends.push_back(static_cast<int64_t>(columns[f].text.size()));
-        columns[f].valid.push_back(valid);
     }
 }
 
@@ -188,10 +204,10 @@ struct Best {
         for (const Entry& entry : slots[slot]) {
             numbers.push_back(entry.time_ns);
             numbers.push_back(entry.offset);
-            by.numbers.push_back(bits_of_key(largest ? ~entry.key : entry.key, by_kind));
-            by.valid.push_back(1);
-            by.text += entry.word;
-            by.ends.push_back(static_cast<int64_t>(by.text.size()));
+            if (by_kind == 's')
+                by.append(std::string_view(entry.word), true);
+            else
+                by.append(bits_of_key(largest ? ~entry.key : entry.key, by_kind), true);
             append_row(entry.copy.data(), kinds, fields);
         }
     }

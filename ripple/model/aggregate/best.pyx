@@ -26,6 +26,7 @@ cdef extern from "best.hpp" namespace "ripple" nogil:
         vector[int64_t] ends
         string text
         vector[uint8_t] valid
+        void reserve(size_t rows, char kind) except +
     cppclass Entry "ripple::Best::Entry":
         pass
     cppclass Best:
@@ -139,9 +140,15 @@ cdef class BestOf:
         cdef Encoded by
         cdef vector[Encoded] fields
         check_slots(slots, self.best.slots.size())
+        cdef size_t at, rows = 0
         fields.resize(self.best.kinds.size())
         starts = np.zeros(slots.shape[0] + 1, np.int64)
         cdef int64_t[::1] start = starts
+        for i in range(slots.shape[0]):
+            rows += self.best.slots[slots[i]].size()
+        by.reserve(rows, self.best.by_kind)
+        for at in range(fields.size()):
+            fields[at].reserve(rows, self.best.kinds[at])
         for i in range(slots.shape[0]):
             self.best.encode(slots[i], places, by, fields)
             start[i + 1] = places.size() // 2
@@ -150,7 +157,7 @@ cdef class BestOf:
             starts,
             pairs,
             encoded(by),
-            [encoded(fields[<size_t>at]) for at in range(fields.size())],
+            [encoded(fields[at]) for at in range(fields.size())],
         )
 
     @property

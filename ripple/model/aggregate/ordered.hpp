@@ -47,6 +47,22 @@ struct Counted {
     bool operator<(const Counted& other) const { return key < other.key; }
 };
 
+// The first entry that is not less. The loop has no branch on the entries, which nothing predicts.
+template <class Entry>
+typename std::vector<Entry>::iterator place_of(std::vector<Entry>& entries, const Entry& entry)
+{
+    size_t at = 0, left = entries.size();
+    if (left == 0)
+        return entries.begin();
+    while (left > 1) {
+        const size_t half = left / 2;
+        at += entries[at + half - 1] < entry ? half : 0;
+        left -= half;
+    }
+    at += entries[at] < entry;
+    return entries.begin() + static_cast<std::ptrdiff_t>(at);
+}
+
 // A value at its place in the input; the bits decide between two values at one place.
 struct Event {
     int64_t time_ns, offset;
@@ -75,7 +91,7 @@ template <class Entry> class Multiset {
             chunks.emplace_back();
         const size_t at = chunk_of(entry);
         Chunk& chunk = chunks[at];
-        auto place = std::lower_bound(chunk.entries.begin(), chunk.entries.end(), entry);
+        const auto place = place_of(chunk.entries, entry);
         if (place != chunk.entries.end() && !(entry < *place)) {
             place->count += entry.count;
         } else {
@@ -94,7 +110,7 @@ template <class Entry> class Multiset {
             return false;
         const size_t at = chunk_of(entry);
         Chunk& chunk = chunks[at];
-        auto place = std::lower_bound(chunk.entries.begin(), chunk.entries.end(), entry);
+        const auto place = place_of(chunk.entries, entry);
         if (place == chunk.entries.end() || entry < *place || place->count < entry.count)
             return false;
         chunk.total -= entry.count;
