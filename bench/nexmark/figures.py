@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from bench.nexmark.data import events
 from bench.nexmark.engines import OTHERS, RIPPLE, Engine, EngineError
+from bench.nexmark.published import feldera
 from bench.nexmark.queries import QUERIES
 from bench.nexmark.queries.query import Query
 from bench.nexmark.results import differences, expected
@@ -25,6 +26,9 @@ EVENTS = int(os.environ.get("RIPPLE_BENCH_EVENTS") or (100_000 if QUICK else 1_0
 EVENTS_OF_PEERS = min(EVENTS, 20_000 if QUICK else 100_000)
 ROUNDS = 1 if QUICK else 2
 AIM = at_least(0.5)
+OF_FELDERA = at_least(3, of_ratio=True)
+OF_BEST_PEER = at_least(10, of_ratio=True)
+UNIT = "M events/s a core"
 
 
 class WrongError(Exception):
@@ -50,18 +54,25 @@ def _rows(query: Query, folder: Path) -> Iterator[Row]:
     ours = _rate(RIPPLE, query, folder)
     seconds = _count(EVENTS) / ours / 1e6
     yield Row(f"{title}, processor", seconds, "s")
-    aim = AIM
-    for engine in OTHERS:
-        if query.name in engine.cannot:
-            _say(f"{query.name}: {engine.name} cannot say it")
-            continue
-        try:
-            other = _rate(engine, query, folder)
-        except (EngineError, MissingError, WrongError) as error:
-            _say(str(error))
-            continue
-        yield Row(title, ours, "M events/s a core", engine.name, other, aim)
-        aim = None
+    others = {engine: rate for engine in OTHERS if (rate := _rate_of_other(engine, query, folder))}
+    peers = [rate for engine, rate in others.items() if engine.is_peer]
+    for engine, rate in others.items():
+        is_best_peer = engine.is_peer and rate == max(peers)
+        aim = OF_BEST_PEER if is_best_peer else AIM if engine is OTHERS[0] else None
+        yield Row(title, ours, UNIT, engine.name, rate, aim)
+    if published := feldera(query.name):
+        yield Row(title, ours, UNIT, "Feldera, published", published, OF_FELDERA)
+
+
+def _rate_of_other(engine: Engine, query: Query, folder: Path) -> float | None:
+    if query.name in engine.cannot:
+        _say(f"{query.name}: {engine.name} cannot say it")
+        return None
+    try:
+        return _rate(engine, query, folder)
+    except (EngineError, MissingError, WrongError) as error:
+        _say(str(error))
+        return None
 
 
 def _rate(engine: Engine, query: Query, folder: Path) -> float:
