@@ -635,8 +635,9 @@ class Pipeline:
         """Check that the step may stand here; give the draft in the stage *before* the step."""
         with blaming(verb, name):
             draft = self._draft
-            if (draft.stage, verb) not in TRANSITIONS:
-                raise PlanError(refusal(draft, verb))
+            why_not = refusal(draft, verb)
+            if why_not is not None:
+                raise PlanError(why_not)
             check_name(name)
             yield draft.begun(name)
 

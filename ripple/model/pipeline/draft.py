@@ -71,10 +71,16 @@ _NO_WINDOW_OVER_TABLE = (
     "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
     "by their window with .partition(..., key='window_start_ns')"
 )
-_NO_WINDOW_OVER_TOPIC = (
-    "windows group events by their time, but the rows of a table are replaced when they change: "
-    "read the topic as events, with .source(...), to have each record in its window"
-)
+AS_EVENTS = "read the topic as events, with .source(...)"
+_ONE_IN_TABLE = f"a table has one row a key: {AS_EVENTS}, to have a row for each record"
+# Steps for events alone, which no step before a table could be.
+_NOT_OVER_TABLES = {
+    "window": "windows group events by their time, but the rows of a table are replaced when they "
+    f"change: {AS_EVENTS}, to have each record in its window",
+    "finals": f"the rows of a table may change for ever: {AS_EVENTS}, and fold them in windows",
+    "flat_map": _ONE_IN_TABLE,
+    "distinct": _ONE_IN_TABLE,
+}
 _BEFORE_PARTITION = "put it before .partition(...)"
 _NOT_BETWEEN = (
     "rows on their way into a fold are not shown: put it before .partition(...), or add .fold(...)"
@@ -184,12 +190,16 @@ class Draft:
         return "/".join((*self.path, name))
 
 
-def refusal(draft: Draft, verb: str) -> str:
-    """Return why a step may not be written here, and the alternative."""
-    tables = [source.name for source in draft.read if source.table is not None]
-    if verb == "window" and draft.fold is not None and draft.fold.input in tables:
-        return _NO_WINDOW_OVER_TOPIC
-    return REFUSALS[draft.stage, verb]
+def refusal(draft: Draft, verb: str) -> str | None:
+    """Return why a step may not be written here, and the alternative; None if it may."""
+    if verb in _NOT_OVER_TABLES and reads_table(draft):
+        return _NOT_OVER_TABLES[verb]
+    return None if (draft.stage, verb) in TRANSITIONS else REFUSALS[draft.stage, verb]
+
+
+def reads_table(draft: Draft) -> bool:
+    """Return whether the rows here come of a table from a topic."""
+    return any(source.table is not None for source in draft.read)
 
 
 def check_topic(topic: str | None, outputs: Iterable[Output]) -> None:

@@ -10,7 +10,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline, pipeline_of
 from ripple.model.pipeline.checks import blaming, check_name, type_text
-from ripple.model.pipeline.draft import Draft, Stage, united
+from ripple.model.pipeline.draft import AS_EVENTS, Draft, Stage, reads_table, united
 from ripple.model.pipeline.plan import Fields, Union, type_of
 from ripple.model.schema.types import Field, Int, Int64, Option
 
@@ -64,6 +64,8 @@ def _stream(branch: Any) -> Draft:
         raise PlanError(
             "rows on their way into a fold are not united: put .partition(...) after it"
         )
+    if reads_table(draft):
+        raise PlanError(f"{draft.at!r} is of a table, and streams are united: {AS_EVENTS}")
     if draft.stage is Stage.RESULTS:
         raise PlanError(
             f"{draft.at!r} is a table: unite the events before the fold, or the rows of its "

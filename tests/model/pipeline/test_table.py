@@ -108,6 +108,17 @@ def test_windows_tables_of_one_name_and_steps_on_half_a_fold_are_refused() -> No
         rates().window("w", rp.Tumbling("1s"))
     with pytest.raises(PlanError, match=r"window 'w': .* with .source"):
         rates().partition("p", key="currency").window("w", rp.Tumbling("1s"))
+    folded = rates().partition("p", key="currency").fold("f", n=rp.count())
+    with pytest.raises(PlanError, match=r"window 'w': .* with .source"):
+        folded.window("w", rp.Tumbling("1s"))
+    with pytest.raises(PlanError, match=r"finals 'e': .* may change for ever: .* with .source"):
+        rates().finals("e")
+    with pytest.raises(PlanError, match=r"distinct 'd': a table has one row a key: .* .source"):
+        rates().distinct("d", key="currency", within="1s")
+    with pytest.raises(PlanError, match=r"flat_map 'm': a table has one row a key: .* .source"):
+        rates().flat_map("m", lambda row: [row], into=Rate)
+    with pytest.raises(PlanError, match=r"union 'u': 'rates.rows' is of a table, and streams"):
+        rp.union("u", rates(), rates())
     with pytest.raises(PlanError, match="table 'rates': another step has that name"):
         rates().sink("out").table("rates", Rate, key="currency")
     pipeline = rp.Pipeline("fx")
