@@ -28,6 +28,9 @@ class DifferingError(PlanError):
     """Driver and executor have different versions of a pipeline."""
 
 
+_NO_MARKERS = "Spark, but for a replay with markers= (--markers DIR),"
+
+
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """A pipeline as a file's text, or pickled, with its expected hash.
@@ -51,16 +54,18 @@ class Parcel:
         dumps: Pickler,
         *,
         chain_for: str = "",
+        has_markers: bool = False,
     ) -> Parcel:
         """Pack ``FILE.py[:NAME]``, a pipeline or its plan.
 
         dumps: a pickler that pickles local classes and functions by value. chain_for: the work on
-        Spark that takes neither branches nor several sources. Raises PlanError and InputError.
+        Spark that takes neither branches nor several sources. has_markers: whether those of idle
+        inputs are read. Raises PlanError and InputError.
         """
         if isinstance(pipeline, (str, os.PathLike)):
             place = os.fspath(pipeline)
             plan = load_plan(place)
-            check_plan(plan, chain_for)
+            check_plan(plan, chain_for, has_markers=has_markers)
             path, colon, chosen = place.rpartition(":")
             if not colon or os.path.exists(place):
                 path, chosen = place, ""
@@ -78,7 +83,7 @@ class Parcel:
                 f"{type(pipeline).__name__}"
             )
         plan = pipeline if isinstance(pipeline, Plan) else pipeline.plan()
-        check_plan(plan, chain_for)
+        check_plan(plan, chain_for, has_markers=has_markers)
         return cls(plan.name, plan.topology_hash, pickled=dumps(plan))
 
     def plan(self) -> Plan:
@@ -91,9 +96,10 @@ class Parcel:
         return _opened(self)
 
 
-def check_plan(plan: Plan, chain_for: str = "") -> None:
-    """Raise PlanError for a plan that Spark does not compute. chain_for: see ``Parcel.of``."""
-    need_no_idle(plan, "Spark")
+def check_plan(plan: Plan, chain_for: str = "", *, has_markers: bool = False) -> None:
+    """Raise PlanError for a plan that Spark does not compute. The rest: see ``Parcel.of``."""
+    if not has_markers:
+        need_no_idle(plan, _NO_MARKERS)
     need_no_table(plan, "Spark")
     if chain_for:
         need_chain(plan, chain_for)

@@ -15,6 +15,7 @@ from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.spark import packets
 from ripple.spark.draft import Draft
 from ripple.spark.fold import laid_out
+from ripple.spark.markers import marked
 from ripple.spark.options import Bound
 from ripple.spark.packets import LETTERS, REPORT, ROWS
 from ripple.spark.parcel import Parcel
@@ -56,6 +57,7 @@ def replay(
     stop: Place = None,
     header: bool = False,
     closes: bool = True,
+    markers: str | None = None,
 ) -> DataFrame:
     """Return the rows of an output, or its events, from a range of an input through a pipeline.
 
@@ -63,10 +65,21 @@ def replay(
     folder or a pattern of files; a mapping of source names to those when the pipeline has several.
     output: needed where there are several. start, stop: an offset, offsets by partition, or a time
     as text, which alone fits several sources; see ``Bound.parse``. header: whether CSV files name
-    their columns. closes: whether windows end with the input. Nothing is read before Spark needs
-    it, and it is read each time. Raises PlanError, InputError and OutputError.
+    their columns. closes: whether windows end with the input. markers: the folder of checkpoints,
+    or ``s3://BUCKET/PREFIX``, of the durable run in one process whose markers of idle inputs are
+    read, too. Nothing is read before Spark needs it, and it is read each time. Raises PlanError,
+    InputError and OutputError.
     """
-    one = Replay(spark, pipeline, source, start=start, stop=stop, header=header, closes=closes)
+    one = Replay(
+        spark,
+        pipeline,
+        source,
+        start=start,
+        stop=stop,
+        header=header,
+        closes=closes,
+        markers=markers,
+    )
     return one.rows(output)
 
 
@@ -83,15 +96,18 @@ class Replay:
         stop: Place = None,
         header: bool = False,
         closes: bool = True,
+        markers: str | None = None,
     ) -> None:
         """Examine the input; see ``replay``."""
         register(spark)
         self._spark = spark
-        self._parcel = Parcel.of(pipeline, pickled)
+        self._parcel = Parcel.of(pipeline, pickled, has_markers=markers is not None)
         self.plan = self._parcel.plan()
         self.sources = sources_at(
             source, self.plan, start=Bound.of(start), stop=Bound.of(stop), header=header
         )
+        if markers is not None:
+            self.sources = marked(self.sources, markers, self.plan)
         self._closes = closes
 
     def rows(self, output: str | None = None) -> DataFrame:

@@ -16,6 +16,7 @@ from ripple.model.pipeline.input_names import source_of
 from ripple.spark.kafka_shares import PREFIX as KAFKA
 from ripple.spark.kafka_shares import ranges_at
 from ripple.spark.log_table import open_topic, range_of
+from ripple.spark.marks import Mark, with_marks
 from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound, absolute_topic
 from ripple.storage.log_uri import PREFIX
 from ripple.task.one_shot import at_once, entries
@@ -33,7 +34,7 @@ class Share:
     """Records of one input from ``first`` up to ``end``, None for all.
 
     name: the engine's name of the input. place: its URI, for a connector. partition: of a log; None
-    for others. rows: the number of records, if known.
+    for others. rows: the number of records, if known. marks: the markers of a durable run.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Share:
     first: int
     end: int | None
     header: bool = False
+    marks: tuple[Mark, ...] = ()
 
     @property
     def rows(self) -> int | None:
@@ -82,7 +84,8 @@ class Share:
         inputs = self.inputs(plan, batch_rows)
         try:
             stop = None if end is None else {self.name: end}
-            for entry in entries(inputs, batch_rows, {self.name: at}, stop):
+            found = entries(inputs, batch_rows, {self.name: at}, stop)
+            for entry in with_marks(found, self.marks, at, end) if self.marks else found:
                 at = entry.next_offset
                 yield entry
         finally:

@@ -296,8 +296,10 @@ class Claimed:
         from ripple.task.marked_inputs import MarkedInputs  # noqa: PLC0415
 
         log, world = state.marker_log(spec.plan.name), state.world
-        await log.open(self.owner.epoch, world.random)
         name = markers_of(state.partition)
+        await log.read()
+        log.check(max((cut.get(name, 0) for cut in cuts), default=0))
+        await log.open(self.owner.epoch, world.random)
         marked = MarkedInputs(
             spec.inputs,
             spec.plan,

@@ -97,12 +97,7 @@ class MarkedInputs(PassedInputs):
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
         """Raise InputError unless the inputs and the log of markers reach ``cut``; see Inputs."""
-        if cut.get(self._name, 0) > self._log.end:
-            raise InputError(
-                f"{cut[self._name]} markers of idle inputs were read, and their log holds "
-                f"{self._log.end}: it lies with the checkpoints, so give the folder of checkpoints "
-                "that the outputs were written with, or begin with other outputs"
-            )
+        self._log.check(cut.get(self._name, 0))
         await self._inputs.check(self._own(cut), self._own(identities))
 
     async def identities(self, cut: Cut) -> dict[str, str]:

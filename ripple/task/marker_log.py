@@ -51,6 +51,8 @@ class MarkerLog:
         self._ends: list[int] = []
         self.first = 0
         """The first offset that can be read from."""
+        self.is_there = False
+        """Whether an owner has begun it."""
 
     @property
     def end(self) -> int:
@@ -65,13 +67,23 @@ class MarkerLog:
         """Become the owner, and read the markers.
 
         Raises FencedError where another owner has this epoch or a higher one, StoreError, and
-        InputError for a damaged object: markers decide what is late, so none is guessed.
+        InputError for a damaged object: markers decide what is late, so none is guessed. Call
+        ``read`` before: an owner's first object takes the place of all where none has data.
         """
         self._take(await self._journal.open(epoch, random))
 
     async def read(self) -> None:
-        """Read the markers that are there now; raises as ``open``."""
+        """Read the markers that are there now, with nothing changed; raises as ``open``."""
         self._take(await self._journal.read())
+
+    def check(self, offset: int) -> None:
+        """Raise InputError unless the log reaches an offset."""
+        if offset > self.end:
+            raise InputError(
+                f"{offset} markers of idle inputs were read, and their log holds {self.end}: it "
+                "lies with the checkpoints, so give the folder of checkpoints that the outputs "
+                "were written with, or begin with other outputs"
+            )
 
     async def add(self, markers: Sequence[IdleMarker]) -> None:
         """Add markers; they can be read once they are durable.
@@ -118,6 +130,8 @@ class MarkerLog:
                 "that object, or begin with another folder of checkpoints and outputs"
             )
         self._markers, self.first = [], 0
+        added = list(added)
+        self.is_there = bool(added)
         for one in added:
             if one.data:
                 first, markers = _decoded(one.data)

@@ -16,6 +16,11 @@ from ripple.engine.machine import Engine
 from ripple.model.batch import IdleMarker
 from ripple.model.pipeline.input_names import markers_of
 from ripple.model.pipeline.topology import need_no_idle
+from ripple.model.schema.columns import records_of
+from ripple.spark.markers import marked
+from ripple.spark.parcel import Parcel
+from ripple.spark.portions import sources_at
+from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
 from ripple.task import marker_log
 from ripple.task.drive import Drive
@@ -24,12 +29,17 @@ from ripple.task.marker_log import MarkerLog
 from ripple.testing import CrashScenario, Faults, crash_test, explore
 from ripple.testing.crash.judge import Judge
 from ripple.testing.crash.source import CrashSource
+from ripple.testing.reference.interpreter import Reference
 from ripple.testing.sim.faults import Drawn
 from ripple.testing.sim.run import run
 from ripple.testing.sim.world import SimWorld, sim_world
-from ripple.world.live import LiveRandom
+from ripple.world.live import LiveClock, LiveRandom
+from ripple.world.live_disk import LiveDisk
+from tests.cli.processes import ripple
 from tests.engine.machine.ticks import Tick
 from tests.examples import EXAMPLES
+from tests.patience import comes
+from tests.spark.here import replayed as replayed_here
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -225,9 +235,16 @@ def test_a_damaged_log_of_markers_is_named(tmp_path: Path) -> None:
             for at in (1, 2):
                 await log.add([IdleMarker(5, at, "ticks", 0)])
             (hurt,) = tmp_path.glob("**/*2.journal")
-            hurt.write_bytes(hurt.read_bytes()[:-3])
+            whole = hurt.read_bytes()
+            hurt.write_bytes(whole[:-3])
             with pytest.raises(InputError, match="the log of markers of idle inputs is damaged"):
                 await MarkerLog(store, "idle").read()
+            hurt.write_bytes(whole)
+            again = MarkerLog(store, "idle")
+            await again.read()
+            again.check(2)
+            with pytest.raises(InputError, match="and their log holds 2: it lies with the"):
+                again.check(3)
 
     asyncio.run(act())
 
@@ -268,3 +285,98 @@ def test_idle_is_in_no_node_key_and_is_described() -> None:
 def test_where_no_markers_are_read_the_source_is_named(where: str) -> None:
     with pytest.raises(PlanError, match=f"source 'ticks' has idle=, and {where} reads no markers"):
         need_no_idle(pipeline().plan(), where)
+
+
+def test_a_replay_on_spark_reads_the_markers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs run here, without Spark: counts and rows are those of the reference."""
+    plan = pipeline(lateness="0s").plan()
+    monkeypatch.setattr(Parcel, "plan", lambda _: plan)
+    for seed in range(4 * EXAMPLES):
+        world, place = sim_world(seed), tmp_path / str(seed)
+        source = CrashSource(plan, events(20, INPUTS, seed), INPUTS)
+        source.install(world, whole=True)
+        for path, data in world.disk.image().items():
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_bytes(data)
+        markers = drawn_markers(source.end, seed)
+
+        async def record(place: Path = place, markers: list[IdleMarker] = markers) -> None:
+            async with open_store(str(place / "state")) as store:
+                log = MarkerLog(store, "idle")
+                await log.open(1, LiveRandom())
+                await log.add(markers)
+
+        asyncio.run(record())
+        reference, at = Reference(plan, INPUTS), dict.fromkeys(INPUTS, 0)
+        for name, offset, marker in [
+            *((one.input, one.offset, one) for one in markers),
+            *((name, end, None) for name, end in source.end.items()),
+        ]:
+            for event in source.events[name][at[name] : offset]:
+                reference.apply(event, name)  # type: ignore[arg-type]  # none is a marker
+            at[name] = offset
+            if marker is not None:
+                reference.advance(name, marker.watermark_ns)
+        reference.close()
+        parcel = Parcel.of(plan, lambda _: b"", has_markers=True)
+        sources = marked(sources_at(f"log:{place}/source", plan), str(place / "state"), plan)
+        report, rows, _ = replayed_here(parcel, plan, sources)
+        assert report.counters == reference.counts
+        assert rows["out"] == sorted(reference.tables()["out"].values(), key=repr)
+
+
+def test_markers_for_spark_are_those_of_the_run_that_has_read_the_source(tmp_path: Path) -> None:
+    plan = pipeline().plan()
+    with pytest.raises(PlanError, match=r"Spark, but for a replay with markers= \(--markers DIR\)"):
+        Parcel.of(plan, lambda _: b"")
+    ripple("log", "create", tmp_path / "ticks", "--schema", "trade")
+    sources = sources_at(f"log:{tmp_path}/ticks", plan)
+    with pytest.raises(InputError, match="no markers of pipeline 'idle' can be replayed"):
+        marked(sources, str(tmp_path / "state"), plan)
+
+    async def record() -> None:
+        async with open_store(str(tmp_path / "state")) as store:
+            log = MarkerLog(store, "idle")
+            await log.open(1, LiveRandom())
+            await log.add([IdleMarker(5, 1, "other", 0)])
+
+    asyncio.run(record())
+    with pytest.raises(InputError, match="holds markers of input 'other', and this replay reads"):
+        marked(sources, str(tmp_path / "state"), plan)
+
+
+def test_a_run_that_finds_its_markers_damaged_leaves_them_as_they_are(tmp_path: Path) -> None:
+    """Once the object is restored, the run goes on."""
+    log, state = f"log:{tmp_path}/ticks", tmp_path / "state"
+    Topic.create(LiveDisk(tmp_path), "ticks", rp.schema_of(Tick), partitions=2)
+    with PartitionWriter(Topic.open(LiveDisk(tmp_path), "ticks"), 0, LiveClock()) as writer:
+        rows = [row for _, row in events(20, INPUTS[:1])]
+        writer.append(records_of(rows, pipeline().plan().source.fields))
+
+    async def act() -> dict[str, int]:
+        async with rp.Task(
+            pipeline("20ms"),
+            source=log,
+            sink=tmp_path / "out.csv",
+            checkpoint_dir=state,
+            follow=True,
+        ) as task:
+            running = asyncio.create_task(task.run())
+            await comes(lambda: running.done() or task.report.rows_out)
+            task.stop()
+            return dict((await running).cut or {})
+
+    first = asyncio.run(act())
+    assert first[markers_of(0)] > 0
+    before = {path.name for path in state.glob("*/*/markers/*")}
+    hurt = next(path for path in sorted(state.glob("*/*/markers/*")) if path.stat().st_size > 40)
+    whole = hurt.read_bytes()
+    hurt.write_bytes(whole[:-1])
+    with pytest.raises(InputError, match="the log of markers of idle inputs is damaged"):
+        asyncio.run(act())
+    assert {path.name for path in state.glob("*/*/markers/*")} == before
+    hurt.write_bytes(whole)
+    report = rp.run(pipeline("20ms"), source=log, sink=tmp_path / "out.csv", checkpoint_dir=state)
+    assert report.cut == first

@@ -11,6 +11,8 @@ from ripple.cli.spark.input import check_read, configure_input, input_of, load_f
 from ripple.cli.spark.session import Progress, check_files, configure_session, opened
 from ripple.connectors.locate import sinks_by_output
 from ripple.core.errors import OutputError
+from ripple.spark.markers import marked
+from ripple.spark.portions import sources_at
 
 if TYPE_CHECKING:
     import argparse
@@ -39,6 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dead-letter", type=a_place, metavar="DIR", help="write rejected records there, as JSON"
     )
+    parser.add_argument(
+        "--markers",
+        type=a_place,
+        metavar="DIR",
+        help="checkpoints of the run, in one process, whose markers of idle inputs are read",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace existing folders")
     parser.add_argument(
         "--report", type=a_place, metavar="FILE", help="write the report there, as JSON"
@@ -50,8 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; return the exit code."""
     check_files(options.report)
-    plan = load_for_spark(options.file)
+    plan = load_for_spark(options.file, has_markers=options.markers is not None)
     arguments = input_of(options, plan)  # before a JVM is started
+    if options.markers is not None:
+        ranged = {name: value for name, value in arguments.items() if name != "source"}
+        marked(sources_at(arguments["source"], plan, **ranged), options.markers, plan)
     sinks = sinks_by_output(plan, options.sink or [])
     if options.digest_only and (sinks or options.dead_letter):
         raise OutputError("--digest-only writes nothing: leave out --sink and --dead-letter")
@@ -62,7 +73,13 @@ def run(options: argparse.Namespace) -> int:
     with opened(options, is_brief=is_brief) as spark:
         from ripple.spark.replaying import Replay  # noqa: PLC0415 - imports pyspark
 
-        one = Replay(spark, options.file, closes=not options.open, **arguments)
+        one = Replay(
+            spark,
+            options.file,
+            closes=not options.open,
+            markers=options.markers,
+            **arguments,
+        )
         with Progress() as progress:
             if options.digest_only:
                 report = one.report(show=progress.show)
