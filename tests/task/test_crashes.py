@@ -79,12 +79,12 @@ SAFEGUARDS = {
     "letter_once": 8,
     "letter_sync": 5,
     "commit_first": 19,
-    "torn_tail_cut": 52,
+    "torn_tail_cut": 59,
     "folder_sync": 18,
     "data_sync": 0,
     "record_sync": 0,
     "record_name_sync": 0,
-    "truncation": 52,
+    "truncation": 60,
     "cut_in_frame": 52,
 }
 
