@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ripple.core import cut as cuts
 from ripple.core.errors import RippleError
 from ripple.spark.finding import (
     OUR_ENGINE,
@@ -15,6 +16,7 @@ from ripple.spark.finding import (
     engine_class,
     table_of,
 )
+from ripple.spark.portions import entries_in_time
 from ripple.spark.progress import report_progress
 from ripple.storage.checkpoint.format import decode, encode
 from ripple.task.drive import Drive
@@ -22,10 +24,12 @@ from ripple.task.drive import Drive
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ripple.core.cut import Cut
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
+    from ripple.spark.portions import Portion
     from ripple.spark.progress import Reporter
     from ripple.spark.shares import Share
 
@@ -36,14 +40,14 @@ _BATCHES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Crashes:
-    """Crashes at random points of a share; each restores the last stored state.
+    """Crashes at random points of a portion; each restores the last stored state.
 
     Another engine never crashes; after each replay the digests must be equal, and at the end, with
     windows closed.
     """
 
     parcel: Parcel
-    share: Share
+    portion: Portion
     count: int
     seed: int
     engine: str = OUR_ENGINE
@@ -52,16 +56,26 @@ class Crashes:
     def run(self) -> Iterator[Packet]:
         """Yield the finding."""
         plan, chance = self.parcel.plan(), random.Random(self.seed)  # noqa: S311 - repeatable
-        share, finding = self.share, Finding("crashes", f"{self.share.name}, seed {self.seed}")
-        end = share.end if share.end is not None else _end_of(share, plan)
-        finding.rows = end - share.first
+        portion = self.portion
+        finding = Finding("crashes", f"{', '.join(portion.names)}, seed {self.seed}")
+        start = portion.start
+        end = {
+            share.name: share.end if share.end is not None else _end_of(share, plan)
+            for share in portion.shares
+        }
+        finding.rows = _span(start, end)
         kind = engine_class(self.engine)
-        start = {share.name: share.first}
-        steady, crashing = (kind(plan, 0, (share.name,), start=start) for _ in range(2))
-        points = sorted(chance.randint(share.first, end) for _ in range(2 * self.count))
-        for stored, crash in zip(points[::2], points[1::2], strict=True):
+        steady, crashing = (kind(plan, 0, portion.names, start=start) for _ in range(2))
+        points = {
+            name: sorted(chance.randint(first, end[name]) for _ in range(2 * self.count))
+            for name, first in start.items()
+        }
+        turns = [{name: at[turn] for name, at in points.items()} for turn in range(2 * self.count)]
+        for stored, crash in zip(turns[::2], turns[1::2], strict=True):
+            done = _span(start, crash)
+            where = f"crash at {_text(crash)}, back from {_text(stored)}"
             finding.cases += 1
-            finding.at.append(round((crash - share.first) / max(1, finding.rows), 4))
+            finding.at.append(round(done / max(1, finding.rows), 4))
             try:
                 self._drive(plan, crashing, stored, chance)
                 state = _stored(crashing.snapshot())
@@ -70,14 +84,13 @@ class Crashes:
                 self._drive(plan, crashing, crash, chance)
             except RippleError as error:
                 finding.differences.append(
-                    Difference(f"offset {crash}, back from {stored}: {error}")
+                    Difference(f"{where.removeprefix('crash at ')}: {error}")
                 )
                 break
             self._drive(plan, steady, crash, chance)
-            where = f"crash at offset {crash}, back from {stored}"
             if self._differs(plan, steady, crashing, where, finding):
                 break
-            report_progress(self.reporter, crash - share.first, finding.cases / self.count)
+            report_progress(self.reporter, done, finding.cases / self.count)
         else:
             for engine in (steady, crashing):
                 self._drive(plan, engine, end, chance)
@@ -88,13 +101,15 @@ class Crashes:
         report_progress(self.reporter, finding.rows, 1.0, last=True)
         yield finding.packet()
 
-    def _drive(self, plan: Plan, engine: Engine, until: int, chance: random.Random) -> None:
-        since, drive = engine.cut[self.share.name], Drive(engine)
-        if since < until:
-            fitting = [n for n in _BATCH_ROWS if (until - since) // n < _BATCHES_MAX]
+    def _drive(self, plan: Plan, engine: Engine, until: Cut, chance: random.Random) -> None:
+        since, drive = engine.cut, Drive(engine)
+        left = [one for one in self.portion.shares if since[one.name] < until[one.name]]
+        if left:
+            most = max(until[one.name] - since[one.name] for one in left)
+            fitting = [n for n in _BATCH_ROWS if most // n < _BATCHES_MAX]
             rows = chance.choice(fitting or _BATCH_ROWS[-1:])
-            for entry in self.share.entries(plan, rows, since=since, until=until):
-                drive.apply(self.share.name, entry)
+            for name, entry in entries_in_time(plan, left, engine, rows, until=until):
+                drive.apply(name, entry)
         drive.stabilize()
 
     def _differs(
@@ -106,9 +121,20 @@ class Crashes:
             expected = table_of(steady.table(output.name), plan, output)
             found = table_of(other.table(output.name), plan, output)
             finding.differences.append(
-                difference(plan, output, where, (expected, found), ([self.share], other.cut))
+                difference(plan, output, where, (expected, found), (self.portion.shares, other.cut))
             )
         return bool(finding.differences)
+
+
+def _span(first: Cut, end: Cut) -> int:
+    return sum(end.values()) - sum(first.values())
+
+
+def _text(cut: Cut) -> str:
+    """Return a cut for people: an offset where there is one input."""
+    if len(cut) == 1:
+        return f"offset {next(iter(cut.values()))}"
+    return cuts.text(cut)
 
 
 def _stored(snapshot: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,14 @@ import pyarrow.compute as pc
 from ripple.core.errors import InputError
 from ripple.engine.machine import Engine
 from ripple.model.batch import Batch
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.plan import WINDOW_FIELD_NAMES
 from ripple.spark import packets
 from ripple.spark.oracle import Table, first_difference
 from ripple.spark.packets import Packet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ripple.model.pipeline.plan import Output, Plan
     from ripple.spark.shares import Share
@@ -100,13 +102,32 @@ def engine_class(name: str) -> type[Engine]:
     return found
 
 
+class EventTable:
+    """Events by their fields, and each by its number among equal ones: they have no key."""
+
+    def __init__(self) -> None:
+        self.rows: Table = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add events."""
+        for row in rows:
+            text = repr(list(row.items()))  # which distinguishes -0.0, and shows nan
+            self.rows[text, self._counts[text]] = dict(row)
+            self._counts[text] += 1
+
+
 def identity_of(plan: Plan, output: Output) -> list[str]:
-    """Return the names of the fields that identify an output's rows."""
-    return [member.name for member in plan.fold(output.of).row_key]
+    """Return the names of the fields that identify an output's rows: none of events."""
+    return [] if output.is_stream else [one.name for one in plan.fold(output.of).row_key]
 
 
 def table_of(rows: pa.Table | pa.RecordBatch, plan: Plan, output: Output) -> Table:
     """Return rows by identity: the key, and the window's start if there is one."""
+    if output.is_stream:
+        events = EventTable()
+        events.add(rows.to_pylist())
+        return events.rows
     names = identity_of(plan, output)
     return {tuple(row[name] for name in names): row for row in rows.to_pylist()}
 
@@ -128,27 +149,35 @@ def difference(
         return Difference(f"{where}: rows that were final before differ", output.name)
     key, one, other = differing
     row = one or other or {}
-    events = events_of(plan, row, shares, cut)
+    events = events_of(plan, row, shares, cut, is_event=output.is_stream)
     return Difference(where, output.name, repr(key), one, other, events)
 
 
 def events_of(
-    plan: Plan, row: Mapping[str, Any], shares: Sequence[Share], cut: Mapping[str, int]
+    plan: Plan,
+    row: Mapping[str, Any],
+    shares: Sequence[Share],
+    cut: Mapping[str, int],
+    *,
+    is_event: bool = False,
 ) -> list[Mapping[str, Any]]:
-    """Return the first events of the row's key, in its window."""
-    source = {member.name for member in plan.source.fields}
-    given = {
-        member.name: row[member.name]
-        for fold in plan.folds
-        for member in fold.key
-        if member.name in row and member.name in source
-    }
+    """Return the first events of the row's key, in its window.
+
+    is_event: whether the row is one itself, whose fields are those of its record.
+    """
+    keys = {member.name for fold in plan.folds for member in fold.key}
     start, end = (row.get(name) for name in WINDOW_FIELD_NAMES)
-    time_field = plan.source.time_field
     events: list[Mapping[str, Any]] = []
     for share in shares:
         if share.name not in cut:
             continue
+        source = source_of(plan, share.name)
+        time_field = source.time_field
+        given = {
+            field.name: row[field.name]
+            for field in source.fields
+            if field.name in row and (is_event or field.name in keys)
+        }
         for entry in share.entries(plan, until=cut[share.name]):
             if not isinstance(entry, Batch):
                 continue

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
-from ripple.spark.finding import engine_class, table_of
+from ripple.spark.finding import EventTable, engine_class, table_of
+from ripple.spark.portions import entries_in_time
 from ripple.spark.progress import report_progress
 from ripple.task.drive import Drive
 
@@ -59,7 +59,10 @@ class Fresh:
         else:
             cut = {name: begun.cut[name] for name in names}
             self.engine = kind.restore(plan, replace(begun, cut=cut), finals=True)
-        self._final: dict[str, Table] = {output.name: {} for output in plan.outputs}
+        self._final: dict[str, Table] = {
+            output.name: {} for output in plan.outputs if not output.is_stream
+        }
+        self._events = {output.name: EventTable() for output in plan.outputs if output.is_stream}
 
     @property
     def rows(self) -> int:
@@ -79,33 +82,30 @@ class Fresh:
         """
         whole = sum((cut if last is None else last).values())
         drive, present = Drive(self.engine), self.engine.cut
-        turns = deque(
-            (share.name, share.entries(self.plan, since=present[share.name], until=end))
-            for share in self._shares
-            for end in [cut[share.name]]
-            if present[share.name] < end
-        )
-        while turns:
-            name, entries = turns.popleft()
-            entry = next(entries, None)
-            if entry is not None:
-                turns.append((name, entries))
-                drive.apply(name, entry)
-                self.keep(drive.stabilize())
-                report_progress(reporter, self.rows, self.rows / whole)
+        left = [share for share in self._shares if present[share.name] < cut[share.name]]
+        for name, entry in entries_in_time(self.plan, left, self.engine, until=cut):
+            drive.apply(name, entry)
+            self.keep(drive.stabilize())
+            report_progress(reporter, self.rows, self.rows / whole)
         self.keep(drive.stabilize())
         report_progress(
             reporter, self.rows, self.rows / whole if whole else 1.0, last=self.rows == whole
         )
 
     def table(self, output: Output) -> Table:
-        """Return all rows of an output, including final ones."""
+        """Return all rows of an output, including final ones, or all of its events."""
+        if output.is_stream:
+            return self._events[output.name].rows
         rows = self.engine.table(output.name)
         return {**self._final[output.name], **table_of(rows, self.plan, output)}
 
     def keep(self, changes: Changes) -> None:
-        """Keep the rows that became final."""
+        """Keep the rows that became final, such as events."""
+        for name, events in self._events.items():
+            events.add(changes.outputs[name].to_pylist())
         for output in self.plan.outputs:
+            if output.is_stream:
+                continue
             rows = changes.final.get(output.name)
             if rows is not None and rows.num_rows:
                 self._final[output.name].update(table_of(rows, self.plan, output))

@@ -11,7 +11,14 @@ from ripple.core import cut as cuts
 from ripple.core.errors import InputError, OutputError
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch
-from ripple.spark.finding import OUR_ENGINE, Difference, Finding, difference, identity_of
+from ripple.spark.finding import (
+    OUR_ENGINE,
+    Difference,
+    EventTable,
+    Finding,
+    difference,
+    identity_of,
+)
 from ripple.spark.fresh import Fresh
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle import Table, first_difference
@@ -139,12 +146,16 @@ def _reached(topic: Topic, partition: int) -> tuple[Commit | None, int]:
 
 
 def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int) -> Table:
-    """Return the table of a log of changes at an offset."""
+    """Return the table of a log of changes at an offset, or the events of a log of them."""
     table: Table = {}
+    events = EventTable()
     names = identity_of(plan, output)
     with PartitionReader(topic, partition) as reader:
         for entry in reader.read(reader.range()[0], end):
             if not isinstance(entry, Batch):
+                continue
+            if output.is_stream:
+                events.add(entry.records.to_pylist())
                 continue
             for row in entry.records.to_pylist():
                 op = row.pop(OP)
@@ -153,4 +164,4 @@ def _written(topic: Topic, partition: int, plan: Plan, output: Output, end: int)
                     table.pop(key, None)
                 else:
                     table[key] = row
-    return table
+    return events.rows if output.is_stream else table

@@ -28,14 +28,14 @@ from ripple.storage.log_uri import PREFIX
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from pyspark.sql import SparkSession
 
     from ripple.model.pipeline.builder import Pipeline
     from ripple.model.pipeline.plan import Plan
-    from ripple.spark.portions import Sources
+    from ripple.spark.portions import Portion, Sources
     from ripple.spark.progress import TaskProgress
     from ripple.spark.sampling import Sample
 
@@ -68,12 +68,12 @@ def validate(
     PlanError, InputError, OutputError, StoreError and SparkJobError.
     """
     register(spark)
-    parcel = Parcel.of(pipeline, pickled, chain_for="validation on Spark")
+    parcel = Parcel.of(pipeline, pickled)
     plan = parcel.plan()
     given = sources_at(source, plan, start=start, stop=stop, header=header)
-    jobs: list[Check] = [*_crashes(parcel, given, crashes, seed, engine)]
+    jobs: list[Check] = [*_crashes(parcel, given.portions(plan), crashes, seed, engine)]
     if oracle_rows:
-        jobs += [AgainstOracle(parcel, share, oracle_rows, engine) for share in given.shares]
+        jobs += [AgainstOracle(parcel, one, oracle_rows, engine) for one in given.portions(plan)]
     jobs += _against(parcel, plan, given, against, engine)
     if not jobs:
         raise InputError("nothing to check: choose crashes, the oracle, or results to compare")
@@ -109,7 +109,7 @@ class Watching:
         register(spark)
         self._spark, self._source, self._against = spark, source, against
         self._parcel, self._engine = (
-            Parcel.of(pipeline, pickled, chain_for="validation on Spark"),
+            Parcel.of(pipeline, pickled, chain_for="a watch on Spark"),
             engine,
         )
         self.sample = sample
@@ -144,17 +144,16 @@ class Watching:
 
 
 def _crashes(
-    parcel: Parcel, source: Sources, count: int, seed: int, engine: str
+    parcel: Parcel, portions: Sequence[Portion], count: int, seed: int, engine: str
 ) -> Iterator[Crashes]:
-    """Yield jobs with so many crashes in total, evenly over the shares."""
-    shares = len(source.shares)
-    for share in source.shares:
-        left = count // shares + (share.number < count % shares)
+    """Yield jobs with so many crashes in total, evenly over the portions."""
+    for portion in portions:
+        left = count // len(portions) + (portion.number < count % len(portions))
         number = 0
         while left > 0:
             part = min(left, CRASHES_PER_TASK)
             yield Crashes(
-                parcel, share, part, 1_000_003 * seed + 1009 * share.number + number, engine
+                parcel, portion, part, 1_000_003 * seed + 1009 * portion.number + number, engine
             )
             left, number = left - part, number + 1
 

@@ -128,7 +128,7 @@ def market(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "what", "rest"),
     [
-        ("validate", "validation", ()),
+        ("validate", "a watch", ("--watch", "--against", "out=log:a/out")),
         ("run", "streaming", ("--store", "s", "--sink", "out=log:a/out")),
     ],
 )

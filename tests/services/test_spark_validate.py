@@ -23,6 +23,8 @@ from ripple.world import LiveClock
 from tests.services.package import ROOT
 from tests.services.spark_session import QUICK, spark
 from tests.services.test_spark import file, pytestmark, trades
+from tests.spark.graph_places import OUTPUTS
+from tests.spark.graph_places import Place as Graph
 from tests.spark.logs import topic_of
 
 __all__ = ["file", "pytestmark", "spark"]
@@ -167,3 +169,24 @@ def test_watch_reports_the_first_wrong_row_in_metrics_and_text(
     assert 'ripple_validate_rounds_total{pipeline="trades"} 4.0' in page
     assert 'ripple_validate_differences_total{pipeline="trades"} 1.0' in page
     assert told.differed
+
+
+def test_a_run_of_several_sources_is_validated(spark: Any, tmp_path: Path) -> None:
+    from ripple.spark import validate
+
+    place = Graph(tmp_path, "united", (2, 2))
+    place.run(place.whole, "state")
+    verdict = validate(
+        spark,
+        place.file,
+        place.whole,
+        crashes=4,
+        oracle_rows=100,
+        against=(
+            *(f"{name}=log:{tmp_path}/out-state/{name}" for name in OUTPUTS),
+            f"checkpoints:{tmp_path}/state",
+        ),
+    )
+    assert verdict.holds, verdict.text()
+    assert verdict.source == ", ".join(place.whole.values())
+    assert sum(one["check"] == "oracle" for one in verdict.findings) == 2

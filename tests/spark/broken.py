@@ -7,17 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 from ripple.engine.machine import Engine
+from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.model.schema.exported import Part, as_arrow
 
 Rows = pa.RecordBatch | Part
 
 
-class Forgets(Engine):
+class Forgetting:
     """Comes back without the state of its first key."""
 
     @classmethod
     def restore(cls, plan: Any, snapshot: Any, **rest: Any) -> Any:
-        engine = super().restore(plan, snapshot, **rest)
+        engine = super().restore(plan, snapshot, **rest)  # type: ignore[misc] # an engine's
         engine.skips = 1
         return engine
 
@@ -27,10 +28,10 @@ class Forgets(Engine):
             rows = as_arrow(batch)
             batch = pa.concat_batches([rows.slice(1, 1), rows.slice(1)])
             self.skips = 0
-        return super().apply(source, batch, next_offset, *rest)
+        return super().apply(source, batch, next_offset, *rest)  # type: ignore[misc] # likewise
 
 
-class Inflates(Engine):
+class Inflating:
     """Takes the first record of each batch at another price, which no rounding hides."""
 
     def apply(self, source: str, batch: Rows, next_offset: int, *rest: Any) -> Any:
@@ -39,7 +40,7 @@ class Inflates(Engine):
         prices = rows.column(at).to_numpy().copy()
         prices[:1] = 7e20
         rows = rows.set_column(at, rows.schema.field(at), pa.array(prices))
-        return super().apply(source, rows, next_offset, *rest)
+        return super().apply(source, rows, next_offset, *rest)  # type: ignore[misc] # likewise
 
 
 class Miscounts(Engine):
@@ -51,7 +52,7 @@ class Miscounts(Engine):
         return found
 
 
-class CannotRestore(Engine):
+class Unrestorable:
     """Finds its own state damaged."""
 
     @classmethod
@@ -59,3 +60,27 @@ class CannotRestore(Engine):
         from ripple.engine.snapshots.snapshot import SnapshotError
 
         raise SnapshotError("it is not mine")
+
+
+class Forgets(Forgetting, Engine):
+    """Of a chain."""
+
+
+class GraphForgets(Forgetting, GraphEngine):
+    """Of branches and several sources."""
+
+
+class Inflates(Inflating, Engine):
+    """Of a chain."""
+
+
+class GraphInflates(Inflating, GraphEngine):
+    """Of branches and several sources."""
+
+
+class CannotRestore(Unrestorable, Engine):
+    """Of a chain."""
+
+
+class GraphCannotRestore(Unrestorable, GraphEngine):
+    """Of branches and several sources."""

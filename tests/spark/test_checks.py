@@ -124,8 +124,8 @@ def test_the_engine_agrees_with_the_oracle(
 ) -> None:
     plan = plans[kind]
     place = topic_of(tmp_path, plan, events(150, seed), partitions=1)
-    (share,) = sources_at(place, plan).shares
-    about = found(AgainstOracle(parcel_of(plan), share, 120).run())
+    (portion,) = sources_at(place, plan).portions(plan)
+    about = found(AgainstOracle(parcel_of(plan), portion, 120).run())
     assert about["differences"] == []
     assert about["rows"] == 120
     assert about["cases"] > 0
@@ -138,8 +138,8 @@ def test_the_oracle_compares_counters_where_records_were_refused(
     path = tmp_path / "some.csv"
     path.write_text("S1,1.5,2,100\nS1,nothing,2,101\nS1,1.5,2,102\n")
     plan = plans["running"]
-    (share,) = sources_at(str(path), plan).shares
-    about = found(AgainstOracle(parcel_of(plan), share, 9, engine).run())
+    (portion,) = sources_at(str(path), plan).portions(plan)
+    about = found(AgainstOracle(parcel_of(plan), portion, 9, engine).run())
     told = [one["what"] for one in about["differences"]]
     assert len(told) == (engine != "ripple.engine.machine:Engine"), told
     assert all("counters: {'consumed': 3, 'applied': 2" in one for one in told)
@@ -152,8 +152,8 @@ def test_the_oracle_finds_an_engine_that_adds_wrongly(
     plan = plans[kind]
     one = {"symbol": "S1", "price": 1.5, "size": 2, "t": 100}
     place = topic_of(tmp_path, plan, [one, one], partitions=1)
-    (share,) = sources_at(place, plan).shares
-    about = found(AgainstOracle(parcel_of(plan), share, 9, "tests.spark.broken:Inflates").run())
+    (portion,) = sources_at(place, plan).portions(plan)
+    about = found(AgainstOracle(parcel_of(plan), portion, 9, "tests.spark.broken:Inflates").run())
     first = about["differences"][0]
     assert first["output"] == "out"
     assert first["expected"] != first["found"]
@@ -164,8 +164,8 @@ def test_the_oracle_finds_an_engine_that_adds_wrongly(
 def test_crashes_leave_no_trace(kind: str, plans: dict[str, Plan], tmp_path: Path) -> None:
     plan = plans[kind]
     place = topic_of(tmp_path, plan, events(300), partitions=1)
-    (share,) = sources_at(place, plan).shares
-    about = found(Crashes(parcel_of(plan), share, 12, seed=5).run())
+    (portion,) = sources_at(place, plan).portions(plan)
+    about = found(Crashes(parcel_of(plan), portion, 12, seed=5).run())
     assert about["differences"] == []
     assert about["cases"] == 13
     assert len(about["at"]) == 12
@@ -179,8 +179,8 @@ def test_engine_restored_with_other_state_is_found(
 ) -> None:
     plan = plans["running"]
     place = topic_of(tmp_path, plan, events(300), partitions=1)
-    (share,) = sources_at(place, plan).shares
-    about = found(Crashes(parcel_of(plan), share, 12, 5, f"tests.spark.broken:{engine}").run())
+    (portion,) = sources_at(place, plan).portions(plan)
+    about = found(Crashes(parcel_of(plan), portion, 12, 5, f"tests.spark.broken:{engine}").run())
     first = about["differences"][0]
     assert told in first["what"]
     if engine == "Forgets":

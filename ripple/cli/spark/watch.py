@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     pause_s = duration_ns(options.pause or _PAUSE) / 1e9
     # After a restart it must not compare the same parts again.
     sample = replace(sample, at=int(time.time() / max(pause_s, 1)) % sample.of)
-    plan = load_for_spark(options.file, "validation on Spark")
+    plan = load_for_spark(options.file, "a watch on Spark")
     report = _Report(plan.name, options.format)
     if options.metrics is not None:
         _show(options.metrics, {"/metrics": report.page})
