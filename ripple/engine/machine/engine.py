@@ -18,6 +18,7 @@ from ripple.engine.machine.partition import Partition, Position
 from ripple.engine.operators.admission import Admission, with_declared
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.engine.operators.event_fold import EventFold
+from ripple.engine.operators.newest_fold import NewestFold
 from ripple.engine.operators.rows import RejectedRow, Rows
 from ripple.engine.snapshots.fitting import check_sources, digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.batch import IdleMarker
-    from ripple.model.pipeline.plan import SourceSpec
+    from ripple.model.pipeline.plan import SourceSpec, TableSpec
     from ripple.model.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]
@@ -137,6 +138,7 @@ class Engine(Partition):
         }
         # The one input that nearly every engine has; None of several.
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
+        self._table = None if self._only is None else plan.source.table
         self._time_field = plan.source.time_field
         self._rank = {name: rank for rank, name in enumerate(names)}
         self._accepted = pa.schema(arrow_fields(plan.source.fields_taken))
@@ -157,11 +159,19 @@ class Engine(Partition):
         return stage_folds(plan, 0) if staged else plan.folds
 
     def _first_fold(self, graph: Graph, fold: Fold) -> EventFold:
+        table = self._table_of(fold)
+        if table is not None:
+            return NewestFold(graph, fold, table.deleted)
         if fold.window is None:
             return EventFold(graph, fold)
         from ripple.engine.operators.windowed_fold import WindowedFold  # noqa: PLC0415 - many have no windows
 
         return WindowedFold(graph, fold)
+
+    def _table_of(self, fold: Fold) -> TableSpec | None:
+        """Return the table that a fold makes of one input; None for any other fold."""
+        del fold
+        return self._table
 
     @classmethod
     def restore(

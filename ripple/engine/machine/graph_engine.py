@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.plan import Fold, Plan, TableSpec
     from ripple.model.schema.exported import Part
 
     Ints = npt.NDArray[np.int64]
@@ -193,6 +193,10 @@ class GraphEngine(Engine):
                 at = mine[numbers == number]
                 if len(at):
                     yield name, at, *port.identities(places[at])
+
+    def _table_of(self, fold: Fold) -> TableSpec | None:
+        port = self._ports.get(fold.input)
+        return None if port is None or len(port.inputs) > 1 else port.source.table
 
     def _watermark_of(self, leaf: Leaf) -> int:
         return min(given.watermark_ns for given in self._feeds[leaf.fold.name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,10 +15,12 @@ import ripple as rp
 from ripple.core.errors import InputError
 from ripple.engine.machine import Engine
 from ripple.engine.operators.division import Division
+from ripple.engine.snapshots.increment import applied
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.plan import DELETED
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline
+from tests.engine.machine.ticks import finished
 from tests.examples import EXAMPLES
 
 
@@ -135,6 +138,46 @@ def test_a_row_is_the_newest_record_of_its_key_and_a_deletion_takes_it_away() ->
     assert again.table("out").column("currency").to_pylist() == ["USD"]
     again.apply("rates", gone, 5)  # a deletion of what is gone changes nothing
     assert again.stabilize().outputs["out"].num_rows == 0
+
+
+@settings(max_examples=10 * EXAMPLES)
+@given(happened=records, size=st.integers(1, 7))
+def test_a_deleted_row_of_one_input_leaves_no_state(happened: list[Any], size: int) -> None:
+    plan = folded(rp.Pipeline("fx").table("rates", Rate, key=["place", "currency"])).plan()
+    engine = Engine(plan)
+    engine.stabilize()
+    stored = engine.snapshot()
+    newest: dict[Any, bool] = {}
+    for start in range(0, len(happened), size):
+        some = happened[start : start + size]
+        failed = engine.apply(
+            "rates", records_of(some, plan.source.fields_taken), start + len(some)
+        )
+        refused = {bad.row for bad in failed}
+        for at, one in enumerate(some):
+            if at not in refused:
+                newest[one["place"], one["currency"]] = one[DELETED] or False
+        engine.stabilize()
+        stored = applied(stored, finished(engine.begin_snapshot(stored.number)))
+        state = stored.tables[plan.folds[0].node_key]
+        held = zip(*(state.column(name).to_pylist() for name in ("place", "currency")), strict=True)
+        assert set(held) == {key for key, deleted in newest.items() if not deleted}
+        again = Engine.restore(plan, stored)
+        assert again.digests == engine.digests
+        assert again.table("sums-out").sort_by("currency") == engine.table("sums-out").sort_by(
+            "currency"
+        )
+
+
+def test_a_deletion_stays_known_where_a_key_could_be_in_two_inputs() -> None:
+    plan = rp.Pipeline("fx").table("rates", Rate, key="currency").sink("out").plan()
+    engine = Engine(plan, inputs=("rates/0", "rates/1"))
+    row = {"currency": "EUR", "place": 1, "rate": 1.5, "region": "a", "final": False}
+    gone = records_of([{"currency": "EUR", DELETED: True}], plan.source.fields_taken)
+    engine.apply("rates/1", gone, 9, offsets=np.array([8]), rejected=0)
+    engine.stabilize()
+    engine.apply("rates/0", records_of([row], plan.source.fields), 1)
+    assert engine.stabilize().outputs["out"].num_rows == 0
 
 
 def test_a_table_of_keys_alone_is_a_set() -> None:
