@@ -1,4 +1,4 @@
-"""Windows of a topic with a silent partition end, and a killed run reads its markers again."""
+"""Windows over a silent partition end, with markers in a folder or S3, and kills between."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -15,13 +16,14 @@ import pytest
 
 import ripple as rp
 from ripple.world.broker import Record, TopicPartition
-from tests.cli.processes import RIPPLE, ROOT
+from tests.cli.processes import RIPPLE, ROOT, ripple
 from tests.patience import PATIENCE_S, until
 from tests.services.kafka import Broker
 from tests.services.kafka_reader import read
 from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
 from tests.services.pipeline_idle import both
+from tests.services.s3 import ObjectServer
 
 pytestmark = pytest.mark.services
 
@@ -96,3 +98,50 @@ def test_windows_over_a_silent_partition_end_despite_kills(tmp_path: Path) -> No
         assert report.restored.events == report.consumed == 1500
         assert report.cut is not None
         assert report.cut["ripple.markers/0"] > 0
+
+
+def test_markers_in_s3_wait_for_the_store(tmp_path: Path, s3_server: ObjectServer) -> None:
+    out, said = tmp_path / "out.csv", tmp_path / "said"
+    topic = f"log:{tmp_path}/trades"
+    ripple("log", "create", tmp_path / "trades", "--schema", PIPELINE, "--partitions", 2)
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [*RIPPLE, "run", PIPELINE, "--source", topic, "--sink", out, "--follow"]
+        more = ["--checkpoint-dir", "s3://bucket/prefix", "--commit-interval", "50ms"]
+        with said.open("ab") as err:
+            return subprocess.Popen([*map(str, [*command, *more])], cwd=ROOT, stderr=err)
+
+    def shown() -> int:
+        return len(out.read_text().splitlines()) if out.exists() else 0
+
+    def more() -> None:
+        """Append trades, which go to one partition of two, and wait for their windows."""
+        before = shown()
+        began_ns = time.time_ns() - 1_000_000_000
+        lines = [f"S{at % 7},{at},{began_ns + at * 2_000_000}" for at in range(500)]
+        ripple("log", "append", tmp_path / "trades", "-", given="\n".join(lines) + "\n")
+        until(lambda: shown() > before, said.read_text)
+
+    running = start()
+    more()
+    running.kill()
+    running.wait(PATIENCE_S)
+    running = start()
+    more()
+    s3_server.kill()
+    appending = threading.Thread(target=more)
+    appending.start()
+    until(lambda: "markers of idle inputs wait for the store" in said.read_text())
+    s3_server.start()
+    appending.join(PATIENCE_S)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(PATIENCE_S) == 0, said.read_text()
+    report = rp.run(
+        both,
+        source=topic,
+        sink={"sizes-out": str(out), "again": str(tmp_path / "again.csv")},
+        checkpoint_dir="s3://bucket/prefix",
+    )
+    assert report.consumed == 1500
+    tables = [sorted(path.read_text().splitlines()) for path in (out, tmp_path / "again.csv")]
+    assert tables[0] == tables[1]

@@ -20,6 +20,7 @@ from ripple.model.schema.columns import records_of
 from ripple.spark.markers import marked
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import sources_at
+from ripple.storage.fenced import Added, Journal
 from ripple.storage.log import PartitionWriter, Topic
 from ripple.storage.store.opening import open_store
 from ripple.task import marker_log
@@ -225,6 +226,17 @@ def test_markers_of_one_silence_are_merged_and_the_oldest_go(
     assert found[-1] == IdleMarker(40, 40, INPUTS[0], 5)
     assert len(found) < 12
     assert again.barriers(again.first)[INPUTS[0]] <= 5
+
+
+def test_the_form_of_markers_stays() -> None:
+    world = sim_world()
+    until = world.loop.run_until_complete
+    log = MarkerLog(world.store, "idle", 3)
+    until(log.open(7, world.random))
+    until(log.add([IdleMarker(-5, 1, "ticks/0", 4), IdleMarker(60, 2, "ticks/1", 0)]))
+    *_, added = until(Journal(world.store, "idle/00003/markers/").read())
+    data = b'{"first":0,"markers":[[1,"ticks/0",4,-5],[2,"ticks/1",0,60]]}'
+    assert added == Added(7, is_whole=False, data=data)
 
 
 def test_a_damaged_log_of_markers_is_named(tmp_path: Path) -> None:
