@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import TYPE_CHECKING, TypeGuard
 
 from ripple.connectors.contract import is_source
 from ripple.connectors.inputs import Signal, is_inputs
+from ripple.core.errors import InputError
 from ripple.model.batch import Batch
 
 if TYPE_CHECKING:
@@ -47,7 +49,17 @@ class SourceInputs:
     never_waits = True
 
     def __init__(self, source: Source, *, name: str | None = None) -> None:
-        """Read ``source`` as the input ``name``, by default the source's own."""
+        """Read ``source`` as the input ``name``, by default the source's own.
+
+        Raises InputError for a source with an async method, which nobody would await.
+        """
+        for method in ("batches", "close"):
+            given = getattr(source, method)
+            if iscoroutinefunction(given) or isasyncgenfunction(given):
+                raise InputError(
+                    f"source {source.name!r}: {method} is async, and is called without await: "
+                    f"write def {method}"
+                )
         self.name = source.name
         self._name = source.name if name is None else name
         self._source = source

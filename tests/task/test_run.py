@@ -237,10 +237,32 @@ class Closed(MemorySource):
         self.times += 1
 
 
+class ClosedLater(MemorySource):
+    """A source whose close would have to be awaited."""
+
+    async def close(self) -> None:  # type: ignore[override]
+        raise AssertionError("nobody calls it")
+
+
+class ReadLater(MemorySource):
+    """A source whose batches would have to be awaited."""
+
+    async def batches(self, from_offset: int = 0) -> Any:  # type: ignore[override]
+        yield from_offset
+
+
 class TwoInputs(SourceInputs):
     """A source as two inputs."""
 
     names = ("s/0", "s/1")
+
+
+@pytest.mark.parametrize(("kind", "method"), [(ClosedLater, "close"), (ReadLater, "batches")])
+def test_a_source_with_an_async_method_is_refused(kind: type, method: str) -> None:
+    source, sink = kind([], RecordShape(rp.schema_of(Reading))), MemorySink()
+    with pytest.raises(rp.InputError, match=f"{method} is async, .* write def {method}"):
+        rp.run(PIPELINE, source=source, sink=sink)
+    assert not sink.finished
 
 
 def test_inputs_that_are_refused_are_closed() -> None:
