@@ -289,7 +289,7 @@ def test_transactions_survive_every_fault() -> None:
 @pytest.mark.usefixtures("unshrunk")
 def test_producer_that_goes_on_after_an_unknown_outcome_is_found_out() -> None:
     late = Faults(kinds=("broker_late",))
-    explore(counting_through_a_broker, seeds=range(20), faults=late)
+    explore(counting_through_a_broker, seeds=range(5), faults=late)
     with pytest.raises(SimulationError, match=r"torn|readers see"):
         explore(
             counting_through_a_broker, seeds=range(200), faults=late, without=("producer_drop",)

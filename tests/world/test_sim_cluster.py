@@ -19,7 +19,7 @@ from ripple.testing import (
     on_cluster,
     repeat,
 )
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, THINNED
 from tests.world.clusters import echo, idle, on, serving, simulate, simulated
 
 LINES = 5
@@ -106,8 +106,8 @@ def test_random_runs_suffer_every_fault_of_the_network_and_repeat() -> None:
 
 
 def test_every_effect_of_every_machine_can_be_its_last() -> None:
-    report = enumerate_crashes(telling)
-    assert report.landed["kill_before"] > 50
+    report = enumerate_crashes(telling, every=THINNED)
+    assert report.landed["kill_before"] > 50 // THINNED
 
 
 @simulated

@@ -48,4 +48,5 @@ def test_missing_safeguard_is_found_out(
     scenario: Scenario, check: Scenario | None, safeguard: str
 ) -> None:
     with pytest.raises(SimulationError):
-        explore(scenario, seeds=range(500), check=check, without=(safeguard,))
+        # The seed that found the rarest one when this was written, then all others.
+        explore(scenario, seeds=(199, *range(500)), check=check, without=(safeguard,))
