@@ -33,12 +33,11 @@ class Gone:
             self._final.append(final)
             self.rows += final.num_rows
 
-    def add_removed(self, keys: Mapping[str, pa.Array]) -> None:
-        """Add keys that have no row any more; of no fields where there is one row, or none."""
-        rows = pa.table(dict(keys))
-        if rows.num_rows:
-            self._removed.append(rows)
-            self.rows += rows.num_rows
+    def add_removed(self, keys: Mapping[str, pa.Array], count: int) -> None:
+        """Add ``count`` keys that have no row any more; of no fields where there is one at most."""
+        if count:
+            self._removed.append(pa.table({**keys, OP: ops(OP_REMOVE, count)}))
+            self.rows += count
 
     def take(self, present: pa.RecordBatch) -> pa.RecordBatch:
         """Return the ``present`` rows with the removed ones, each key once, and forget them."""
@@ -49,16 +48,20 @@ class Gone:
         if not removed:
             return rows
         keys = pa.concat_tables(removed).combine_chunks()
+        # Without key fields there is one row: it is there again, or gone.
+        keys = self._without(rows, keys) if self._key else keys[: int(not rows.num_rows)]
+        both = [pa.Table.from_batches([rows]), keys]
+        return batch_of(pa.concat_tables(both, promote_options="default"), self.schema)
+
+    def _without(self, rows: pa.RecordBatch, keys: pa.Table) -> pa.Table:
+        """Return ``keys`` that ``rows`` have not, each once."""
         space = key_space([_key_field(keys.schema.field(name)) for name in self._key])
         there, slots = (
             space.slots([_whole(table.column(name)) for name in self._key])
             for table in (rows, keys)
         )
         first = np.unique(slots, return_index=True)[1]
-        first = first[~np.isin(slots[first], there)]
-        gone = keys.take(pa.array(first)).append_column(OP, ops(OP_REMOVE, len(first)))
-        both = [pa.Table.from_batches([rows]), gone]
-        return batch_of(pa.concat_tables(both, promote_options="default"), self.schema)
+        return keys.take(pa.array(first[~np.isin(slots[first], there)]))
 
 
 def ops(op: int, rows: int) -> pa.Array:

@@ -51,7 +51,8 @@ class PartialTable(Groups):
             ended, left = self._targets(expired), self._targets(emptied)
             for target, gone in enumerate(self._gone):
                 gone.add(final.filter(pa.array(ended == target)))
-                gone.add_removed(self.dump_keys(emptied[left == target]))
+                removed = emptied[left == target]
+                gone.add_removed(self.dump_keys(removed), len(removed))
         self.free(expired)
         return final
 

@@ -178,7 +178,8 @@ class RemoteRows:
         return list(self.dump_rows(_NONE))
 
     def load(self, table: pa.Table, watermark_ns: int) -> None:
-        """Load dumped rows."""
+        """Load dumped rows; without key fields there is a slot also where there is no row."""
+        table = table.filter(pa.array(table.column(SENDER.name).to_numpy() != _NOBODY))
         self._put(self._slots(table), table, table.column(SENDER.name).to_numpy())
         self.settle(watermark_ns)
 

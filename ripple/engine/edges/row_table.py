@@ -76,7 +76,7 @@ class RowTable:
         for target in np.unique(before[(before != to) & (before >= 0)]).tolist():
             removed = slots[(before == target) & (to != target)]
             keys = zip(self._key, self._column.keys.arrays(removed), strict=True)
-            self._gone[target].add_removed(dict(keys))
+            self._gone[target].add_removed(dict(keys), len(removed))
         self._sent[slots] = to
         return to
 

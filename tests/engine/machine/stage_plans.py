@@ -72,6 +72,9 @@ def plans() -> dict[str, Plan]:
         "rows-of-windows": total(tumbling, window_key, **whole),
         "outliving": total(tumbling, "venue", **partial),
         "events": total(tumbling, "venue", **whole),
+        "total-by-value": total(running, rows_n=rp.count())
+        .partition("p3", key="rows_n", partitions=3)
+        .fold("y", kinds=rp.count_distinct("rows_n")),
         "three": total(running, "venue", **whole)
         .partition("p3", key="kinds", partitions=2)
         .fold("y", n=rp.count(), middle=rp.sum("middle"), low=rp.min("middle")),
@@ -127,6 +130,7 @@ KINDS = {
     "rows-by-value": [EdgeKind.ROW],
     "rows-of-windows": [EdgeKind.ROW],
     "tree": [EdgeKind.ROW, EdgeKind.ROW, *[EdgeKind.PARTIAL] * 3],
+    "total-by-value": [EdgeKind.PARTIAL, EdgeKind.ROW],
     "three": [EdgeKind.ROW, EdgeKind.PARTIAL],
     "three-windows": [EdgeKind.PARTIAL, EdgeKind.ROW, EdgeKind.PARTIAL],
 }
