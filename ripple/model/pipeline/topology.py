@@ -168,10 +168,13 @@ def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | 
     if known is not None:
         for name, key in by.items():
             if not known or not set(known) <= set(key):
-                return (
+                why = (
                     f"records of {source.name} are divided by {', '.join(known) or 'nothing'}, and "
                     f"{name} needs all of one {', '.join(key) or 'total'}"
                 )
+                if known and plan.fold(name) not in plan.event_folds:
+                    why += f", for which .source(..., key={list(known)!r}) makes a stage"
+                return why
     if not _shared(by.values()):
         keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
         return f"its folds have no field of their keys in common: {keys}"

@@ -310,6 +310,11 @@ def test_folds_of_branches_with_a_field_in_common_stay_in_one_stage_unless_the_s
         [("both", "over")],
         [("both",), ("over",)],
     ]
+    one, several = plans
+    assert undivided_why(several, ("symbol",)) is None
+    assert "over needs all of one venue, for which .source(..., key=['symbol']) makes" in str(
+        undivided_why(one, ("symbol",))
+    )
 
 
 def test_stages_of_branches_are_one_where_the_plan_is_refused() -> None:

@@ -143,7 +143,7 @@ function flowText(flow) {
 }
 
 function stageTitle(stage) {
-  const key = stage.key.length ? `by ${stage.key.join(", ")}` : "one total";
+  const key = stage.key.length ? `by ${stage.key.join(", ")}` : stage.number ? "one total" : "those of the source";
   return `stage ${stage.number} · ${stage.count ? many(stage.count, "partition") : "no partitions yet"} · ${key}`;
 }
 
