@@ -48,7 +48,9 @@ def measure() -> list[Row]:
     pipeline = Path(holding.__file__)
     with tempfile.TemporaryDirectory() as folder, running(folder, pipeline, ("counted",)) as at:
         reach = Reach(
-            load_plan(str(pipeline)), f"log:{folder}/trades", {"counted": f"log:{folder}/counted"}
+            load_plan(str(pipeline)),
+            {"trades": f"log:{folder}/trades"},
+            {"counted": f"log:{folder}/counted"},
         )
         with TopicWriter(
             Topic.open(LiveDisk(folder), "trades"), LiveClock(), holder="bench"

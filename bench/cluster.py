@@ -74,7 +74,7 @@ class _Place:
             settings=LogSettings(sync_appends=0),
         )
         sinks = {name: f"log:{folder}/{name}" for name in outputs}
-        self.reach = Reach(load_plan(pipeline), self.source, sinks)
+        self.reach = Reach(load_plan(pipeline), {"trades": self.source}, sinks)
 
     def append(self, first: int, events: int) -> None:
         with TopicWriter(self.topic, LiveClock(), holder="bench") as writer:

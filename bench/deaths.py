@@ -43,7 +43,7 @@ def measure() -> list[Row]:
     rows = []
     with tempfile.TemporaryDirectory() as folder, running(folder) as coordinator:
         sinks = {name: f"log:{folder}/{name}" for name in OUTPUTS}
-        reach = Reach(load_plan(str(PIPELINE)), f"log:{folder}/trades", sinks)
+        reach = Reach(load_plan(str(PIPELINE)), {"trades": f"log:{folder}/trades"}, sinks)
         with Feed(folder, ROWS, SYMBOLS) as feed, Watch(folder) as watch:
             watch.wait()
             said = Path(folder, "said")

@@ -14,6 +14,7 @@ from coordinator.decisions.limits import Limits
 from ripple.control import process_settings as shared
 from ripple.control.process_settings import PORTS, FileOfRoles, LogSettings
 from ripple.core.errors import InputError, LimitError
+from ripple.core.named_uris import name_and_uri, sources_listed
 from ripple.core.setting import (
     Alias,
     Found,
@@ -68,8 +69,10 @@ def _retry_source(found: Found) -> str:
     given = found["retry_source"]
     place = str(given.value)
     try:
-        if place and not place.startswith(KAFKA):  # that command reports it
-            LogUri.whole(place)
+        for one in sources_listed(place) if place else ():
+            target = name_and_uri(one)[1]
+            if not target.startswith(KAFKA):  # that command reports it
+                LogUri.whole(target)
     except InputError as error:
         raise SettingsError(
             f"retry_source (from {given.origin}): {error}, or kafka:BROKERS/TOPIC"
@@ -128,7 +131,8 @@ class Settings:
     )
     retry_source: str = setting(
         "destination of dead letters that are retried from the dashboard: log:DIR/TOPIC or "
-        "kafka:BROKERS/TOPIC; empty: none",
+        "kafka:BROKERS/TOPIC; of several sources each as SOURCE=URI, separated by commas; empty: "
+        "none",
         default="",
         make=_retry_source,
     )

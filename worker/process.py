@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ripple.connectors.identity import check_not_read
-from ripple.connectors.locate import sinks_by_output
+from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.control.assignment.founding import founded
 from ripple.control.assignment.member import process_of
@@ -41,7 +41,7 @@ from worker.supervisor.supervisor import Supervisor
 from worker.supervisor.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ripple.connectors.connector import LaneHome
     from ripple.control.assignment import Code
@@ -69,15 +69,19 @@ async def work(settings: Settings, plan: Plan, log: Log, stopping: asyncio.Event
         from ripple.control.telemetry import tracing  # noqa: F401, PLC0415
     sinks = sinks_by_output(plan, list(settings.sinks))
     # Before the folder of the store is made: a refused worker leaves nothing.
-    check_not_read(settings.source, sinks)
+    sources = sources_by_name(plan, settings.sources)
+    for source in sources.values():
+        check_not_read(source, sinks)
     ends = EndpointUris(
-        plan, settings.source, sinks, batch_rows=settings.batch_rows, executor=LiveExecutor()
+        plan, sources, sinks, batch_rows=settings.batch_rows, executor=LiveExecutor()
     )
     async with (
         open_store(settings.store, settings.s3, is_probed=True) as store,
         AsyncExitStack() as ending,
     ):
-        await _work(settings, plan, store, log, stopping, sinks=sinks, ends=ends, ending=ending)
+        await _work(
+            settings, plan, store, log, stopping, places=(sources, sinks), ends=ends, ending=ending
+        )
 
 
 async def _work(
@@ -87,17 +91,19 @@ async def _work(
     log: Log,
     stopping: asyncio.Event,
     *,
-    sinks: Mapping[str, str],
+    places: tuple[Mapping[str, str], Mapping[str, str]],
     ends: EndpointUris,
     ending: AsyncExitStack,
 ) -> None:
+    """Work. places: the URIs of sources and of outputs, by name."""
+    sources, sinks = places
     world = live_world(settings.root or ".", store=store, control=LiveControl())
     processes = settings.processes or processors.usable()
     has = has_lanes(plan, divides=ends.divides)
-    home = _home(settings, plan, sinks) if has else None
+    home = _home(settings, plan, [*sources.values(), *sinks.values()]) if has else None
     await check_code(plan, store, divides=ends.divides)
     lanes = _lanes(settings, home) if has else ""
-    said = ends_of(settings.source, sinks, lanes, settings.batch_rows)
+    said = ends_of(sources, sinks, lanes, settings.batch_rows)
     inputs, code = ends.counts(), code_of(plan, divides=ends.divides, ends=said)
     pages = {name: getattr(settings, name) for name in ("health_port", "metrics_port")}
     addresses = delta_addresses(settings.host, settings.rpc_port, processes, pages)
@@ -205,9 +211,9 @@ async def _end(worker: Supervisor, settings: Settings, vain: str, log: Log) -> N
         raise UnfinishedError(f"not everything was completed in {settings.stop_ms} ms")
 
 
-def _home(settings: Settings, plan: Plan, sinks: Mapping[str, str]) -> LaneHome | None:
+def _home(settings: Settings, plan: Plan, places: Sequence[str]) -> LaneHome | None:
     """Return the home of repartition topics, None for the root's folder."""
-    home = lane_home(settings.lanes, [settings.source, *sinks.values()])
+    home = lane_home(settings.lanes, places)
     if not settings.root and home is None:
         raise SettingsError(
             f"stages of {plan.name} hand records to each other through logs, which are not in S3: "

@@ -15,6 +15,7 @@ from ripple.control.assignment.member import check_id
 from ripple.control.process_settings import PORTS, LogSettings
 from ripple.control.telemetry.alerts import AlertThresholds
 from ripple.core.errors import LimitError, RippleError
+from ripple.core.named_uris import name_and_uri, sources_listed
 from ripple.core.setting import (
     Alias,
     Found,
@@ -88,6 +89,10 @@ def _coordinators(found: Found) -> tuple[str, ...]:
     return addresses
 
 
+def _sources(found: Found) -> tuple[str, ...]:
+    return sources_listed(str(found["source"].value))
+
+
 def _sinks(found: Found) -> tuple[str, ...]:
     return places_listed(str(found["sink"].value))
 
@@ -146,8 +151,11 @@ class Settings:
         "local folder, of this worker only, that caches checkpoints of a store in S3", default=""
     )
     cache_mib: int = setting("maximum size of the cache", default=10_240, least=1)
-    source: str = setting(
-        "input as log:DIR/TOPIC or kafka:BROKERS/TOPIC, whose partitions the workers share"
+    sources: tuple[str, ...] = setting(
+        "input as log:DIR/TOPIC or kafka:BROKERS/TOPIC, whose partitions the workers share; of "
+        "several sources each as SOURCE=URI, separated by commas",
+        name="source",
+        make=_sources,
     )
     sinks: tuple[str, ...] = setting(
         "outputs as [OUTPUT=]log:DIR/TOPIC, separated by commas", name="sink", make=_sinks
@@ -253,8 +261,12 @@ SETTINGS = settings_of(Settings)
 
 
 def flags_of(given: Sequence[str]) -> list[str]:
-    """Return arguments as flags: the pipeline stands first, ``--sink`` may be repeated."""
-    left, sinks, others = list(given), [], []
+    """Return arguments as flags: the pipeline stands first.
+
+    ``--sink`` may be repeated, and ``--source`` with the name of each.
+    """
+    left, others = list(given), []
+    listed: dict[str, list[str]] = {"--source": [], "--sink": []}
     if left and not left[0].startswith("-"):
         others += ["--pipeline", left.pop(0)]
     while left:
@@ -264,13 +276,17 @@ def flags_of(given: Sequence[str]) -> list[str]:
                 "--partition-id: coordinators decide which worker owns a partition; leave it out, "
                 "and once it has joined say ripple cluster pin PARTITION WORKER"
             )
-        if flag != "--sink":
+        if flag not in listed:
             others.append(f"{flag}{has_value}{value}")
         elif has_value or left:
-            sinks.append(value if has_value else left.pop(0))
+            listed[flag].append(value if has_value else left.pop(0))
         else:
-            raise SettingsError("--sink needs a value")
-    return [*others, "--sink", ",".join(sinks)] if sinks else others
+            raise SettingsError(f"{flag} needs a value")
+    if not all(name_and_uri(text)[0] for text in listed["--source"]):
+        del listed["--source"][:-1]  # without names the last one counts, as of other flags
+    for flag, values in listed.items():
+        others += [flag, ",".join(values)] if values else []
+    return others
 
 
 def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, Any]) -> Settings:
@@ -279,7 +295,7 @@ def load(given: Arguments, environment: Mapping[str, str], file: Mapping[str, An
     found = in_force(SETTINGS, given, _with_port(environment), file, section=SECTION, others=OTHERS)
     shared.check_ports(found, ("rpc_port", "health_port", "metrics_port"))
     settings = made(Settings, found)
-    check_places(found, settings.sinks)
+    check_places(found, settings.sources, settings.sinks)
     return settings
 
 

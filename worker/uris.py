@@ -6,9 +6,10 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ripple.connectors.locate import check_sealed, output_and_place
+from ripple.connectors.locate import check_sealed
 from ripple.connectors.registry import find
 from ripple.core.errors import RippleError
+from ripple.core.named_uris import name_and_uri
 from ripple.core.setting import SettingsError
 from ripple.storage.store.s3_settings import is_s3
 from worker.engine.lane_home import lane_home
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from ripple.core.setting import InForce
 
 
-def check_places(found: Mapping[str, InForce], sinks: Sequence[str]) -> None:
+def check_places(
+    found: Mapping[str, InForce], sources: Sequence[str], sinks: Sequence[str]
+) -> None:
     """Reject URIs that no worker can use, whatever the pipeline is. Raises SettingsError."""
     checks: tuple[tuple[str, Callable[[str], object]], ...] = (
-        ("source", lambda text: find(text, "continued_source")),
+        ("source", lambda _: _check_sources(sources)),
         ("sink", lambda _: _check_sinks(sinks)),
         ("lanes", lambda text: lane_home(text, [])),
     )
@@ -35,8 +38,13 @@ def check_places(found: Mapping[str, InForce], sinks: Sequence[str]) -> None:
     _check_cache(found)
 
 
+def _check_sources(sources: Sequence[str]) -> None:
+    for text in sources:
+        find(name_and_uri(text)[1], "continued_source")
+
+
 def _check_sinks(sinks: Sequence[str]) -> None:
-    pairs = [output_and_place(text) for text in sinks]
+    pairs = [name_and_uri(text) for text in sinks]
     if not pairs:
         raise SettingsError("no URI is given")
     for _, place in pairs:

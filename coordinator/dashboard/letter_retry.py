@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ripple.client.dashboard.contract import AskedError
 from ripple.client.outputs import subprocesses
 from ripple.control.assignment.version import PARTITIONS_MAX
+from ripple.core.named_uris import name_and_uri, sources_listed
 
 if TYPE_CHECKING:
     from ripple.client.dashboard.contract import Values
@@ -65,7 +66,8 @@ class Retry(NamedTuple):
 class Retrying:
     """Runs retries one after the other, each as its own process.
 
-    store: of dead letters. source: where records are appended, "" if it is not configured.
+    store: of dead letters. source: where records are appended, of several sources each as
+    ``SOURCE=URI``, separated by commas; "" if it is not configured.
     """
 
     def __init__(self, store: str, source: str) -> None:
@@ -84,11 +86,21 @@ class Retrying:
             self._asked -= 1
 
 
+def _source_of(name: str, source: str) -> str:
+    """Return the ``SOURCE=URI`` of an input, or the one URI; "" where there is none."""
+    listed = sources_listed(source)
+    if not name_and_uri(listed[0])[0]:
+        return source
+    of = name.partition("/")[0]
+    return next((one for one in listed if name_and_uri(one)[0] == of), "")
+
+
 async def retry(asked: Retry, *, store: str, source: str) -> Values:
     """Append the records again, each once; return the result. Raises AskedError.
 
-    store: of dead letters. source: where records are appended, "" if it is not configured.
+    store: of dead letters. source: where records are appended; see Retrying.
     """
+    source = _source_of(asked.input, source)
     if not source:
         raise AskedError(
             "this coordinator was not told where retried records go: give it --retry-source "

@@ -173,3 +173,13 @@ def keyed_by(inputs: Inputs) -> tuple[str, ...] | None:
     None where they do not say.
     """
     return inputs.keyed_by if isinstance(inputs, KeyedInputs) else None
+
+
+def keyed_by_source(sources: Mapping[str, Inputs]) -> dict[str, tuple[str, ...] | None] | None:
+    """Return ``keyed_by`` of each source; None where it does not matter.
+
+    That is where one of them has one partition: with it, one task has all records.
+    """
+    if any(len(each.names) == 1 for each in sources.values()):
+        return None
+    return {name: keyed_by(each) for name, each in sources.items()}

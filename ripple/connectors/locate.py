@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import find, forms
 from ripple.connectors.source_inputs import ended, is_readable
 from ripple.core.errors import InputError, OutputError
+from ripple.core.named_uris import name_and_uri
 from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ SOURCE_OBJECTS = (
     "a path, -, log:DIR/TOPIC, synthetic:N, an Arrow table, a data frame, a list or an iterator of "
     "batches, of mappings or of instances of a record class, or a source"
 )
-_NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 
 
 def open_source(
@@ -223,7 +222,7 @@ def sinks_by_output(plan: Plan, given: Sequence[str]) -> dict[str, str]:
     names = [output.name for output in plan.outputs]
     pairs: list[tuple[str, str]] = []
     for text in given:
-        named, place = output_and_place(text)
+        named, place = name_and_uri(text)
         if named:
             pairs.append((named, place))
         elif len(names) == 1:
@@ -249,7 +248,7 @@ def sources_by_name(plan: Plan, given: Sequence[str], flag: str = "--source") ->
     names = [source.name for source in plan.sources]
     places: dict[str, str] = {}
     for text in given:
-        name, place = output_and_place(text)
+        name, place = name_and_uri(text)
         if len(names) == 1 and name != names[0]:
             name, place = names[0], text
         if not name:
@@ -279,12 +278,6 @@ def check_sources(plan: Plan, given: Iterable[str]) -> None:
                 f"source {name!r} is not given: the pipeline reads {plan.source_names}, and needs "
                 "all of them"
             )
-
-
-def output_and_place(text: str) -> tuple[str, str]:
-    """Divide ``[NAME=]URI`` of an output or source; "" where none is named."""
-    named = _NAMED.fullmatch(text)
-    return ("", text) if named is None else (named[1], named[2])
 
 
 def check_sealed(place: str) -> None:

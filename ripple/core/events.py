@@ -128,6 +128,10 @@ class EngineView(Protocol):
     last_retractions: int
 
     @property
+    def counters_by_source(self) -> Mapping[str, Any]:
+        """The same of each source, by its name."""
+
+    @property
     def uncomputable_counts(self) -> Mapping[str, int]:
         """How many rows of each fold cannot be computed."""
 

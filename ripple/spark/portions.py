@@ -113,7 +113,8 @@ class Sources:
             if one.are_files:
                 return f"{one.place} is several files, which are not divided by key"
         if len(self.each) == 1:
-            return undivided_why(plan, self.each[0].keyed_by) or several_stages_why(plan)
+            known = {self.each[0].name: self.each[0].keyed_by}
+            return undivided_why(plan, known) or several_stages_why(plan)
         return self._unlike_why(plan)
 
     def division(self, plan: Plan, portion: Portion) -> Division | None:

@@ -372,8 +372,8 @@ class Opened:
         engine, base = await self._restored()
         if base.checkpoint is not None:
             let_go(spec.inputs, listed[listed.index(base.checkpoint) :])
-        if spec.division is not None:
-            engine.expect(spec.division)
+        for division in spec.divisions:
+            engine.expect(division)
         has_changed = bool(base.changed)
         self.storing.last = None if has_changed else base.checkpoint
         self.letters.begin(engine.cut)

@@ -6,12 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from ripple.connectors.connector import Part
-from ripple.connectors.inputs import keyed_by
+from ripple.connectors.inputs import keyed_by, keyed_by_source
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
+from ripple.engine.operators.division import Division
 from ripple.model.pipeline.topology import divided_why, need_one_division, outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
+from ripple.task.several_sources import inputs_of
+from ripple.world.ports import INLINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +32,11 @@ class Endpoints(Protocol):
     """The inputs and outputs of a pipeline."""
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """Return how many partitions each input has, by name; raises InputError and OSError."""
+        """Return how many partitions each source has, by name; raises InputError and OSError."""
+        ...
+
+    def divisions(self) -> tuple[Division, ...]:
+        """Return how the records of each source that tells it are divided among its partitions."""
         ...
 
     def inputs(self, part: Part) -> Inputs:
@@ -57,25 +64,42 @@ class Endpoints(Protocol):
         ...
 
 
+def check_keys(plan: Plan, places: Mapping[str, str], opened: Mapping[str, Inputs]) -> None:
+    """Raise InputError where the inputs of a source contradict the key that a pipeline declares.
+
+    places: URIs by source, for people.
+    """
+    for source in plan.sources:
+        found = keyed_by(opened[source.name])
+        if found and source.key and not set(found) <= set(source.key):
+            by = ", ".join(found)
+            then = ", and records are repartitioned where necessary" if plan.is_chain else ""
+            raise InputError(
+                f"{places[source.name]} is partitioned by {by}, but the pipeline says that "
+                f"{source.name} is partitioned by {', '.join(source.key)}: say key={by!r}{then}, "
+                "or leave it out"
+            )
+
+
 class EndpointUris:
     """Endpoints given as URIs."""
 
     def __init__(
         self,
         plan: Plan,
-        source: str,
+        sources: Mapping[str, str],
         sinks: Mapping[str, str],
         *,
         batch_rows: int,
         executor: Executor,
     ) -> None:
-        """Take the URIs of the input and of each wanted output.
+        """Take the URIs of each source and of each wanted output, by name.
 
         Raises OutputError for a sink that cannot be sealed, InputError for a source that cannot be
         read again, and the errors of opening them where those show at once.
         """
         self._plan = plan
-        self._source = source
+        self._sources = dict(sources)
         self._sinks = dict(sinks)
         self._batch_rows = batch_rows
         self._executor = executor
@@ -84,40 +108,48 @@ class EndpointUris:
         self.counts()
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """Return how many partitions the input has."""
-        inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
-        return ((self._plan.source.name, len(inputs.names)),)
+        """Return how many partitions each source has, by name."""
+        return tuple((name, len(each.names)) for name, each in self._opened().items())
 
     @property
     def divides(self) -> bool:
         """Return whether the source is repartitioned, by the keys of pipeline and input.
 
-        Raises InputError if both contradict each other, PlanError for branches that do not fit.
+        Raises InputError if both contradict each other, PlanError for branches or sources that do
+        not fit.
         """
-        inputs = open_inputs(self._source, self._plan, self._batch_rows, follow=True)
-        found = keyed_by(inputs)
-        said = self._plan.source.key
-        if found and said and not set(found) <= set(said):
-            by, name = ", ".join(found), self._plan.source.name
-            raise InputError(
-                f"{self._source} is partitioned by {by}, but the pipeline says that {name} is "
-                f"partitioned by {', '.join(said)}: say key={by!r}, and records are repartitioned "
-                "where necessary, or leave it out"
-            )
-        need_one_division(self._plan, "a cluster", found)
-        return divided_why(self._plan, found) is not None
+        opened = self._opened()
+        check_keys(self._plan, self._sources, opened)
+        need_one_division(self._plan, "a cluster", keyed_by_source(opened))
+        return divided_why(self._plan, keyed_by(next(iter(opened.values())))) is not None
+
+    def divisions(self) -> tuple[Division, ...]:
+        """Return how the records of each source that tells it are divided among its partitions."""
+        return tuple(
+            Division(key, {one: at for at, one in enumerate(each.names)}, len(each.names))
+            for each in self._opened().values()
+            if (key := keyed_by(each))
+        )
 
     def inputs(self, part: Part) -> Inputs:
         """Return a partition's inputs."""
-        inputs = open_inputs(
-            self._source,
-            self._plan,
-            self._batch_rows,
-            follow=True,
-            part=part,
-            executor=self._executor,
-        )
-        return RetryingInputs(inputs)
+        opened = self._opened(part, self._executor)
+        return inputs_of(self._plan, {name: RetryingInputs(each) for name, each in opened.items()})
+
+    def _opened(self, part: Part | None = None, executor: Executor = INLINE) -> dict[str, Inputs]:
+        """Return the inputs of each source, all of them or those of a partition."""
+        return {
+            source.name: open_inputs(
+                self._sources[source.name],
+                self._plan,
+                self._batch_rows,
+                follow=True,
+                part=part,
+                executor=executor,
+                source=source,
+            )
+            for source in self._plan.sources
+        }
 
     def outputs(
         self,
@@ -133,7 +165,7 @@ class EndpointUris:
             {} if stage is None else self._sinks_of(stage),
             self._plan,
             self._executor,
-            source=self._source if reads else None,
+            source=self._only if reads else None,
             epoch=epoch,
             part=part,
             stage=stage,
@@ -156,6 +188,11 @@ class EndpointUris:
         # Brokers may take seconds to answer. Several threads may ask at once: the only shared state
         # is the connections, which have a lock, and what their one thread has seen.
         return lambda: asyncio.to_thread(look)
+
+    @property
+    def _only(self) -> str | None:
+        """The only source; offsets of several are not committed to a consumer group."""
+        return next(iter(self._sources.values())) if len(self._sources) == 1 else None
 
     def _sinks_of(self, stage: int) -> dict[str, str]:
         written = outputs_of(self._plan, stage)

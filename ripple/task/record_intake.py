@@ -8,7 +8,7 @@ from ripple.connectors.inputs import NO_ORIGINALS, OriginalInputs, Signal
 from ripple.core.causes import Causes
 from ripple.core.events import Refused
 from ripple.model.batch import Batch, Marker, Rejected
-from ripple.task.several_sources import WatermarkedInputs, WindowedInputs
+from ripple.task.several_sources import WindowedInputs, read_by_watermarks
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -98,8 +98,7 @@ class RecordIntake:
         self._live = live
         self.engine = drive.engine
         self._inputs = spec.inputs
-        if isinstance(spec.inputs, WatermarkedInputs):
-            spec.inputs.watermarks_ns = lambda: drive.engine.watermarks_ns
+        read_by_watermarks(spec.inputs, drive.engine)
         if isinstance(spec.inputs, WindowedInputs):
             spec.inputs.windows = lambda: drive.engine.windows
         self._letters = letters

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from ripple.connectors.inputs import NO_ORIGINALS, KeepingInputs, OriginalInputs, Signal
 from ripple.core.errors import InputError
 from ripple.core.events import EventListener, no_listener
+from ripple.core.tracing import TracedInputs
 from ripple.model.window import watermark
 from ripple.task.next_source import Reading, in_order
 from ripple.task.spec import NotifyingInputs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.inputs import Inputs, Original
     from ripple.core.cut import Cut
+    from ripple.engine.machine import Engine
     from ripple.model.batch import Batch, Marker
     from ripple.model.pipeline.plan import Plan
 
@@ -48,10 +50,17 @@ class WindowedInputs(Protocol):
     windows: Callable[[], int]
 
 
+def read_by_watermarks(inputs: Inputs, engine: Engine) -> None:
+    """Let the watermarks of an engine decide which of several sources is read next."""
+    if isinstance(inputs, WatermarkedInputs):
+        inputs.watermarks_ns = lambda: engine.watermarks_ns
+
+
 class SeveralSources:
     """The inputs of all sources of a plan; see Inputs, and ``next_source`` for their order.
 
-    watermarks_ns: returns the engine's watermarks by input, at the cut of ``next``; a task sets it.
+    watermarks_ns: returns the engine's watermarks by input, at the cut of ``next``; see
+    ``read_by_watermarks``.
     """
 
     def __init__(self, plan: Plan, inputs: Mapping[str, Inputs]) -> None:
@@ -195,6 +204,17 @@ class SeveralSources:
         for _, each in self._sources:
             if isinstance(each, KeepingInputs):
                 each.stored([(_part(cut, each), _part(texts, each)) for cut, texts in checkpoints])
+
+    def trace(self) -> None:
+        """Keep the trace contexts of records from the next ``open`` on; see TracedInputs."""
+        for _, each in self._sources:
+            if isinstance(each, TracedInputs):
+                each.trace()
+
+    def contexts(self, name: str, next_offset: int) -> list[str]:
+        """Return those of the records of an input before an offset; see TracedInputs."""
+        held = self._of[name]
+        return held.contexts(name, next_offset) if isinstance(held, TracedInputs) else []
 
 
 def _part(by_input: Mapping[str, T], inputs: Inputs) -> dict[str, T]:

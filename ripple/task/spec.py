@@ -39,7 +39,7 @@ class TaskSpec:
 
     outputs: opened once no other owner can write. staged: whether to compute the plan's first stage
     alone. sends: publishes the state edge. lanes: the event edge to the next stage. engine: the
-    class that computes. division: how the input is partitioned, if known.
+    class that computes. divisions: how sources are partitioned, of those that tell it.
     """
 
     plan: Plan
@@ -49,7 +49,7 @@ class TaskSpec:
     sends: Publisher | None = None
     lanes: Lanes | None = None
     engine: type[Engine] = Engine
-    division: Division | None = None
+    divisions: tuple[Division, ...] = ()
 
     def begin(self, emit: EventListener) -> None:
         """Let the inputs emit events.

@@ -18,6 +18,7 @@ from ripple.task.dead_letters.in_flight import Quarantine
 from ripple.task.dead_letters.notes import notes_in
 from ripple.task.drive import Drive
 from ripple.task.restore import first_cut, restore
+from ripple.task.several_sources import read_by_watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -179,6 +180,7 @@ class Standby:
                 "the checkpoint is of other code, from which only an owner can resume"
             )
         self._check(present, engine)
+        read_by_watermarks(self.inputs, engine)
         self.state = StandbyState(engine, quarantine)
         return engine, Drive(engine, quarantine)
 

@@ -22,7 +22,7 @@ def test_an_output_that_has_everything_is_known(tmp_path: Path, partitions: int)
     )
     ripple("log", "append", topic, tmp_path / "trades.csv")
     plan = load_plan("examples/vwap.py")
-    reach = Reach(plan, f"log:{topic}", {"output": f"log:{out}"})
+    reach = Reach(plan, {"trades": f"log:{topic}"}, {"output": f"log:{out}"})
     assert (reach.look().records, reach.look().of) == (0, 40)
     given = ["run", "examples/vwap.py", "--source", f"log:{topic}", "--sink", f"log:{out}"]
     assert ripple(*given, "--checkpoint-dir", tmp_path / "state").code == 0

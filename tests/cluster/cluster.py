@@ -54,7 +54,7 @@ class Job:
 
     Of the outputs the first is of the first stage, so each of its partitions is what one process
     makes of the partition of the source, unless that ``is_divided`` anew. Of the others, tables are
-    the same.
+    the same. named: several sources as SOURCE=URI, instead of the topic.
     """
 
     pipeline: Path
@@ -63,6 +63,13 @@ class Job:
     outputs: tuple[str, ...]
     partitions: int
     is_divided: bool = False
+    named: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> list[str]:
+        """Return what ``--source`` takes: the topic, or each of several by name."""
+        places = self.named or (f"log:{self.source}",)
+        return [flag for place in places for flag in ("--source", place)]
 
     def sinks(self, folder: Path) -> list[str]:
         """Return where all outputs go."""
@@ -82,7 +89,7 @@ class Job:
     def tables_alone(self, folder: Path) -> list[Table]:
         """Return the table of each output as one process makes it of the whole source."""
         sinks = [flag for sink in self.sinks(folder / "whole") for flag in ("--sink", sink)]
-        given = ["run", self.pipeline, "--source", f"log:{self.source}", *sinks]
+        given = ["run", self.pipeline, *self.sources, *sinks]
         ripple(*given, "--checkpoint-dir", folder / "state-whole")
         return [table(folder / "whole" / name) for name in self.outputs]
 
@@ -203,7 +210,7 @@ async def cluster(
         network(processes(asked)),
         Reach(
             load_plan(str(job.pipeline)),
-            f"log:{job.source}",
+            {"trades": f"log:{job.source}"},
             {name: f"log:{job.folder / name}" for name in job.outputs},
         ),
         [f"worker-{workers + number}" for number in range(1, spare + 1)],

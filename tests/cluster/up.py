@@ -47,7 +47,7 @@ class Up(Started):
             self.process = subprocess.Popen(
                 [
                     *(*RIPPLE, "cluster", "up", str(job.pipeline)),
-                    *("--source", f"log:{job.source}", "--free-ports"),
+                    *(*job.sources, "--free-ports"),
                     *(flag for sink in job.sinks(job.folder) for flag in ("--sink", sink)),
                     *("--dir", str(job.source.parent / "state")),
                     *("--workers", "2", *map(str, more)),

@@ -39,6 +39,21 @@ def test_invalid_retry_is_rejected(changed: dict[str, Any], problem: str) -> Non
         Retry.of(ONE | changed, "me")
 
 
+def test_a_letter_of_one_of_several_sources_goes_there(tmp_path: Path) -> None:
+    write_letters(LiveDisk(tmp_path / "store"), "vwap")
+    for name in ("trades", "quotes"):
+        assert main(["log", "create", "--schema", "trade", f"{tmp_path}/{name}"]) == 0
+    source = f"quotes=log:{tmp_path}/quotes,trades=log:{tmp_path}/trades"
+    asked = Retry.of(ONE, "me")
+    said = asyncio.run(retry(asked, store=f"{tmp_path}/store", source=source))
+    assert said["done"] == "vwap/0: 1 retried: mended (me)"
+    read = [read_all(Topic.open(LiveDisk(tmp_path), name)) for name in ("trades", "quotes")]
+    assert read == [TRADES[1:2], []]
+    others = asked._replace(input="rates/3")
+    with pytest.raises(AskedError, match="--retry-source"):
+        asyncio.run(retry(others, store=f"{tmp_path}/store", source=source))
+
+
 def test_texts_of_a_retry_never_become_flags() -> None:
     said = ONE | {"pipeline": "--source=log:/x", "offset": None, "cause": "--json"}
     assert all(one.startswith(("--p", "--input=", "--reason=")) for one in Retry.of(said, "").flags)

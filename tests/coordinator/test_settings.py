@@ -244,7 +244,9 @@ def test_pages_are_shown_to_the_network_only_where_it_was_said() -> None:
     assert loaded("--store=s", "--host=0.0.0.0", "--pages-without-tls", *TLS).pages_without_tls
 
 
-@pytest.mark.parametrize("place", ["nonsense", "log:data/trades/3", "log:", "log:a/../b"])
+@pytest.mark.parametrize(
+    "place", ["nonsense", "log:data/trades/3", "log:", "log:a/../b", "a=log:d/t,b=log:d/t/3"]
+)
 def test_retried_records_go_to_a_topic_or_nowhere(place: str) -> None:
     with pytest.raises(SettingsError, match=r"^retry_source \(from --retry-source\): "):
         loaded("--store=s", f"--retry-source={place}")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.connector import Part
     from ripple.core.events import Event
+    from ripple.engine.operators.division import Division
     from ripple.model.pipeline.plan import Plan
     from ripple.testing import SimWorld
     from ripple.world.ports import World
@@ -76,6 +77,9 @@ class LogEnds:
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         return ((NAME, INPUTS),)
+
+    def divisions(self) -> tuple[Division, ...]:
+        return ()
 
     def inputs(self, part: Part) -> LogInputs:
         check_divided(TOPIC, INPUTS, part.of)

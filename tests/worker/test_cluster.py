@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ripple.testing.sim.chance import Chance
 
 # One of each kind of edge; all of them where more is asked for.
-TRIALS = ("branched", "tree", "windows", "window_totals", "chain", "totals", "rows")
-TRIALS = TRIALS[: 5 if EXAMPLES == 1 else 7]
+TRIALS = ("branched", "tree", "sources", "windows", "window_totals", "chain", "totals", "rows")
+TRIALS = TRIALS[: 6 if EXAMPLES == 1 else 8]
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

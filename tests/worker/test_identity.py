@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import ripple.model.aggregate as ra
+from coordinator.decisions.compatibility import misfit
 from ripple.connectors.identity import identity_of
+from ripple.control.assignment import Candidate, Stage
+from ripple.control.assignment.version import empty
+from ripple.control.rpc.membership_messages import MISFIT
 from ripple.control.telemetry.process_log import log_of
 from ripple.core.errors import OutputError
 from ripple.core.settings import arguments
@@ -18,7 +23,8 @@ from ripple.storage.store import MemoryStore
 from ripple.testing import sim_world
 from tests.engine.migration.plans import plan_of, states
 from tests.worker.pipeline_counts import PLAN
-from worker.engine.identity import check_code, ends_of
+from tests.worker.trials import both_sources
+from worker.engine.identity import check_code, code_of, ends_of
 from worker.process import work
 from worker.settings import SETTINGS, flags_of, load
 
@@ -44,16 +50,30 @@ def test_places_are_the_same_however_they_are_said_and_others_are_not(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").symlink_to(tmp_path / "data")
-    said = ends_of("log:data/trades", {"out": "log:data/v"}, "", 1000)
+    said = ends_of({"trades": "log:data/trades"}, {"out": "log:data/v"}, "", 1000)
     assert said == (
         ("batch_rows", "1000"),
         ("output out", f"log:{tmp_path}/data/v"),
         ("source", f"log:{tmp_path}/data/trades"),
     )
-    assert said == ends_of(f"log:{tmp_path}/here/trades", {"out": "log:here/v"}, "", 1000)
-    others = ends_of("log:b/trades", {"out": "log:data/w"}, "/lanes", 1000)
+    assert said == ends_of({"t": f"log:{tmp_path}/here/trades"}, {"out": "log:here/v"}, "", 1000)
+    others = ends_of({"trades": "log:b/trades"}, {"out": "log:data/w"}, "/lanes", 1000)
     assert not set(said[1:]) & set(others)
     assert ("lanes", "/lanes") in others
+
+
+def test_sources_of_several_are_told_apart() -> None:
+    trades, quotes = "log:data/trades", "log:data/quotes"
+    said = dict(ends_of({"trades": trades, "quotes": quotes}, {"out": "log:data/v"}, "", 1))
+    other = dict(ends_of({"trades": trades, "quotes": trades}, {"out": "log:data/v"}, "", 1))
+    assert {name for name in said if said[name] != other[name]} == {"source quotes"}
+    code = code_of(both_sources().plan(), ends=tuple(sorted(said.items())))
+    assert [name for name, _ in code.schemas if "." not in name] == ["quotes", "trades"]
+    candidate = Candidate(id="b", nonce="b", code=replace(code, ends=tuple(sorted(other.items()))))
+    assert misfit(candidate, code, empty([Stage("main", 4)])) == (
+        f"b {MISFIT}: its source quotes is {other['source quotes']}, the cluster's is "
+        f"{said['source quotes']}"
+    )
 
 
 async def test_output_cannot_be_the_source_and_a_worker_refused_for_that_leaves_nothing(

@@ -185,6 +185,7 @@ COORDINATOR = ["--coordinator", "127.0.0.1:1"]
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        (["--source", "a=log:d/t,b=foo:x"], "source: .*'foo:x'.* .from --source"),
         (["--source", "foo"], "source: resuming after a crash .* not 'foo': .* .from --source"),
         (
             ["--sink", "foo"],
@@ -218,6 +219,29 @@ def test_places_of_several_outputs_are_taken() -> None:
     places = ["--source", "kafka:h:1/t", "--sink", "a=log:d/o", "--sink", "b=kafka:h:1,g:2/o"]
     found = loaded(["p.py", "--store", "s", *places, *COORDINATOR, "--lanes", "kafka:h:1"])
     assert found.sinks == ("a=log:d/o", "b=kafka:h:1,g:2/o")
+
+
+@pytest.mark.parametrize(
+    ("given", "sources"),
+    [
+        (["--source=kafka:h:1,g:2/t?key=a,b&format=csv"], ("kafka:h:1,g:2/t?key=a,b&format=csv",)),
+        (["--source=log:d/t", "--source=log:d/u"], ("log:d/u",)),
+        (["--source=trades=log:d/t"], ("trades=log:d/t",)),
+        (
+            ["--source", "trades=log:d/t", "--source=quotes=kafka:h:1,g:2/q?key=a,b"],
+            ("trades=log:d/t", "quotes=kafka:h:1,g:2/q?key=a,b"),
+        ),
+        (["--source=a=log:d/t,b=log:d/u,c=log:d/v"], ("a=log:d/t", "b=log:d/u", "c=log:d/v")),
+    ],
+)
+def test_several_sources_are_taken_by_name(given: list[str], sources: tuple[str, ...]) -> None:
+    places = ["p.py", "--store", "s", "--sink", "log:d/o", *COORDINATOR]
+    assert loaded([*places, *given]).sources == sources
+    if len(given) == 1:
+        _, _, text = given[0].partition("=")
+        assert loaded(places, {"RIPPLE_SOURCE": text}).sources == sources
+        file = f'[worker]\nsource = "{text}"\n'.encode()
+        assert loaded(places, {}, file).sources == sources
 
 
 def test_a_mistyped_variable_is_told_and_those_of_others_are_left_alone() -> None:

@@ -90,8 +90,69 @@ def branched_stages() -> Any:
     )
 
 
-# Branches of one stage and of several, and a chain of one. Then partial edges, of rows that stay
-# and of windows that end; a row edge; both.
+@rp.record(version=1)
+class Quote:
+    symbol: str
+    bid: float
+    ask: float
+    t: rp.Timestamp
+
+
+@rp.record(version=1)
+class Price:
+    symbol: str
+    price: float
+    t: rp.Timestamp
+
+
+def middle(quote: Any) -> dict[str, Any]:
+    """Return the price of a quote; one that has none is no quote."""
+    if quote.ask < quote.bid:
+        raise ValueError("crossed")
+    return {"symbol": quote.symbol, "price": (quote.bid + quote.ask) / 2, "t": quote.t}
+
+
+def both_sources() -> Any:
+    """Fold two sources together, in windows and for ever, one of them alone, and show events."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
+    union = rp.union(
+        "prices",
+        bought.map("traded", lambda trade: trade, into=Price),
+        quotes.map("middle", middle, into=Price),
+    )
+    prices = union.partition("by-symbol", key="symbol")
+    bars = prices.window("w", rp.Tumbling(10), lateness=4).fold("bars", price=rp.ohlc("price"))
+    last = prices.fold("newest", price=rp.last("price"), n=rp.count())
+    venues = bought.partition("by-venue", key=("venue", "symbol")).fold("rows", n=rp.sum("size"))
+    return (
+        bars.sink("shown")
+        .also(last.sink("last"))
+        .also(venues.sink("sizes"))
+        .also(quotes.sink("quoted"))
+    )
+
+
+def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return trades and quotes in a random order, in which quotes lag more and more."""
+    random = Random(name)
+    traded, quoted = events(name), trades(random, COUNT)
+    for at, row in enumerate(quoted):
+        bid = row.pop("price")
+        del row["venue"], row["size"]
+        row |= {"bid": bid, "ask": bid + (-1.0 if at % 13 == 5 else 1.0)}
+    found: list[tuple[str, dict[str, Any]]] = []
+    while traded or quoted:
+        name, left = ("trades", traded) if random.random() < 0.75 else ("quotes", quoted)
+        if left:
+            found.append((name, left.pop(0)))
+    return found
+
+
+# Two sources, of 12 and 8 partitions; branches of one stage and of several, and a chain of one.
+# Then partial edges, of rows that stay and of windows that end; a row edge; both.
+sources = ClusterTrial(both_sources(), from_both("sources"))
 streams = ClusterTrial(streamed(), events("streams"))
 branched = ClusterTrial(branches(), events("branched"))
 tree = ClusterTrial(branched_stages(), events("tree"))

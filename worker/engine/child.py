@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from ripple.connectors.locate import sinks_by_output
+from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.control import event_loop, process
 from ripple.control.assignment.founding import key_of
 from ripple.control.telemetry.levels import Level
@@ -168,6 +168,7 @@ async def _listen(port: ExchangePort, log: Log, *, must: bool) -> None:
 def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
     """Return the runtime, the measures, the tracer and the exchange."""
     settings, name = begin.settings, begin.process
+    sources = sources_by_name(plan, settings.sources)
     sinks = sinks_by_output(plan, settings.sinks)
     world = live_world(settings.root or ".", store=store)
     checkpoints: ObjectStore = RetryingStore(store, world.clock, world.random)
@@ -181,12 +182,12 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
         )
     ends = EndpointUris(
         plan,
-        settings.source,
+        sources,
         sinks,
         batch_rows=settings.batch_rows,
         executor=world.executor,
     )
-    home = lane_home(settings.lanes, [settings.source, *sinks.values()])
+    home = lane_home(settings.lanes, [*sources.values(), *sinks.values()])
 
     routes = Routes()
     port = ExchangePort(
@@ -202,7 +203,7 @@ def _runtime(begin: Begin, plan: Plan, store: ObjectStore, log: Log) -> _Parts:
     )
     exchange = port.exchange
 
-    ((_, inputs),) = ends.counts()
+    inputs = sum(count for _, count in ends.counts())
     watcher = files.Watcher(process.files, partial(log.say, level=Level.WARN))
 
     def moved(assignment: Assignment) -> None:

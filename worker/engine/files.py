@@ -23,7 +23,7 @@ RESERVE = 100
 def needed(plan: Plan, assignment: Assignment, process: str, inputs: int) -> int:
     """Return how many files a process needs at most for its partitions.
 
-    inputs: how many partitions the source has.
+    inputs: how many partitions all sources have.
     """
     counts = {stage.name: stage.partitions for stage in assignment.stages}
     first, has_divided = counts[FIRST], DIVIDING in counts

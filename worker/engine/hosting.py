@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Part
-from ripple.connectors.inputs import keyed_by
 from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine.router import Router
-from ripple.engine.operators.division import Division
 from ripple.model.pipeline.topology import (
     Transport,
     is_spread,
@@ -121,7 +119,7 @@ class _Workloads:
             outputs=outputs,
             staged=is_spread(plan),
             reached=lambda: context.ends.reached(part),
-            division=lambda: None if self._divides or part.of == 1 else self._division(),
+            divisions=lambda: () if self._divides or part.of == 1 else context.ends.divisions(),
         )
         if not is_spread(plan) or transport_into(plan, 1) is not Transport.LOG:
             return work
@@ -193,14 +191,6 @@ class _Workloads:
         lanes = dict(zip(self._input_names(), edge.topic.lanes_to(number), strict=True))
         fields = [field.name for field in context.plan.source.fields]
         return DividedInputs(edge.reading(number), lanes, fields, context.settings.batch_rows)
-
-    def _division(self) -> Division | None:
-        """Return the partitioner of the input, if it declares one."""
-        whole = self._context.ends.inputs(Part(0, 1))
-        key = keyed_by(whole)
-        if not key:
-            return None
-        return Division(key, {name: at for at, name in enumerate(whole.names)}, len(whole.names))
 
     def _input_names(self) -> tuple[str, ...]:
         return self._context.ends.inputs(Part(0, 1)).names

@@ -40,7 +40,7 @@ def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], .
     found.
     """
     text = "\n".join([plan.describe(), *plan.node_keys])
-    schemas = [(plan.source.name, fingerprint(plan.source.schema))]
+    schemas = [(source.name, fingerprint(source.schema)) for source in plan.sources]
     schemas += [
         (f"{plan.name}.{output.name}", fingerprint(schema_of_output(plan, output)))
         for output in plan.outputs
@@ -57,13 +57,17 @@ def code_of(plan: Plan, *, divides: bool = False, ends: tuple[tuple[str, str], .
 
 
 def ends_of(
-    source: str, sinks: Mapping[str, str], lanes: str, batch_rows: int
+    sources: Mapping[str, str], sinks: Mapping[str, str], lanes: str, batch_rows: int
 ) -> tuple[tuple[str, str], ...]:
-    """Return identifiers of source, outputs and lanes by name, and settings that all workers share.
+    """Return identifiers of sources, outputs and lanes, and settings that all workers share.
 
-    lanes: where repartition topics are, "" for nowhere. Raises InputError and ConnectorError.
+    sources, sinks: URIs by name; the only source is called ``source``. lanes: where repartition
+    topics are, "" for nowhere. Raises InputError and ConnectorError.
     """
-    found = {"source": identity_of(source, "continued_source"), "batch_rows": str(batch_rows)}
+    found = {"batch_rows": str(batch_rows)}
+    for name, at in sources.items():
+        called = "source" if len(sources) == 1 else f"source {name}"
+        found[called] = identity_of(at, "continued_source")
     found |= {f"output {name}": identity_of(at, "continued_sink") for name, at in sinks.items()}
     if lanes:
         found["lanes"] = shortened(lanes)
@@ -88,7 +92,7 @@ async def check_code(plan: Plan, store: ObjectStore, *, divides: bool) -> None:
 
 def about(plan: Plan) -> dict[str, Any]:
     """Return a plan's schemas and edges as JSON values, for queries by people."""
-    schemas = [plan.source.schema]
+    schemas = [source.schema for source in plan.sources]
     schemas += [schema_of_output(plan, output) for output in plan.outputs]
     return {
         "pipeline": plan.name,

@@ -112,8 +112,8 @@ class InputWork(_Work):
     plan: to compute. inputs: to read. outputs: to write, for the owner of an epoch. engine:
     factory; staged: the first stage alone. reached: reads the cut that the outputs have committed;
     None if a standby cannot catch up before the owner has gone. lanes: through which the next stage
-    reads the results, given the commit group; None without. division: partitioner of the input, if
-    known.
+    reads the results, given the commit group; None without. divisions: partitioners of the sources,
+    of those that are known.
     """
 
     plan: Plan
@@ -123,7 +123,7 @@ class InputWork(_Work):
     staged: bool = False
     reached: Callable[[], Look | None] = lambda: None
     lanes: Callable[[CommitGroup], Lanes] | None = None
-    division: Callable[[], Division | None] = lambda: None
+    divisions: Callable[[], tuple[Division, ...]] = tuple
 
     def standby(self) -> DurableTask | None:
         """Return a task that follows the committed cut of the outputs."""
@@ -161,7 +161,7 @@ class InputWork(_Work):
                 outputs=outputs,
                 sends=sending,
                 lanes=None if self.lanes is None else self.lanes(outputs),
-                division=self.division(),
+                divisions=self.divisions(),
             )
             task.promote(spec, self._whole(context, outputs, gate), ownership)
             yield task

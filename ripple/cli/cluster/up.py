@@ -14,6 +14,7 @@ import sys
 import time
 from functools import partial
 from importlib import import_module
+from math import gcd
 from typing import TYPE_CHECKING
 
 from ripple.cli.cluster import down as cluster_down
@@ -29,10 +30,11 @@ from ripple.cli.lib.output_forms import many
 from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.user_file import FILE_HELP, load_plan
 from ripple.connectors.identity import check_not_read
-from ripple.connectors.locate import sinks_by_output
+from ripple.connectors.locate import sinks_by_output, sources_by_name
 from ripple.connectors.registry import forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
+from ripple.core.named_uris import sources_joined
 from ripple.model.pipeline.topology import is_spread, need_one_division
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
@@ -74,7 +76,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("file", type=a_place, metavar="FILE.py[:NAME]", help=FILE_HELP)
     parser.add_argument(
-        "--source", type=a_place, required=True, metavar="URI", help=forms("continued_source")
+        "--source",
+        type=a_place,
+        action="append",
+        required=True,
+        metavar="[SOURCE=]URI",
+        help=f"{forms('continued_source')}; once for each source",
     )
     parser.add_argument(
         "--sink",
@@ -106,7 +113,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--partitions",
         type=positive,
         metavar="N",
-        help="partitions of the first stage of a new cluster (default: as many as the source has)",
+        help="partitions of the first stage of a new cluster (default: as many as the source has, "
+        "or the greatest number that divides those of all sources)",
     )
     parser.add_argument(
         "--until-end",
@@ -131,20 +139,25 @@ def run(options: argparse.Namespace) -> int:
 
     plan = load_plan(options.file)
     need_one_division(plan, "a cluster")
-    places = sinks_by_output(plan, options.sink)
-    check_not_read(options.source, places)
-    reach = Reach(plan, options.source, places)
+    sources, places = sources_by_name(plan, options.source), sinks_by_output(plan, options.sink)
+    for source in sources.values():
+        check_not_read(source, places)
+    reach = Reach(plan, sources, places)
     need_one_division(plan, "a cluster", reach.keyed_by)
     reach.look()  # topics of other pipelines are refused before anything starts
-    partitions = options.partitions or reach.partitions
-    undivided = undivided_by(options.source, reach.partitions, partitions)
-    if undivided is not None:
-        raise InputError(undivided)
+    partitions = options.partitions or gcd(*reach.counts.values())
+    for name, count in reach.counts.items():
+        undivided = undivided_by(sources[name], count, partitions)
+        if undivided is not None:
+            raise InputError(undivided)
+    if partitions == 1 < max(reach.counts.values()):
+        counts = ", ".join(f"{name} has {many(n, 'partition')}" for name, n in reach.counts.items())
+        say(f"{PROGRAM}: {counts}: one partition of the pipeline reads all of them")
     if is_spread(plan):
         asyncio.run(_check_home(plan, options.store or f"{options.dir}/store"))
     asked = Asked(
         pipeline=options.file,
-        source=options.source,
+        source=sources_joined(sources),
         sinks=tuple(f"{name}={place}" for name, place in places.items()),
         folder=options.dir,
         workers=options.workers,

@@ -17,7 +17,6 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.cli.lib.rejects import shown
 from ripple.connectors.dead_letter import text_of
 from ripple.connectors.installed import load
-from ripple.connectors.locate import output_and_place
 from ripple.connectors.registry import connector_of
 from ripple.connectors.retries import (
     Name,
@@ -30,6 +29,7 @@ from ripple.connectors.retries import (
 )
 from ripple.core.causes import Causes
 from ripple.core.errors import InputError
+from ripple.core.named_uris import name_and_uri
 from ripple.storage.log import Topic
 from ripple.storage.log_uri import LogUri
 from ripple.storage.store.opening import store_to_read
@@ -195,7 +195,7 @@ def _known(letter: Letter, *, retried: bool | None) -> dict[str, Any]:
 
 
 def _retry(options: argparse.Namespace) -> int:
-    options.of, options.source = output_and_place(options.source)
+    options.of, options.source = name_and_uri(options.source)
     connector = connector_of(options.source)
     place = None if connector is not None and connector.retries else _place(options.source)
     topic = None

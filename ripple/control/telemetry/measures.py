@@ -55,7 +55,8 @@ class Traffic(Protocol):
 class _OfPartition:
     """State of the running task. Times are of the monotonic clock.
 
-    engine: held as long as its task holds it. before: its counters at the last look. stored_ns:
+    engine: held as long as its task holds it. before: its counters at the last look, by source, and
+    of all as "". stored_ns:
     when its last checkpoint was stored; if there is none, when the task began. replay: when it was
     first reported, and how much was left then.
     """
@@ -63,7 +64,7 @@ class _OfPartition:
     def __init__(self, began_ns: int | None = None) -> None:
         self.engine: Callable[[], events.EngineView | None] = lambda: None
         self.is_live = False
-        self.before: Mapping[str, int] = {}
+        self.before: Mapping[str, Mapping[str, int]] = {}
         self.cut: Mapping[str, int] = {}
         self.stored: Mapping[str, int] = {}
         self.committed_ns: int | None = None
@@ -177,7 +178,7 @@ class Measures:
                 one.stored_ns = self._clock.monotonic_ns() - age_ns
         one.commits_wait_ns = None  # the brokers have answered
         engine = one.engine()
-        one.before = {} if engine is None else engine.counters.as_dict()
+        one.before = {} if engine is None else _counts(engine)
 
     def _replays(self, one: _OfPartition, remaining: int) -> None:
         one.remaining = remaining
@@ -253,12 +254,19 @@ class Measures:
         engine = one.engine()
         if engine is None or not one.is_live:
             return
-        counters, before = engine.counters.as_dict(), one.before
-        for fate in FATES:
-            self._add("ripple_events_total", counters[fate] - before.get(fate, 0), fate)
+        counts = _counts(engine)
+        for source, counters in counts.items():
+            before = one.before.get(source, {})
+            for fate in FATES:
+                count = counters[fate] - before.get(fate, 0)
+                if source:
+                    self._add("ripple_source_events_total", count, source, fate)
+                else:
+                    self._add("ripple_events_total", count, fate)
+        before = one.before.get("", {})
         for name, metric in _LATE.items():
-            self._add(metric, counters[name] - before.get(name, 0))
-        one.before = counters
+            self._add(metric, counts[""][name] - before.get(name, 0))
+        one.before = counts
 
     def _of_partition(self, found: Samples, number: str, one: _OfPartition) -> None:
         worker, now_ns = self._worker, self._clock.monotonic_ns()
@@ -307,6 +315,13 @@ class Measures:
 
     def _observe(self, name: str, value: float) -> None:
         self._samples.observe(name, value, self._worker)
+
+
+def _counts(engine: events.EngineView) -> dict[str, Mapping[str, int]]:
+    """Return an engine's counters by source, where it has several, and of all as ""."""
+    by_source = engine.counters_by_source
+    found = {"": engine.counters.as_dict()}
+    return found | {name: each.as_dict() for name, each in by_source.items() if len(by_source) > 1}
 
 
 def is_time(watermark_ns: int) -> bool:

@@ -97,6 +97,11 @@ _WORKER = (
         "is repartitioned",
         *("worker", "fate"),
     ),
+    _counter(
+        "source_events_total",
+        "The same by source, where a pipeline has several",
+        *("worker", "source", "fate"),
+    ),
     _counter("letters_total", "Dead letters, by cause", "worker", "cause"),
     _counter("commits_total", "Committed cuts", "worker"),
     _counter("commit_rows_total", "Committed rows", "worker"),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.partition import Leaf
     from ripple.engine.operators.distinct_rows import DistinctRows
+    from ripple.engine.operators.division import Division
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.uncomputable import UncomputableRows
@@ -69,6 +70,11 @@ class GraphEngine(Engine):
         if len(self._ports) == 1:
             return dict.fromkeys(self._ports, self.counters)
         return {name: port.counters for name, port in self._ports.items()}
+
+    def expect(self, division: Division) -> None:
+        """Refuse keys of a source that do not belong where they come from; see Engine."""
+        if division.tells(self.plan):
+            self._divisions |= dict.fromkeys(division.numbers, division)
 
     def apply(
         self,
@@ -117,7 +123,7 @@ class GraphEngine(Engine):
             self._inputs[name] = Input.of(port.source, name, first, port.offset_max)
         self._only = next(iter(self._inputs.values())) if len(names) == 1 else None
         self._orders = True
-        self._division = None
+        self._divisions: dict[str, Division] = {}
 
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
@@ -297,9 +303,10 @@ class GraphEngine(Engine):
     def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
         """Fold rows of an input, and check that new keys belong to the partition."""
         known = known_keys(fold, self._port_of[given.name].source)
+        division = self._divisions.get(given.name)
         fold.apply(rows, crossing)
-        if self._division is not None and len(fold.keys.index) > known:
-            self._division.check(given.name, rows, fold.fold, divides=False)
+        if division is not None and len(fold.keys.index) > known:
+            division.check(given.name, rows, fold.fold, divides=False)
 
     def _judged(
         self, given: Input, port: Port, rows: Rows, count: int

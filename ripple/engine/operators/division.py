@@ -15,13 +15,14 @@ import pyarrow as pa
 from ripple.core.errors import InputError
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.plan import FlatMap, Map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.plan import EventNode, Fold, Plan
 
 
 _OR_DIVIDE = ", or have the records divided anew, with .partition(..., via='log')"
@@ -29,7 +30,7 @@ _OR_DIVIDE = ", or have the records divided anew, with .partition(..., via='log'
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Records are divided among ``partitions`` by the murmur2 of their ``key``.
+    """Records of a source are divided among ``partitions`` by the murmur2 of their ``key``.
 
     numbers: per input, which of them it is.
     """
@@ -39,14 +40,20 @@ class Division:
     partitions: int
 
     def tells(self, plan: Plan) -> bool:
-        """Return whether it knows the partition of each key of the folds of events.
+        """Return whether it knows the partition of each key of the folds of the source's events.
 
         Not where a map comes first: it may make other keys, each still in one partition.
         """
         folds = plan.folds[:1] if plan.is_chain else plan.event_folds
-        keys = [{field.name for field in fold.key} for fold in folds]
-        has_map = any(isinstance(step, Map | FlatMap) for step in plan.steps)
+        keys = [{field.name for field in fold.key} for fold in folds if self._leads(plan, fold)]
+        has_map = any(
+            isinstance(step, Map | FlatMap) and self._leads(plan, step) for step in plan.steps
+        )
         return bool(self.key) and all(set(self.key) <= key for key in keys) and not has_map
+
+    def _leads(self, plan: Plan, node: EventNode | Fold) -> bool:
+        """Return whether records of the source come to a node."""
+        return source_of(plan, next(iter(self.numbers))) in plan.sources_of(node.name)
 
     def check(self, name: str, rows: Rows, fold: Fold, *, divides: bool = True) -> None:
         """Raise InputError unless all these rows of a fold belong to their input's partition.

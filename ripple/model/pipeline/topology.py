@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
+from ripple.model.pipeline.copartition import unlike_why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ripple.model.pipeline.plan import Fold, Plan
 
@@ -151,20 +152,23 @@ def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | No
     return f"records of {source.name} are divided {by}, and {first.name} needs all of one {key}"
 
 
-def undivided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | None:
-    """Return why the partitions of the source do not fit all branches, None where they do.
+def undivided_why(
+    plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+) -> str | None:
+    """Return why the partitions of the sources do not fit all branches, None where they do.
 
-    keyed_by: as for ``divided_why``, which says the same of a chain.
+    keyed_by: of each source, by its name, as for ``divided_why``, which says the same of a chain;
+    None before the inputs are known.
     """
-    if len(plan.sources) > 1:
-        return f"it reads the sources {plan.source_names}"
     if plan.is_chain:
         return None
+    if len(plan.sources) > 1:
+        return waiting_why(plan) or unlike_why(plan, keyed_by)
     alone = waiting_why(plan) or _event_edge_why(plan)
     if alone is not None or not plan.folds:
         return alone
     source, by = plan.source, {fold.name: _key_of(fold) for fold in _first_folds(plan)}
-    known = source.key or keyed_by
+    known = source.key or (keyed_by or {}).get(source.name)
     if known is not None:
         for name, key in by.items():
             if not known or not set(known) <= set(key):
@@ -201,14 +205,21 @@ def _event_edge_why(plan: Plan) -> str | None:
     return None
 
 
-def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None = None) -> None:
-    """Raise PlanError for branches that ``where`` cannot compute in partitions of the source.
+def need_one_division(
+    plan: Plan, where: str, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+) -> None:
+    """Raise PlanError for branches that ``where`` cannot compute in partitions of the sources.
 
     keyed_by: as for ``undivided_why``.
     """
     need_no_idle(plan, where)
-    plan.need_one_source(where)
     why = undivided_why(plan, keyed_by)
+    if why is not None and len(plan.sources) > 1:
+        raise PlanError(
+            f"pipeline {plan.name!r} has the sources {plan.source_names}, which {where} reads in "
+            f"partitions divided alike, and {why}; or run it in one process, with ripple run or "
+            "rp.run"
+        )
     if why is not None:
         raise PlanError(
             f"pipeline {plan.name!r} has branches, which {where} computes in the partitions of its "
@@ -216,7 +227,7 @@ def need_one_division(plan: Plan, where: str, keyed_by: tuple[str, ...] | None =
             "pipeline of each branch"
         )
     table = next((one.name for one in plan.sources if one.table is not None), None)
-    divided = None if table is None else divided_why(plan, keyed_by)
+    divided = None if table is None else divided_why(plan, (keyed_by or {}).get(table))
     if divided is not None:
         raise PlanError(
             f"pipeline {plan.name!r}: {where} leaves the records of the table {table!r} in the "
@@ -266,7 +277,7 @@ def need_chain(plan: Plan, where: str) -> None:
 
 
 def _stages(plan: Plan) -> Iterator[Stage]:
-    if undivided_why(plan) is None:
+    if undivided_why(plan) is None and len(plan.sources) == 1:
         yield from _tree(plan)
     else:
         names = tuple(fold.name for fold in plan.folds)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import PlanError, SchemaError
 from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.input_names import source_of
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.model.window.watermark import END
@@ -15,33 +16,41 @@ from ripple.testing.crash.source import CrashSource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
     from ripple.testing.check import Happening
 
 INPUTS = 12  # many numbers of partitions divide them
+FURTHER = 8  # of each source after the first: other topics may have other numbers
 
 
 def spread(
     plan: Plan, events: Iterable[Happening], inputs: Sequence[str] | None = None
 ) -> CrashSource:
-    """Return the input of a cluster: events by their key in partitions of a log, which all end.
+    """Return the input of a cluster: events by their key in partitions of logs, which all end.
 
     inputs: the partitions, where each event comes with the one that it is in; by default there are
-    ``INPUTS``, and a marker is in all of them. Raises PlanError where the key of an event is
-    computed, so that its partition is not known here.
+    ``INPUTS`` of the first source and ``FURTHER`` of others, and a marker is in all of its source.
+    Raises PlanError where the key of an event is computed, so that its partition is not known here,
+    and InputError for an event that names none of several sources.
     """
-    name = plan.source.name
     listed: list[Happening] = []
     if inputs is not None:
         names = tuple(inputs)
         listed += one_by_one_with_input(events, names[0])
     else:
-        names = tuple(f"{name}/{number}" for number in range(INPUTS))
-        for _, one in one_by_one(events, name):
+        of_source = {
+            source.name: [f"{source.name}/{at}" for at in range(FURTHER if rank else INPUTS)]
+            for rank, source in enumerate(plan.sources)
+        }
+        names = tuple(name for own in of_source.values() for name in own)
+        alone = plan.sources[0].name if len(plan.sources) == 1 else None
+        for given, one in one_by_one(events, alone):
+            source = source_of(plan, given)
+            own = of_source[source.name]
             if isinstance(one, Marker):
-                listed += [Marker(each, one.watermark_ns) for each in names]
+                listed += [Marker(each, one.watermark_ns) for each in own]
             else:
-                listed.append((names[_number_of(plan, one, len(listed))], one))
+                listed.append((own[_number_of(plan, source, one, len(listed), len(own))], one))
     return CrashSource(plan, [*listed, *(Marker(each, END) for each in names)], names)
 
 
@@ -52,18 +61,20 @@ def one_by_one_with_input(events: Iterable[Happening], source: str) -> list[Happ
     ]
 
 
-def _number_of(plan: Plan, event: Mapping[str, Any], before: int) -> int:
-    key = plan.source.key or stages_of(plan)[0].key
+def _number_of(
+    plan: Plan, source: SourceSpec, event: Mapping[str, Any], before: int, count: int
+) -> int:
+    key = source.key or stages_of(plan)[0].key
     if not key:
-        return before % INPUTS
-    if not set(key) <= {member.name for member in plan.source.fields}:
+        return before % count
+    if not set(key) <= {member.name for member in source.fields}:
         raise PlanError(
             f"cluster_test: {plan.name!r} is keyed by {', '.join(key)}, which events of "
-            f"{plan.source.name!r} do not have: declare .source(..., key=...), or give inputs= and "
+            f"{source.name!r} do not have: declare .source(..., key=...), or give inputs= and "
             "with each event the one that it is in"
         )
     try:
-        records = records_of([event], plan.source.fields)
-        return int(partition_numbers(records, key, INPUTS)[0])
+        records = records_of([event], source.fields)
+        return int(partition_numbers(records, key, count)[0])
     except SchemaError:
         return 0  # without a key it is a dead letter in any partition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ripple.core.errors import InputError
@@ -94,8 +95,9 @@ class ClusterTrial:
         )
 
     def _choices(self) -> list[int]:
-        """Return the divisors of the number of inputs: partitions that the first stage may have."""
-        truth, inputs = self.truth, len(self.truth.source.inputs)
+        """Return what divides the inputs of each source: partitions of the first stage."""
+        truth = self.truth
+        inputs = gcd(*(count for _, count in truth.source.counts))
         counts = [count for count in range(1, inputs + 1) if inputs % count == 0]
         if len(truth.counts(1)) == 1 and not truth.is_one:
             return [count for count in counts if count >= 4] or counts[-1:]

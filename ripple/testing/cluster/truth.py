@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from ripple.connectors.connector import Part
 from ripple.connectors.log.sink import schema_of_output
 from ripple.core.row_ops import OP, OP_REMOVE
 from ripple.engine.machine import Engine
@@ -12,6 +13,7 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import OFFSET, Router
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
+from ripple.model.pipeline.input_names import inputs_by_source, source_of
 from ripple.model.pipeline.topology import (
     divided_into,
     divided_why,
@@ -83,8 +85,10 @@ class Truth:
     def _events_of(self, output: str) -> dict[str, list[Row]]:
         """Return an output's events, by input: none depends on another input."""
         found = {}
+        by_source = inputs_by_source(self.plan, self.source.inputs).values()
         for name, end in self.source.end.items():
-            alone = Engine(self.plan, inputs=(name,))
+            others = [inputs[0] for inputs in by_source if name not in inputs]
+            alone = Engine(self.plan, inputs=(name, *others))  # of others it reads nothing
             self._feed(alone, {name: end})
             found[name] = alone.stabilize().outputs[output].to_pylist()
         return found
@@ -102,7 +106,7 @@ class Truth:
 
     def inputs_of(self, number: int, first: int) -> tuple[str, ...]:
         """Return the inputs of partition ``number`` of the reading stage."""
-        return self.source.inputs[number::first]
+        return self.source.of_part(Part(number, first))
 
     def end_of(self, stage: int, number: int, first: int) -> dict[str, int]:
         """Return a partition's cut after everything."""
@@ -204,7 +208,7 @@ class Truth:
                     rows.append(event)
                     continue
                 if rows:
-                    batch = Batch(records_of(rows, self.plan.source.fields), at)
+                    batch = Batch(records_of(rows, source_of(self.plan, name).fields), at)
                     refused |= {(name, bad.offset) for bad in drive.apply(name, batch)}
                     rows = []
                 if event is not None:

@@ -13,14 +13,11 @@ from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.kafka.cuts import RECORDS
 from ripple.connectors.kafka.group import KafkaGroup
 from ripple.connectors.kafka.group_partition import GroupPartition
-from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.log.opening import check_divided
 from ripple.connectors.log.sink import LogSink, committed_in, topic_for
-from ripple.connectors.record_shape import RecordShape
 from ripple.control.assignment import AssignmentChain, Candidate
 from ripple.storage.log import Topic
 from ripple.storage.store import RetryingStore
-from ripple.testing.crash.source import TOPIC
 from worker.backpressure import Intake
 from worker.backpressure import Limits as QueueLimits
 from worker.engine.context import ProcessContext
@@ -39,8 +36,10 @@ if TYPE_CHECKING:
     from ripple.connectors.commit_group import ReadableGroup
     from ripple.connectors.connector import Carried, Part
     from ripple.connectors.contract import Commit
+    from ripple.connectors.inputs import Inputs
     from ripple.control.assignment import Assignment
     from ripple.core.events import Event
+    from ripple.engine.operators.division import Division
     from ripple.exchange.exchange import Exchange
     from ripple.exchange.limits import ExchangeLimits
     from ripple.exchange.session import Session
@@ -120,17 +119,19 @@ class Ends:
         self._batch_rows = batch_rows
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """Return how many partitions the input has."""
-        return ((self._truth.plan.source.name, len(self._truth.source.inputs)),)
+        """Return how many partitions each source has, by name."""
+        return self._truth.source.counts
 
-    def inputs(self, part: Part) -> LogInputs:
+    def divisions(self) -> tuple[Division, ...]:
+        """Return none: the topics tell no key."""
+        return ()
+
+    def inputs(self, part: Part) -> Inputs:
         """Return a partition's inputs."""
-        source, names = self._truth.plan.source, self._truth.source.inputs
-        check_divided(TOPIC, len(names), part.of)
-        own = {name: at for at, name in enumerate(names) if at % part.of == part.number}
-        shape = RecordShape.of(source)
-        topic = Topic.open(self._world.disk, TOPIC)
-        return LogInputs(topic, own, shape, self._batch_rows, follow=True)
+        for name, count in self.counts():
+            check_divided(name, count, part.of)
+        source = self._truth.source
+        return source.opened(self._world.disk, self._batch_rows, follow=True, part=part)
 
     def outputs(
         self,
@@ -364,14 +365,13 @@ class SimWorker:
         self.has_completed = await supervisor.stop(move_away_s=25, stop_s=29, reason="by hand")
 
     def _candidate(self, nonce: str) -> Candidate:
-        plan, inputs = self.truth.plan, len(self.truth.source.inputs)
         return Candidate(
             id=self.name,
             nonce=nonce,
             addresses=tuple(sorted(self.addresses.items())),
             processes=self._slots,
             code=self._code,
-            inputs=((plan.source.name, inputs),),
+            inputs=self.truth.source.counts,
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ripple.connectors.connector import Part
 from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError
@@ -71,11 +72,25 @@ class CrashSource:
         source = source_of(self._plan, name).name
         return self._topic(source), self._by_source[source].index(name)
 
-    def opened(self, disk: Disk, batch_rows: int, *, follow: bool) -> Inputs:
-        """Return the inputs of a task."""
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """How many inputs each source has, by name."""
+        return tuple((name, len(inputs)) for name, inputs in self._by_source.items())
+
+    def of_part(self, part: Part) -> tuple[str, ...]:
+        """Return the inputs of a partition of a cluster, source by source."""
+        number, count = part
+        return tuple(name for inputs in self._by_source.values() for name in inputs[number::count])
+
+    def opened(
+        self, disk: Disk, batch_rows: int, *, follow: bool, part: Part | None = None
+    ) -> Inputs:
+        """Return the inputs of a task. part: of a cluster, whose inputs these are; None: all."""
         opened: dict[str, Inputs] = {}
+        own = self.inputs if part is None else self.of_part(part)
         for source in self._plan.sources:
-            partitions = {name: at for at, name in enumerate(self._by_source[source.name])}
+            places = enumerate(self._by_source[source.name])
+            partitions = {name: at for at, name in places if name in own}
             shape = RecordShape.of(source)
             topic = Topic.open(disk, self._topic(source.name))
             opened[source.name] = LogInputs(topic, partitions, shape, batch_rows, follow=follow)

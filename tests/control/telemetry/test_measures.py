@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import ripple as rp
 from ripple.control.telemetry.exposition import exposition
 from ripple.control.telemetry.measures import CAUSES_MAX, Measures
 from ripple.control.telemetry.metrics import OF_WORKERS, Kind
@@ -14,6 +15,7 @@ from ripple.core import events
 from ripple.core.causes import OTHERS
 from ripple.engine.machine import Engine
 from tests.control.telemetry.trades import PLAN, trades
+from tests.records import Trade
 
 NS = 1_000_000_000
 
@@ -53,6 +55,22 @@ def begin(measures: Measures, engine: Engine | None = None) -> None:
 
 def of(samples: Samples, name: str, *labels: str) -> float:
     return samples.numbers[f"ripple_{name}", ("w0", *labels)]
+
+
+def test_outcomes_of_several_sources_are_counted_by_source(measures: Measures) -> None:
+    start = rp.Pipeline("vwap")
+    taken = [start.source(name, Trade) for name in ("trades", "others")]
+    engine = Engine(taken[0].sink("one").also(taken[1].sink("other")).plan())
+    begin(measures, engine)
+    for source, seconds in (("trades", [10, 20, 70]), ("others", [10]), ("trades", [80])):
+        engine.apply(source, trades(seconds), engine.cut[source] + len(seconds))
+        engine.stabilize()
+        measures.on_event(3, events.Stabilized(engine, 2_000_000))
+        found = measures.samples([3])
+    assert of(found, "source_events_total", "trades", "applied") == 4
+    assert of(found, "source_events_total", "others", "applied") == 1
+    assert of(found, "source_events_total", "others", "dead_lettered") == 0
+    assert of(found, "events_total", "applied") == 5
 
 
 def test_outcomes_of_events_are_counted_per_batch(measures: Measures, clock: Hands) -> None:

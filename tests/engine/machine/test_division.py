@@ -97,6 +97,25 @@ def test_a_new_key_where_it_does_not_belong_is_refused_in_each_branch() -> None:
                 engine.apply(name, batch, engine.cut[name] + 2)
 
 
+def test_keys_of_each_of_several_sources_are_checked_by_its_own_partitions() -> None:
+    """A map in front of one source hides nothing of the other."""
+    start = rp.Pipeline("p")
+    trades = start.source("trades", Trade, time="t")
+    more = start.source("more", Trade, time="t").map("same", lambda row: row, into=Trade)
+    union = rp.union("both", trades, more).partition("by", key="symbol").fold("f", n=rp.count())
+    own = ("more/0", "more/1")
+    division = Division(("symbol",), {name: at for at, name in enumerate(own)}, len(own))
+    engine = Engine(union.sink("out").plan(), inputs=(*NAMES, *own))
+    engine.expect(DIVISION)
+    engine.expect(division)
+    for name in own:
+        apply(engine, name, "S1")
+    assert engine.counters.applied == 2
+    wrong = next(name for name in NAMES if name != home_of("S0"))
+    with pytest.raises(InputError, match=rf"the symbol 'S0' is in {wrong}, which .* 4 partitions"):
+        apply(engine, wrong, "S0")
+
+
 def test_key_freed_by_a_window_is_checked_again() -> None:
     engine = engine_of(window=True)
     apply(engine, home_of("S0"), "S0", t=1)

@@ -239,10 +239,10 @@ def test_branches_are_one_stage_where_the_partitions_of_the_source_fit_all() -> 
     assert (stage.key, stage.folds, stage.edge) == (("symbol",), ("f0", "f1"), None)
     assert divided_why(plan) is None
     assert undivided_why(plan) is None
-    assert undivided_why(plan, ("symbol",)) is None
+    assert undivided_why(plan, {plan.source.name: ("symbol",)}) is None
     assert "stage 0: as many partitions as are configured, by symbol" in plan.describe()
     assert undivided_why(branches()) is None
-    assert undivided_why(branches(), ()) is None
+    assert undivided_why(branches(), {branches().source.name: ()}) is None
     assert "by the source's partitioning" in branches().describe()
 
 
@@ -259,9 +259,10 @@ def test_branches_are_one_stage_where_the_partitions_of_the_source_fit_all() -> 
 def test_branches_that_would_be_divided_in_two_ways_are_refused(
     plan: Plan, keyed_by: Any, why: str
 ) -> None:
-    assert why in str(undivided_why(plan, keyed_by))
+    known = {plan.source.name: keyed_by}
+    assert why in str(undivided_why(plan, known))
     with pytest.raises(PlanError, match=f"'p' has branches, which a cluster.*{re.escape(why)}"):
-        need_one_division(plan, "a cluster", keyed_by)
+        need_one_division(plan, "a cluster", known)
     if keyed_by is None:
         assert f"one process computes all: {undivided_why(plan)}" in plan.describe()
 
@@ -290,7 +291,7 @@ def test_folds_over_folds_of_branches_begin_stages_of_a_tree() -> None:
     assert outputs_of(plan, 0) == {"events", "out-first", "out-both", "out-2"}
     assert outputs_of(plan, 2) == {"out-1"}
     assert undivided_why(plan) is None
-    assert undivided_why(plan, ("symbol",)) is None
+    assert undivided_why(plan, {plan.source.name: ("symbol",)}) is None
     described = plan.describe()
     assert "stage 0: as many partitions as are configured, by symbol" in described
     assert "partial edge both -> f1: every aggregate" in described

@@ -136,8 +136,8 @@ def test_where_tables_do_not_reach_they_are_refused_by_name() -> None:
     with pytest.raises(PlanError, match="'fx' reads the table 'rates', and Spark takes pipelines"):
         need_no_table(plan, "Spark")
     need_one_division(plan, "a cluster")
-    need_one_division(plan, "a cluster", ("currency",))
+    need_one_division(plan, "a cluster", {"rates": ("currency",)})
     with pytest.raises(PlanError, match=r"a cluster leaves the records of the table 'rates' in"):
-        need_one_division(plan, "a cluster", ("region",))
+        need_one_division(plan, "a cluster", {"rates": ("region",)})
     with pytest.raises(PlanError, match=r"divided by nothing, and rates\.newest needs all of one"):
-        need_one_division(plan, "a cluster", ())
+        need_one_division(plan, "a cluster", {"rates": ()})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ripple.connectors.registry import connector_of
 from ripple.control.process_settings import PROCESS_PORTS_APART
 from ripple.core.errors import InputError
+from ripple.core.named_uris import name_and_uri, sources_listed
 from ripple.storage.log_uri import PREFIX, LogUri
 from ripple.world.live import LiveRandom
 
@@ -28,9 +29,9 @@ TRIES = 1000
 class Asked:
     """The arguments of ``ripple cluster up``.
 
-    pipeline: FILE.py[:NAME]. sinks: as ``--sink`` takes them. partitions: of the first stage of a
-    new cluster. store: "" for the folder. free_ports: any free ports, instead of the documented
-    ones.
+    pipeline: FILE.py[:NAME]. source, sinks: as workers take them. partitions: of the first stage
+    of a new cluster. store: "" for the folder. free_ports: any free ports, instead of the
+    documented ones.
     """
 
     pipeline: str
@@ -100,7 +101,8 @@ def processes(asked: Asked) -> list[Planned]:
 def _own_folders(asked: Asked, name: str) -> dict[str, str]:
     """Return a worker's own folders, outside of the store."""
     found = {"cache": f"{asked.folder}/cache/{name}"}
-    connectors = [connector_of(place.rpartition("=")[2]) for place in (asked.source, *asked.sinks)]
+    places = (*sources_listed(asked.source), *asked.sinks)
+    connectors = [connector_of(name_and_uri(place)[1]) for place in places]
     if not any(one is not None and one.lanes for one in connectors):
         found["lanes"] = f"{asked.folder}/lanes"
     return found
@@ -111,12 +113,16 @@ def _dashboard(asked: Asked) -> dict[str, object]:
     if asked.dashboard is None:
         return {}
     allowed = {"dashboard-allow-commands": "true"} if asked.allow_commands else {}
-    source = asked.source
-    is_topic = source.startswith(PREFIX) and LogUri.parse(source).partition is None
-    connector = connector_of(source)
-    takes = is_topic or (connector is not None and bool(connector.retries))
-    retried = {"retry-source": source} if takes else {}
+    takes = [text for text in sources_listed(asked.source) if _takes(name_and_uri(text)[1])]
+    retried = {"retry-source": ",".join(takes)} if takes else {}
     return {"dashboard": "true", "dashboard-port": asked.dashboard, **allowed, **retried}
+
+
+def _takes(source: str) -> bool:
+    """Return whether records of dead letters can be appended to a source."""
+    connector = connector_of(source)
+    is_topic = source.startswith(PREFIX) and LogUri.parse(source).partition is None
+    return is_topic or (connector is not None and bool(connector.retries))
 
 
 def coordinators_of(planned: Sequence[Planned]) -> str:

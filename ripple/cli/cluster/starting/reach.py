@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.connector import Writing
 from ripple.connectors.files.text.cut_record import Owner
-from ripple.connectors.inputs import keyed_by
+from ripple.connectors.inputs import keyed_by_source
 from ripple.connectors.installed import load
 from ripple.connectors.locate import open_inputs
 from ripple.connectors.log.sink import committed_in
@@ -18,6 +18,7 @@ from ripple.core.errors import InputError
 from ripple.storage.log import Topic
 from ripple.storage.log.errors import LogError
 from ripple.storage.log_uri import PREFIX, LogUri
+from ripple.task.endpoints import check_keys
 from ripple.world import LiveDisk
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.inputs import Inputs
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Plan, SourceSpec
 
     _Commits = Callable[[Owner], list[Commit | None]]
 
@@ -50,22 +51,27 @@ class Reached:
 class Reach:
     """Compares the end of a pipeline's input with its outputs' commits."""
 
-    def __init__(self, plan: Plan, source: str, sinks: Mapping[str, str]) -> None:
-        """Open the source and sinks. sinks: URIs by output.
+    def __init__(self, plan: Plan, sources: Mapping[str, str], sinks: Mapping[str, str]) -> None:
+        """Open sources and sinks. sources, sinks: URIs by name.
 
-        Raises InputError for a source that cannot be resumed, and for sinks that report no commits.
+        Raises InputError for a source that cannot be resumed, or is divided by other fields than
+        the pipeline says, and for sinks that report no commits.
         """
         self._plan = plan
-        self._source = source
-        if source.startswith(PREFIX):
-            _parsed(source)
-        inputs = self._inputs()
+        self._sources = sources
+        for source in sources.values():
+            if source.startswith(PREFIX):
+                _parsed(source)
+        opened = {source.name: self._opened(source) for source in plan.sources}
+        check_keys(plan, sources, opened)
         # A log's input continues from its last position; connections belong to one event loop.
-        self._kept = inputs if source.startswith(PREFIX) else None
-        self.partitions = len(inputs.names)
-        """The number of the source's partitions."""
-        self.keyed_by = keyed_by(inputs)
-        """The fields that divide records among them, None if unknown."""
+        self._kept = {
+            name: each for name, each in opened.items() if sources[name].startswith(PREFIX)
+        }
+        self.counts = {name: len(each.names) for name, each in opened.items()}
+        """The number of each source's partitions."""
+        self.keyed_by = keyed_by_source(opened)
+        """The fields that divide records among them, by source; None where it does not matter."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }
@@ -80,18 +86,22 @@ class Reach:
         found = [_sum_of(commits(owner), ends) for owner, commits in self._sinks.items()]
         return Reached(min(found, default=whole), whole)
 
-    def _inputs(self) -> Inputs:
-        return open_inputs(self._source, self._plan, 1, follow=False)
+    def _opened(self, source: SourceSpec) -> Inputs:
+        place = self._sources[source.name]
+        return open_inputs(place, self._plan, 1, follow=False, source=source)
 
     async def _ends(self) -> Mapping[str, int]:
         """Return the present end of each input."""
-        inputs = self._kept or self._inputs()
-        try:
-            _, ends = await inputs.bounds()
-        finally:
-            if inputs is not self._kept:
-                await inputs.close()
-        return ends
+        found: dict[str, int] = {}
+        for source in self._plan.sources:
+            kept = self._kept.get(source.name)
+            inputs = kept or self._opened(source)
+            try:
+                found |= (await inputs.bounds())[1]
+            finally:
+                if inputs is not kept:
+                    await inputs.close()
+        return found
 
 
 def _commits(plan: Plan, output: str, place: str) -> _Commits:

@@ -1,0 +1,102 @@
+"""Several sources divided alike, so that each partition of a pipeline reads its inputs of all.
+
+Partition p of P reads the inputs i of each source with i mod P = p. Records of one key meet in it
+if each source is divided by Kafka's hash of that key and P divides the number of its partitions,
+since then (hash mod M) mod P is hash mod P, whatever M is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.model.pipeline.plan import type_of
+from ripple.model.schema.types import Int, Int64, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ripple.model.pipeline.plan import Fold, Plan, SourceSpec
+    from ripple.model.schema.types import Field
+
+
+def unlike_why(
+    plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+) -> str | None:
+    """Return why several sources are not divided alike, with a remedy; None where they are.
+
+    keyed_by: per source the fields by which its input is divided, () for nothing, None where
+    nothing tells. What the pipeline says counts before. Without it, since the inputs are not known
+    yet, sources that say nothing are passed over.
+    """
+    found = keyed_by or {}
+    keys = {source.name: source.key or found.get(source.name) for source in plan.sources}
+    for fold in plan.folds:
+        if fold.via_log:
+            return (
+                f"{fold.name} asks for via='log', and there is no log between several sources and "
+                "a fold: leave it out"
+            )
+        first: SourceSpec | None = None
+        for source in plan.sources_of(fold.name):
+            key = keys[source.name]
+            if key is None:
+                if keyed_by is not None:
+                    return _untold(fold, source)
+                continue
+            for why in _outside(plan, fold, source, key):
+                return why
+            first = first or source
+            if key != keys[first.name]:
+                others = ", ".join(keys[first.name] or ())
+                return (
+                    f"records of {first.name} are divided by {others} and those of {source.name} "
+                    f"by {', '.join(key)}, and {fold.name} reads both: divide both by the same "
+                    "fields, in the same order"
+                )
+    return None
+
+
+def _untold(fold: Fold, source: SourceSpec) -> str:
+    key = fold.key[0].name if fold.key else "FIELD"
+    say = f".source({source.name!r}, ..., key={key!r})"
+    if source.table is not None:
+        say = f"?key={key} in the URI of its topic"
+    return (
+        f"nothing tells by which fields records of {source.name} are divided, and {fold.name} "
+        f"needs all of one {_text_of(fold)}: if their writer divides them by {key}, say {say}"
+    )
+
+
+def _outside(plan: Plan, fold: Fold, source: SourceSpec, key: tuple[str, ...]) -> Iterator[str]:
+    """Yield why a source that is divided by a key does not fit a fold, once at most."""
+    of_fold = {field.name: field for field in fold.key}
+    of_source = {field.name: field for field in source.fields}
+    if not key or not set(key) <= of_fold.keys():
+        remedy = f"write them to a topic that is divided by fields of the key of {fold.name}"
+        if fold not in plan.event_folds:
+            remedy = f"fold the rows of {fold.input} in a pipeline of its own, from their sink"
+        yield (
+            f"records of {source.name} are divided by {', '.join(key) or 'nothing'}, and "
+            f"{fold.name} needs all of one {_text_of(fold)}: {remedy}"
+        )
+        return
+    for name in key:
+        theirs, ours = _kind(of_source[name]), _kind(of_fold[name])
+        if theirs != ours:
+            yield (
+                f"records of {source.name} are divided by {name}, which is {theirs} there and "
+                f"{ours} in the key of {fold.name}, and their hashes differ: declare {name} with "
+                "one type in all sources"
+            )
+
+
+def _kind(field: Field) -> str:
+    """Return the kind of values by which they are hashed."""
+    kind = type_of(field)
+    if isinstance(kind, Option):
+        kind = kind.of
+    return "an integer" if isinstance(kind, Int | Int64) else type(kind).__name__.lower()
+
+
+def _text_of(fold: Fold) -> str:
+    return ", ".join(field.name for field in fold.key) or "total"

@@ -1,0 +1,49 @@
+"""Bars over the prices of trades and of quotes, two sources divided by their symbol."""
+
+from __future__ import annotations
+
+import ripple as rp
+from tests.records import SizedTrade
+
+
+@rp.record(version=1)
+class Quote:
+    symbol: str
+    bid: float
+    ask: float = rp.field(gt=0)
+    timestamp_ns: rp.Timestamp
+
+
+market = rp.Pipeline("market")
+trades = market.source("trades", SizedTrade, key="symbol", out_of_order="50ms")
+quotes = market.source("quotes", Quote, key="symbol", out_of_order="50ms")
+
+
+@rp.record(version=1)
+class Price:
+    symbol: str
+    price: float
+    timestamp_ns: rp.Timestamp
+
+
+def of_trade(trade: SizedTrade) -> SizedTrade:
+    return trade
+
+
+def of_quote(quote: Quote) -> dict[str, object]:
+    middle = (quote.bid + quote.ask) / 2
+    return {"symbol": quote.symbol, "price": middle, "timestamp_ns": quote.timestamp_ns}
+
+
+prices = rp.union(
+    "prices",
+    trades.map("traded", of_trade, into=Price),
+    quotes.map("middle", of_quote, into=Price),
+)
+keyed = prices.partition("by-symbol", key="symbol")
+bars = keyed.window("1s", rp.Tumbling("1s"), lateness="1s").fold("bars", price=rp.ohlc("price"))
+pipeline = (
+    bars.sink("out")
+    .also(keyed.fold("newest", price=rp.last("price"), n=rp.count()).sink("ever"))
+    .also(trades.sink("bought"))
+)

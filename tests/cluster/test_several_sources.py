@@ -1,0 +1,79 @@
+"""A pipeline of two sources, of different numbers of partitions, on a cluster of real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import ripple
+from tests.cluster.market import BAD, BAD_EVERY, OUTPUTS, PIPELINE, append, job_of
+from tests.cluster.up import Up
+
+ROWS = 5000
+
+
+@pytest.mark.services
+def test_tables_are_those_of_one_process_although_workers_were_killed(tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    for source in ("trades", "quotes"):
+        append(tmp_path, source, 0, ROWS)
+    up = Up(job)
+    for partition in (0, 1):
+        up.says(rf"partition {partition}: begins at trades/{partition} 0, trades/{partition + 2} 0")
+    append(tmp_path, "quotes", 1, ROWS)  # trades lag
+    number = up.says(r"worker-1 +\| process (\d+)")[1]
+    subprocess.run(["kill", "-9", number], check=True)
+    append(tmp_path, "trades", 1, ROWS)
+    up.says(r"(?s)was killed by SIGKILL.*partition \d: (restored|replayed)")
+    up.process.send_signal(signal.SIGTERM)
+    assert up.ended() == 0, up.said
+    append(tmp_path, "trades", 2, ROWS)
+    again = Up(job, "--until-end")
+    assert again.ended() == 0, again.said
+    assert f"{5 * ROWS:,} of {5 * ROWS:,} records are in the outputs" in again.said
+    assert job.tables_made() == job.tables_alone(tmp_path)
+    listed = ripple("dead-letter", "list", "--checkpoint-dir", tmp_path / "state/store")
+    letters = [line.split()[0] for line in listed.rows if " offset " in line]
+    assert Counter(name.partition("/")[0] for name in letters) == {
+        "trades": len(range(BAD, 3 * ROWS, BAD_EVERY)),
+        "quotes": len(range(BAD, 2 * ROWS, BAD_EVERY)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "changed", "why"),
+    [
+        ({}, {"quotes": ""}, "source 'quotes' is not given: the pipeline reads trades, quotes"),
+        ({}, {"quotes": "rates"}, "there is no source 'rates': the pipeline reads trades, quotes"),
+        (
+            {"quotes": "bid"},
+            {},
+            "quotes is partitioned by bid, but the pipeline says that quotes is partitioned by "
+            "symbol: say key='bid'",
+        ),
+        ({}, {"--partitions": "3"}, "trades has 4 partitions, which 3 does not divide"),
+        ({}, {"--partitions": "4"}, "quotes has 6 partitions, which 4 does not divide"),
+        ({}, {"--sink": "out=log:{folder}/quotes/x"}, "it is in the folder of the run's own"),
+    ],
+)
+def test_sources_that_do_not_fit_are_refused_before_anything_starts(
+    keys: dict[str, str], changed: dict[str, str], why: str, tmp_path: Path
+) -> None:
+    job_of(tmp_path, keys)
+    given = ["--dir", tmp_path / "state", "--free-ports"]
+    for name in ("trades", "quotes"):
+        called = changed.pop(name, name)
+        given += ["--source", f"{called}=log:{tmp_path / name}"] if called else []
+    sinks = {name: f"{name}=log:{tmp_path / name}" for name in OUTPUTS}
+    if "--sink" in changed:
+        sinks["out"] = changed.pop("--sink").format(folder=tmp_path)
+    given += [flag for sink in sinks.values() for flag in ("--sink", sink)]
+    given += [text for pair in changed.items() for text in pair]
+    refused = ripple("cluster", "up", PIPELINE, *given)
+    assert refused.code == 1
+    assert why in refused.only_line
+    assert not (tmp_path / "state").exists()

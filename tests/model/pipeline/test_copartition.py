@@ -1,0 +1,117 @@
+"""Several sources divided alike, and the reasons why they are not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import ripple as rp
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.topology import need_one_division, stages_of, undivided_why
+
+
+@rp.record(version=1)
+class Trade:
+    symbol: str
+    venue: str
+    t: rp.Timestamp
+
+
+@rp.record(version=1)
+class Numbered:
+    symbol: int
+    venue: str
+    t: rp.Timestamp
+
+
+def plan_of(
+    one: Any = "symbol",
+    other: Any = "symbol",
+    *,
+    by: Any = "symbol",
+    total: bool = False,
+    record: type = Trade,
+    via: Any = None,
+) -> Plan:
+    """Return a union of two sources, folded, and a fold and a sink of one of them."""
+    start = rp.Pipeline("p")
+    trades = start.source("trades", Trade, key=one)
+    quotes = start.source("quotes", record, key=other)
+    named = quotes.map("named", lambda row: row, into=Trade)
+    both = rp.union("both", trades, named).partition("by", key=by, via=via)
+    alone = trades.partition("alone", key=("venue", "symbol")).fold("own", n=rp.count())
+    folded = both.fold("f", n=rp.count())
+    if total:
+        folded = folded.partition("all", key=()).fold("every", n=rp.sum("n"))
+    whole = folded.sink("out").also(alone.sink("own-out"))
+    return whole.also(quotes.sink("events")).plan()
+
+
+def test_sources_divided_by_the_same_fields_of_all_keys_are_one_stage() -> None:
+    plan = plan_of()
+    (stage,) = stages_of(plan)
+    assert (stage.key, stage.folds, stage.edge) == (("symbol",), ("f", "own"), None)
+    assert undivided_why(plan) is None
+    assert undivided_why(plan, {"trades": None, "quotes": None}) is None
+    assert "stage 0: as many partitions as are configured, by symbol" in plan.describe()
+    told = plan_of(None, None)
+    assert undivided_why(told) is None  # until the inputs are known
+    assert undivided_why(told, {"trades": ("symbol",), "quotes": ("symbol",)}) is None
+    both = ("symbol", "venue")
+    assert undivided_why(plan_of(both, both, by=("venue", "symbol"))) is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "keyed_by", "why"),
+    [
+        (
+            plan_of("symbol", "venue"),
+            None,
+            "records of quotes are divided by venue, and f needs all of one symbol: write them to",
+        ),
+        (
+            plan_of(None, None),
+            {"trades": ("symbol",), "quotes": ()},
+            "records of quotes are divided by nothing, and f needs all of one symbol: write them",
+        ),
+        (
+            plan_of(None, None),
+            {"trades": ("symbol",), "quotes": None},
+            "nothing tells by which fields records of quotes are divided, and f needs all of one "
+            "symbol: if their writer divides them by symbol, say .source('quotes', ..., "
+            "key='symbol')",
+        ),
+        (
+            plan_of(("symbol", "venue"), ("venue", "symbol"), by=("symbol", "venue")),
+            None,
+            "records of trades are divided by symbol, venue and those of quotes by venue, symbol, "
+            "and f reads both: divide both by the same fields, in the same order",
+        ),
+        (
+            plan_of(record=Numbered),
+            None,
+            "records of quotes are divided by symbol, which is an integer there and string in the "
+            "key of f, and their hashes differ: declare symbol with one type in all sources",
+        ),
+        (
+            plan_of(total=True),
+            None,
+            "records of trades are divided by symbol, and every needs all of one total: fold the "
+            "rows of f in a pipeline of its own, from their sink",
+        ),
+        (plan_of(via="log"), None, "f asks for via='log'"),
+    ],
+)
+def test_sources_that_are_not_divided_alike_are_refused_with_a_remedy(
+    plan: Plan, keyed_by: Any, why: str
+) -> None:
+    assert why in str(undivided_why(plan, keyed_by))
+    with pytest.raises(
+        PlanError, match=rf"^pipeline 'p' has the sources trades, quotes, .*{re.escape(why)}"
+    ):
+        need_one_division(plan, "a cluster", keyed_by)
+    if keyed_by is None:
+        assert f"one process computes all: {undivided_why(plan)}" in plan.describe()
