@@ -244,10 +244,11 @@ def test_lines_that_are_nearly_plain_are_read_alike(
         assert_all_ways_agree(text.encode(), csv_format, block_bytes)
 
 
-@pytest.mark.parametrize("byte", range(256))
-def test_every_byte_is_judged_alike_wherever_it_is_in_a_word(byte: int) -> None:
-    lines = [PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :] for at in range(len(PLAIN))]
-    assert_all_ways_agree(b"\n".join(lines), TRADES, 1 << 20)
+@pytest.mark.parametrize("first", range(0, 256, 16))
+def test_every_byte_is_judged_alike_wherever_it_is_in_a_word(first: int) -> None:
+    for byte in range(first, first + 16):
+        lines = [PLAIN[:at] + bytes([byte]) + PLAIN[at + 1 :] for at in range(len(PLAIN))]
+        assert_all_ways_agree(b"\n".join(lines), TRADES, 1 << 20)
 
 
 @pytest.mark.parametrize("way", EACH_FAST)
