@@ -75,6 +75,7 @@ ORDERLESS = frozenset(["sorted", "set", "frozenset", "any", "all", "len", "min",
 ORDERED = frozenset(
     ["list", "tuple", "enumerate", "iter", "next", "zip", "map", "filter", "dict.fromkeys", "sum"]
 )
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SET_METHODS = frozenset(["union", "intersection", "difference", "symmetric_difference", "copy"])
 
 _COMPILED = re.compile(
@@ -286,7 +287,7 @@ def _is_keys(node: ast.expr) -> bool:
 def _attributes_that_are_sets(tree: ast.Module) -> frozenset[str]:
     """Return the attributes of a file's own classes that are sets."""
     names = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree, nested=True):
         if isinstance(node, ast.ClassDef):
             for field in node.body:
                 if isinstance(field, ast.AnnAssign) and _is_set_type(field.annotation):
@@ -310,7 +311,7 @@ def _names_that_are_sets(
         every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
         names -= {argument.arg for argument in every}
         names |= {a.arg for a in every if a.annotation and _is_set_type(a.annotation)}
-    for node in _within(scope):
+    for node in _statements(scope, nested=False):
         if isinstance(node, ast.AnnAssign) and _is_set_type(node.annotation):
             names.add(ast.unparse(node.target))
         elif isinstance(node, ast.Assign) and _makes_set(node.value):
@@ -318,12 +319,13 @@ def _names_that_are_sets(
     return frozenset(names)
 
 
-def _within(scope: ast.AST) -> Iterator[ast.AST]:
-    """Walk a scope without the functions and classes in it."""
+def _statements(scope: ast.AST, *, nested: bool) -> Iterator[ast.AST]:
+    """Walk the statements of a scope. nested: also those of the functions and classes in it."""
     for node in ast.iter_child_nodes(scope):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield node
-            yield from _within(node)
+        if isinstance(node, ast.expr) or (isinstance(node, _SCOPES) and not nested):
+            continue
+        yield node
+        yield from _statements(node, nested=nested)
 
 
 def _makes_set(node: ast.expr) -> bool:
