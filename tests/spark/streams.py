@@ -21,8 +21,8 @@ class Trade:
     size: int
     t: rp.Timestamp
 
-keyed = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=4).partition(
-    "by", key="symbol")
+source = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=4)
+keyed = source.partition("by", key="symbol")
 
 def shown(pipeline):
     return pipeline.fold("rows", n=rp.count(), vwap=rp.vwap("price", "size"),
@@ -34,6 +34,10 @@ session = shown(keyed.window("w", rp.Session(5), lateness=6))
 counted = shown(keyed.window("w", rp.Sliding(20, 7), lateness=6, trigger=rp.OnCount(3)))
 total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count())
          .partition("all", key=()).fold("total", n=rp.sum("n")).sink("out"))
+large = source.filter("large", rp.col("size") > 2)
+branches = large.sink("events").also(tumbling).also(
+    large.partition("l", key="symbol").fold("last", price=rp.last("price")).sink("last-out"))
+others = tumbling.also(large.partition("z", key="size").fold("by-size", n=rp.count()).sink("sizes"))
 """
 ROWS = 1200
 

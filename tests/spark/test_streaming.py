@@ -98,6 +98,31 @@ def test_micro_batches_come_to_what_one_run_comes_to(
         here().drop(turn)
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_branches_in_micro_batches_come_to_what_a_replay_comes_to(
+    partitions: int, file: str, tmp_path: Path
+) -> None:
+    sinks = {name: f"log:{tmp_path}/{name}" for name in ("out", "events", "last-out")}
+    stream = stream_of(f"{file}:branches", str(tmp_path), partitions, sinks=sinks)
+    last: dict[int, dict[str, Any]] = {}
+    for turn in turns(stream, 3):
+        last[turn.partition] = turn.run()
+        here().drop(turn)  # another process goes on
+    plan = stream.parcel.plan()
+    report, rows, _ = replayed(stream.parcel, plan, sources_at(stream.source, plan), closes=False)
+    assert digests_of(plan, last.values())[1] == report.digest
+    events_written = [row for one in written(sinks["events"]) for row in one.to_pylist()]
+    assert sorted(events_written, key=repr) == rows["events"]
+    assert len(rows["events"]) > ROWS // 4
+
+
+def test_branches_that_do_not_fit_the_partitions_are_refused(file: str, tmp_path: Path) -> None:
+    sinks = {"out": f"log:{tmp_path}/out", "sizes": f"log:{tmp_path}/sizes"}
+    with pytest.raises(InputError, match=r"partition by partition.*by-size needs all of one size"):
+        stream_of(f"{file}:others", str(tmp_path), 2, sinks=sinks)
+    assert stream_of(f"{file}:others", str(tmp_path), 1, sinks=sinks).partitions == 1
+
+
 def test_a_pipeline_goes_from_a_run_to_micro_batches_and_back_with_its_state(
     file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -422,5 +422,5 @@ def test_a_connector_that_does_not_say_so_takes_no_events() -> None:
 def test_runtimes_with_stages_refuse_branches() -> None:
     pipeline = source().sink("events")
 
-    with pytest.raises(PlanError, match=r"'p' has branches.*streaming on Spark computes chains"):
-        Parcel.of(pipeline, lambda plan: b"", chain_for="streaming on Spark")
+    with pytest.raises(PlanError, match=r"'p' has branches.*a watch on Spark computes chains"):
+        Parcel.of(pipeline, lambda plan: b"", chain_for="a watch on Spark")

@@ -18,7 +18,7 @@ from ripple.spark.sources import arrow_schema
 from ripple.spark.streaming.hints import Hints
 from ripple.spark.streaming.landing import Landing
 from ripple.spark.streaming.source import NAME, RunSource
-from ripple.spark.streaming.stream import Stream
+from ripple.spark.streaming.stream import WHERE, Stream
 from ripple.spark.streaming.turn import TurnJob, turns
 from ripple.spark.work import packets_from, pickled
 from ripple.storage.store import RetryingStore
@@ -62,7 +62,7 @@ def stream(
     """
     made = _made(
         spark,
-        Parcel.of(pipeline, pickled, chain_for="streaming on Spark"),
+        Parcel.of(pipeline, pickled),
         source,
         sinks,
         store,
@@ -113,7 +113,8 @@ def run(
         # Spark's own checkpoint is not used: it has a temporary folder, which it removes.
         writer = reports.writeStream.foreachBatch(shown)
     else:
-        parcel = Parcel.of(pipeline, pickled, chain_for="streaming on Spark")
+        parcel = Parcel.of(pipeline, pickled)
+        parcel.plan().need_one_source(WHERE)
         landed = _landed(source, parcel.plan(), landing, more.get("partitions"))
         made = _made(spark, parcel, str(landing), sinks, store, **more)
         rows = source.select(*(one.name for one in parcel.plan().source.fields))

@@ -11,7 +11,7 @@ from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.division import Division
-from ripple.model.pipeline.topology import divided_why, stages_of
+from ripple.model.pipeline.topology import divided_why, stages_of, undivided_why
 from ripple.spark.fold import check_triggers
 from ripple.spark.options import absolute, absolute_store
 from ripple.task.grouping import commit_interval_ns, group_at
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.parcel import Parcel
     from ripple.world.ports import Executor
+
+WHERE = "streaming on Spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Stream:
         Raises InputError, OutputError, PlanError and ConnectorError.
         """
         plan = parcel.plan()
+        plan.need_one_source(WHERE)
         for place in sinks.values():
             check_sealed(place)
         made = cls(
@@ -94,7 +97,8 @@ class Stream:
             raise PlanError(
                 f"{plan.name} has several stages, which tasks of Spark cannot connect: {one}"
             )
-        why = divided_why(plan, keyed_by(self.inputs(plan, None)))
+        found = keyed_by(self.inputs(plan, None))
+        why = divided_why(plan, found) or undivided_why(plan, {plan.source.name: found})
         if why is not None:
             raise InputError(f"{self.source} cannot be read partition by partition: {why}; {one}")
 
