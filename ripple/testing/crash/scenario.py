@@ -14,7 +14,6 @@ from ripple.connectors.files.text.cut_record import Owner
 from ripple.connectors.files.text.file import FileSink
 from ripple.connectors.files.text.sink import TextFormat, TextLines
 from ripple.connectors.log.sink import LogSink, schema_of_output, topic_for
-from ripple.core.events import Diverged
 from ripple.core.row_ops import OP
 from ripple.engine.machine import Engine
 from ripple.model.batch import Batch
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.connectors.contract import Sink
-    from ripple.core.events import Event
     from ripple.model.pipeline.plan import Output, Plan
     from ripple.task.report import Report
     from ripple.testing.check import Happening
@@ -200,7 +198,6 @@ class CrashScenario:
                 ),
                 stop=lambda: variant.alongside and is_done(),
                 watch=watch,
-                emit=_heed,
             ),
         )
 
@@ -340,10 +337,6 @@ class CrashScenario:
                 expected = self._expected[variant.logs_first].files[output.name]
                 places.append(Place(f"{path}.cut", path, expected))
         return places
-
-
-def _heed(event: Event) -> None:
-    assert not isinstance(event, Diverged), event
 
 
 def _is_log(at: int, variant: Variant) -> bool:
