@@ -54,6 +54,14 @@ def test_a_cluster_of_two_stages_shows_the_same_table_whatever_happens() -> None
     cluster_test(items(), [change(number) for number in range(60)], seeds=range(EXAMPLES))
 
 
+def test_folds_over_a_table_in_branches_have_stages_of_their_own_on_a_cluster() -> None:
+    table = rp.Pipeline("shop").table("items", Item, key="id", deleted="gone")
+    groups = table.partition("by-group", key="group").fold("groups", most=rp.arg_max("price", "id"))
+    total = table.partition("all", key=()).fold("total", n=rp.count(), price=rp.sum("price"))
+    whole = table.sink("rows").also(groups.sink("groups-out")).also(total.sink("total-out"))
+    cluster_test(whole, [change(number) for number in range(60)], seeds=range(EXAMPLES))
+
+
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
