@@ -21,7 +21,7 @@ BENCHMARKS = (
     "latency",
     "memory",
     "longest_turn",
-    "distinct",
+    "ordered",
     "b01_cells",
     "b01_columns",
     "b02_wire",

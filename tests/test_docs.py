@@ -52,9 +52,9 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, branches, finals, distinct, sources, tables, engine = guide
+    legs, portfolio, branches, ending, finals, distinct, sources, tables, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    streams = [branches, finals, distinct, sources, tables]
+    streams = [branches, ending, finals, distinct, sources, tables]
     code = "".join([*readme, legs, end, portfolio, *streams, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
@@ -66,6 +66,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     minute = "1708999980000000000,1709000040000000000"
     (closed,) = (folder / "minutes.csv").read_text().splitlines()
     assert closed.startswith(f"AAPL,{minute},")
+    assert (folder / "running.csv").read_text().startswith("AAPL,2,")
     first, _ = TRADES.splitlines(keepends=True)
     assert (folder / "opened.csv").read_text() == first
     (hour,) = (folder / "hours.csv").read_text().splitlines()

@@ -14,6 +14,7 @@ from ripple.core.errors import InputError
 from ripple.engine.machine import Engine
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window import watermark
+from ripple.spark.backfill.live import Live
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
 from ripple.spark.portions import entries_in_time, sources_at
@@ -242,3 +243,10 @@ def test_final_rows_are_those_of_one_process(
     assert report.digests == in_process(plan, given).digests
     assert rows["final-out"]
     assert rows["hours-out"]
+
+
+def test_history_of_keys_that_end_is_refused_in_one_line() -> None:
+    keyed = rp.Pipeline("market").source("trades", Trade, time="t").partition("by", key="symbol")
+    plan = keyed.fold("seen", n=rp.count(), ttl="1d").sink("out").plan()
+    with pytest.raises(InputError, match="cannot be backfilled: keys of seen end by ttl="):
+        Live.at("log:a/b", plan, 0)

@@ -162,8 +162,12 @@ class Engine(Partition):
         table = self._table_of(fold)
         if table is not None:
             return NewestFold(graph, fold, table.deleted)
-        if fold.window is None:
+        if fold.timing is None:
             return EventFold(graph, fold)
+        if fold.window is None:
+            from ripple.engine.operators.ending_fold import EndingFold  # noqa: PLC0415
+
+            return EndingFold(graph, fold)
         from ripple.engine.operators.windowed_fold import WindowedFold  # noqa: PLC0415 - many have no windows
 
         return WindowedFold(graph, fold)

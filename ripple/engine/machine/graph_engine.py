@@ -109,6 +109,11 @@ class GraphEngine(Engine):
         for fold, was_ns in zip(folds, before_ns, strict=True):
             fold.advance(was_ns, self._watermark_of(fold))
 
+    def close(self) -> None:
+        """Declare all inputs ended: every window ends. Keys with a ttl= stay as they are."""
+        self._settle(self.watermark_ns)
+        super().close()
+
     def _prepare(self, plan: Plan, inputs: Sequence[str] | None, start: Mapping[str, int]) -> None:
         names = names_of(plan, inputs, start)
         by_source = inputs_by_source(plan, names)

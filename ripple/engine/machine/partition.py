@@ -138,7 +138,7 @@ class Partition(Sending):
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
             leaf.fold.name: (leaf.column, leaf.fields) for leaf in leaves
         }
-        ordered = {leaf.fold.name for leaf in leaves if in_order and leaf.fold.window is None}
+        ordered = {leaf.fold.name for leaf in leaves if in_order and leaf.fold.timing is None}
         for fold in above:
             below = TableFold(graph, fold, columns[fold.input][0])
             self._table_folds.append(below)

@@ -58,7 +58,7 @@ class Port(Way):
     ) -> None:
         """Lead the records through ``plan`` to the nodes that hold, fold or show them."""
         super().lead(plan, folds, streams, distincts)
-        windows = [one.fold.window for one in self.folds if one.fold.window is not None]
+        windows = [one.fold.timing for one in self.folds if one.fold.timing is not None]
         latenesses_ns = {one.node.lateness_ns for one in self.distincts}
         self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
         spans_ns = [window.future_ns for window in windows]

@@ -101,8 +101,8 @@ class Way:
         folded = []
         for fold in self.folds:
             taken = self.branch_of(fold.fold.reads, branches, fold.fold.name)
-            if fold.fold.window is not None:
-                fate.drop_late(taken, too_late.get(fold.fold.window.lateness_ns))
+            if fold.fold.timing is not None:
+                fate.drop_late(taken, too_late.get(fold.fold.timing.lateness_ns))
             fold.admit(taken)
             fate.note_refused(taken)
             folded.append((fold, taken))

@@ -57,10 +57,15 @@ class EventFold:
         self.result_rows = ResultRows(fold)
         self.states = States(fold.aggregates, retractable=False)
         self.result_rows.lay_out(self.states)
-        self.column = InputColumn(graph, (), self.space, self.result_rows.column_fields, fold.name)
+        shown = self._shown_keys()
+        self.column = InputColumn(graph, (), shown, self.result_rows.column_fields, fold.name)
         self.touched = SlotSet()
-        self.uncomputable = UncomputableRows(self.space)
+        self.uncomputable = UncomputableRows(shown)
         self.ledger = Ledger(self.space, self)
+
+    def _shown_keys(self) -> KeySpace:
+        """Return the keys of its rows: those of its state."""
+        return self.space
 
     @property
     def fields(self) -> tuple[Field, ...]:

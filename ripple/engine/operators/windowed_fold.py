@@ -49,8 +49,8 @@ class WindowedFold(EventFold):
     frees = True
 
     def __init__(self, graph: Graph, fold: Fold) -> None:
-        assert fold.window is not None
-        self.spec = fold.window
+        assert fold.timing is not None
+        self.spec = fold.timing
         self.pairs = PairKeys(key_space(fold.key), WINDOW_START)
         super().__init__(graph, fold, self.pairs)
         self.keys = self.pairs.left

@@ -37,6 +37,7 @@ from ripple.model.pipeline.draft import (
     check_ended,
     check_read,
     check_topic,
+    reads_table,
     refusal,
     unfinished,
     united,
@@ -69,6 +70,7 @@ from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
     OnCount,
+    OnEveryElement,
     OnInterval,
     Session,
     window_spec,
@@ -77,7 +79,7 @@ from ripple.model.window.spec import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.model.window.spec import Assigner, Trigger
+    from ripple.model.window.spec import Assigner, Trigger, WindowSpec
 
 Key: TypeAlias = Operand
 Row: TypeAlias = Any
@@ -405,8 +407,15 @@ class Pipeline:
 
         A result row has the key fields, window_start_ns and window_end_ns if there is a window,
         and the aggregates.
+        ttl: a span of event time, such as ``ttl="7d"``; without windows. A key shows the events of
+        its newest session, in which each is less than ``ttl`` after the one before. Its row is
+        removed when the watermark is ``ttl`` past the last of them, and its state freed 60 s later,
+        which is also how late an event may be. An aggregate called ``ttl`` is one.
         """
         with self._step("fold", name) as draft:
+            expiry = None
+            if "ttl" in aggregates and not isinstance(aggregates["ttl"], Aggregate):
+                expiry = _expiry(draft, aggregates.pop("ttl"))
             if not aggregates:
                 raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
             below = draft.fold
@@ -414,6 +423,9 @@ class Pipeline:
                 _aggregate(field, aggregate, draft, over_table=below is not None)
                 for field, aggregate in aggregates.items()
             ]
+            for member in members if expiry is not None else ():
+                with blaming_field(member.name):
+                    _need_merge(member.aggregate, "the sessions of a key with ttl= are")
             row = _result_row(draft, members)
             fold = Fold(
                 name,
@@ -429,6 +441,7 @@ class Pipeline:
                 draft.at,
                 draft.partitions,
                 draft.via_log,
+                expiry,
             )
             return _grown(
                 draft,
@@ -695,14 +708,35 @@ def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) ->
         bound = aggregate.bind(tuple(item.type for item in inputs))
         bound.state(retractable=over_table)  # raises PlanError if it cannot retract
         if draft.window is not None and isinstance(draft.window.assigner, Session):
-            _need_merge(aggregate)
+            _need_merge(aggregate, "sessions are")
         return FoldAggregate(field, aggregate, inputs, bound)
 
 
-def _need_merge(aggregate: Aggregate) -> None:
+def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
+    """Return the sessions of a fold's keys; None: they do not end."""
+    if ttl is None:
+        return None
+    if reads_table(draft):
+        raise PlanError("rows of a table from a topic end with their deletions: leave ttl= out")
+    if draft.fold is not None:
+        raise PlanError(
+            "ttl= ends keys by event time, which rows of a table have not: give it to the fold of "
+            f"events below {draft.fold.name!r}"
+        )
+    if draft.window is not None:
+        raise PlanError("the windows end already, and their rows with them: leave ttl= out")
+    _need_time(draft, "ttl= ends keys by event time")
+    lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+    ttl_ns = duration_ns(ttl, "ttl")
+    if not ttl_ns:
+        raise PlanError(f"ttl must be longer than zero, not {shown(ttl)}")
+    return window_spec("", Session(ttl_ns), trigger=OnEveryElement(), lateness=lateness)
+
+
+def _need_merge(aggregate: Aggregate, what: str) -> None:
     if not aggregate.merges:
         raise PlanError(
-            f"{aggregate} cannot be merged, but sessions are, when an event joins two of them: "
+            f"{aggregate} cannot be merged, but {what}, when an event joins two of them: "
             "give it merge=, which makes one state of two, or use Tumbling or Sliding windows"
         )
 

@@ -172,6 +172,7 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     yield from _details(
         ("key", f"{key} (partition {fold.partition})"),
         ("window", window_text(fold.window) if fold.window is not None else None),
+        ("ttl", _ttl_text(fold)),
     )
     for member in fold.aggregates:
         inputs = [repr(item.expr) for item in member.inputs[: len(member.aggregate.inputs)]]
@@ -183,6 +184,13 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
         yield from _step_lines(plan, step)
     if not plan.is_chain:
         yield from _details(("reads", fold.reads))
+
+
+def _ttl_text(fold: Fold) -> str | None:
+    if fold.expiry is None or not isinstance(fold.expiry.assigner, Session):
+        return None
+    gap, late = _ns(fold.expiry.assigner.gap_ns), _ns(fold.expiry.lateness_ns)
+    return f"{gap}: a key's row is removed so long after its last event, its state {late} later"
 
 
 def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:

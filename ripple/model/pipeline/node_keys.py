@@ -146,10 +146,15 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
             with blaming("fold", node.name):
                 window = None if node.window is None else replace(node.window, name="")
                 members = [_member(node, member, forms) for member in node.aggregates]
-                return ["fold", _shape(node.key), canonical(window, _no_code), *members]
+                fold = ["fold", _shape(node.key), canonical(window, _no_code), *members]
+                return [*fold, *_ends(node)]
         case Output():
             by: list[Sexp] = [["key", *(one.name for one in node.key)]] if node.key else []
             return ["sink", node.topic or "", *by]
+
+
+def _ends(fold: Fold) -> list[Sexp]:
+    return [] if fold.expiry is None else [["ttl", canonical(fold.expiry, _no_code)]]
 
 
 def _parameters(node: Union | Finals | Distinct) -> list[Sexp]:

@@ -270,7 +270,8 @@ class Fold:
     reads: the name of its input node. input: the source or union of the rows, or the fold below: a
     new row is added, the replaced one removed. partition: the name of the step that chose ``key``,
     which is empty for one total over everything. partitions, via_log: how its stage is spread, if
-    it begins one (:mod:`ripple.model.pipeline.topology`); no part of its results.
+    it begins one (:mod:`ripple.model.pipeline.topology`); no part of its results. expiry: the
+    sessions of its keys, of which each shows the newest until it ends; None where keys do not end.
     """
 
     name: str
@@ -286,6 +287,12 @@ class Fold:
     reads: str
     partitions: int | None = None
     via_log: bool = False
+    expiry: WindowSpec | None = None
+
+    @property
+    def timing(self) -> WindowSpec | None:
+        """What judges its events by their times: its window, or the sessions that its keys last."""
+        return self.window or self.expiry
 
     @property
     def fields_read(self) -> tuple[str, ...]:
@@ -476,8 +483,8 @@ class Plan:
 
     @property
     def has_windows(self) -> bool:
-        """Whether some fold is over windows of events, whose state is freed."""
-        return any(fold.window is not None for fold in self.folds)
+        """Whether some fold is over windows of events, or its keys end, so that state is freed."""
+        return any(fold.timing is not None for fold in self.folds)
 
     @property
     def frees_rows(self) -> bool:
@@ -493,6 +500,7 @@ class Plan:
         return (
             reads == line
             and above == [fold.name for fold in self.folds[:-1]]
+            and not any(fold.expiry is not None for fold in self.folds)
             and not any(isinstance(step, FlatMap | Union | Waiting) for step in self.steps)
             and not any(output.is_stream for output in self.outputs)
         )

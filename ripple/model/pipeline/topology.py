@@ -188,7 +188,10 @@ def undivided_why(
 def waiting_why(plan: Plan) -> str | None:
     """Return why a plan needs one process, None where no node waits for the watermark."""
     names = [node.name for node in plan.waiting]
-    return f"the rows of {names[0]} are a stream of one process" if names else None
+    if names:
+        return f"the rows of {names[0]} are a stream of one process"
+    ending = [fold.name for fold in plan.folds if fold.expiry is not None]
+    return f"the keys of {ending[0]} end by ttl= in one process" if ending else None
 
 
 def _event_edge_why(plan: Plan) -> str | None:

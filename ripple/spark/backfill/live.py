@@ -134,6 +134,12 @@ class Live:
                 f"history of {plan.name} cannot be backfilled: {node.name} waits with rows of the "
                 "log, and those of history are in none. Let it begin from the log, with ripple run"
             )
+        for fold in plan.folds:
+            if fold.expiry is not None:
+                raise InputError(
+                    f"history of {plan.name} cannot be backfilled: keys of {fold.name} end by "
+                    "ttl=. Let it begin from the log, with ripple run"
+                )
         places = sources_of(plan, given)
         sources = tuple(
             LiveSource.at(places[source.name], plan, source, until_ns) for source in plan.sources

@@ -260,7 +260,7 @@ class GraphReference(Reference):
         was_late = False
         for one in self._event_folds:
             fold, rows = one.fold, branches.get(one.fold.reads, [])
-            if rows and fold.window is not None and behind_ns > fold.window.lateness_ns:
+            if rows and fold.timing is not None and behind_ns > fold.timing.lateness_ns:
                 was_late = True
                 continue
             arrived[fold.name] = [
@@ -289,7 +289,7 @@ class GraphReference(Reference):
             return 0
         folds = [one.fold for one in self._event_folds]
         reached = [fold for fold in folds if source.name in self._roots[fold.name]]
-        spans_ns = [fold.window.future_ns for fold in reached if fold.window]
+        spans_ns = [fold.timing.future_ns for fold in reached if fold.timing]
         future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
         self.counts["mildly_late"] += time_ns < watermark_ns
         self.counts["future"] += time_ns > watermark_ns + future_ns
@@ -306,6 +306,13 @@ class GraphReference(Reference):
         """Consume a marker: no event below ``watermark_ns`` follows in that input."""
         given, before_ns = self._input(source), self._marks()
         given.watermark_ns = latest(given.watermark_ns, watermark_ns)
+        self._step({}, before_ns)
+
+    def close(self) -> None:
+        """Declare all inputs ended, at once."""
+        before_ns = self._marks()
+        for given in self._inputs.values():
+            given.watermark_ns = END_NS
         self._step({}, before_ns)
 
     def streams(self) -> dict[str, dict[str, list[Row]]]:

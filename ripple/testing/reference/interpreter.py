@@ -18,7 +18,13 @@ from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
 from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan, SourceSpec
 from ripple.model.window.duration import duration_ns
-from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT, Assigner, OnWatermark, Session
+from ripple.model.window.spec import (
+    FUTURE_TOLERANCE_DEFAULT,
+    Assigner,
+    OnWatermark,
+    Session,
+    WindowSpec,
+)
 from ripple.testing.reference import aggregates
 from ripple.testing.reference.aggregates import Entry
 from ripple.testing.reference.expressions import Failed, evaluate, python_type
@@ -287,6 +293,7 @@ class EventFold:
         self.fold = fold
         self.view = View()
         self.open: list[Window] = []
+        self._now_ns: int | None = None
         self.over: list[Window] = []
         """Windows that are over, and whose rows no stream of final rows has taken."""
 
@@ -294,7 +301,10 @@ class EventFold:
         """Take an event, if there is one, and a watermark that may have moved."""
         spec = self.fold.window
         if spec is None:
-            self._step_without_windows(event)
+            if self.fold.expiry is None:
+                self._step_without_windows(event)
+            else:
+                self._step_with_keys_that_end(self.fold.expiry, event, after_ns)
             return
         touched = [] if event is None else self._assigned(spec.assigner, event)
         for window in due(spec.trigger, touched, self.open, before_ns, after_ns):
@@ -320,6 +330,24 @@ class EventFold:
         for gone in before - {(*window.key, window.start_ns) for window in self.open}:
             self.view.withdraw(gone)
         return touched
+
+    def _step_with_keys_that_end(
+        self, spec: WindowSpec, event: Event | None, after_ns: int | None
+    ) -> None:
+        """Show each key over its newest session, unless that has ended."""
+        if event is not None:
+            windows_with(self.open, spec.assigner, event)
+        if after_ns != END_NS:  # that inputs ended ends no key
+            self._now_ns = after_ns
+        now_ns = self._now_ns
+        if now_ns is not None:
+            self.open = [one for one in self.open if one.end_ns + spec.lateness_ns > now_ns]
+        self.view.rows.clear()
+        self.view.failed.clear()
+        newest = {one.key: one for one in sorted(self.open, key=lambda one: one.start_ns)}
+        for window in newest.values():
+            if now_ns is None or window.end_ns > now_ns:
+                self._show(window)
 
     def _step_without_windows(self, event: Event | None) -> None:
         if event is None:

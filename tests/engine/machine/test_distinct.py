@@ -205,6 +205,18 @@ def test_the_row_before_decides_though_it_is_not_kept() -> None:
     assert engine.counters.very_late == 1
 
 
+@pytest.mark.parametrize("arrival", [("ticks", "more"), ("more", "ticks")])
+def test_of_one_time_the_row_of_the_source_declared_first_stays(arrival: tuple[str, str]) -> None:
+    engine = Engine(several(40).plan())
+    for source in arrival:
+        size = 7 if source == "ticks" else 3
+        engine.apply(source, records_of(rows_of(("A", size, 50)), FIELDS), 1)
+        engine.stabilize()
+    engine.close()
+
+    assert engine.stabilize().outputs["out"].column("size").to_pylist() == [7]
+
+
 def test_keys_and_rows_are_freed() -> None:
     plan = Pipeline("test").source("ticks", Tick).distinct("d", "symbol", within=1000, lateness=50)
     engine = Engine(plan.sink("out").plan())
