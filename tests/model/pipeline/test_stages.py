@@ -312,9 +312,9 @@ def test_folds_of_branches_with_a_field_in_common_stay_in_one_stage_unless_the_s
         [("both",), ("over",)],
     ]
     one, several = plans
-    assert undivided_why(several, ("symbol",)) is None
+    assert undivided_why(several, {"trades": ("symbol",)}) is None
     assert "over needs all of one venue, for which .source(..., key=['symbol']) makes" in str(
-        undivided_why(one, ("symbol",))
+        undivided_why(one, {"trades": ("symbol",)})
     )
 
 
