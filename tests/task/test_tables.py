@@ -28,6 +28,13 @@ class Item:
     gone: bool
 
 
+@rp.record(version=1)
+class Sale:
+    id: int
+    n: int
+    timestamp_ns: rp.Timestamp
+
+
 def items(**options: Any) -> rp.Pipeline:
     table = rp.Pipeline("shop").table("items", Item, **{"key": "id", "deleted": "gone", **options})
     groups = table.sink("rows").partition("by-group", key="group")
@@ -60,6 +67,16 @@ def test_folds_over_a_table_in_branches_have_stages_of_their_own_on_a_cluster() 
     total = table.partition("all", key=()).fold("total", n=rp.count(), price=rp.sum("price"))
     whole = table.sink("rows").also(groups.sink("groups-out")).also(total.sink("total-out"))
     cluster_test(whole, [change(number) for number in range(60)], seeds=range(EXAMPLES))
+
+
+def test_a_table_and_a_stream_are_read_side_by_side_on_a_cluster() -> None:
+    shop = rp.Pipeline("shop")
+    table = shop.table("items", Item, key="id", deleted="gone").sink("rows")
+    sales = shop.source("sales", Sale, key="id").partition("by-id", key="id")
+    sold = sales.window("w", rp.Tumbling(10)).fold("sold", n=rp.sum("n")).sink("sold-out")
+    sale = [{"id": at % 4, "n": at, "timestamp_ns": at} for at in range(50)]
+    pairs = [[("items", change(at)), ("sales", one)] for at, one in enumerate(sale)]
+    cluster_test(table.also(sold), [one for pair in pairs for one in pair], seeds=range(EXAMPLES))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
