@@ -36,8 +36,10 @@ def identities_of(records: pa.RecordBatch, names: Iterable[str]) -> npt.NDArray[
 def hashes_of(column: pa.Array) -> Hashes:
     """Return the hash of each value of a column, the same of all NaNs of a column of floats."""
     if kinds.is_float64(column.type):
-        values = np.asarray(column.fill_null(0.0))
-        column = pa.array(np.where(np.isnan(values), np.nan, values), mask=~_valid(column))
+        values = _values_of(column).view(np.float64)
+        nans = np.isnan(values)
+        if nans.any():
+            column = pa.array(np.where(nans, np.nan, values), mask=~_valid(column))
     return _of(column)
 
 

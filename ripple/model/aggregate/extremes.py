@@ -39,7 +39,10 @@ def max(x: Input) -> Aggregate:  # noqa: A001 - users write rp.max; this module 
 
 
 def top_k(x: Input, k: int) -> Aggregate:
-    """Return the ``k`` largest values, descending, equal ones repeated; List(x's type)."""
+    """Return the ``k`` largest values, descending, equal ones repeated; List(x's type).
+
+    k: at most 1,000,000.
+    """
     return TopK((x,), need_whole("top_k: k", k, 1, most=RESULT_VALUES_MAX))
 
 
