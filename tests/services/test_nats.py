@@ -209,27 +209,23 @@ def test_removed_messages_are_holes(tmp_path: Path) -> None:
     assert refused == [14, 31]
 
 
-def test_stream_with_another_last_message_is_rejected(tmp_path: Path) -> None:
-    name = put(tmp_path, ticks(0, 40))
-
-    async def story() -> None:
-        stream = open_inputs(name, READING)
-        await stream.open({"ticks": 0}, 10)
-        cut = {"ticks": 0}
-        while isinstance(found := stream.next(cut), tuple) or cut["ticks"] < 40:
-            if isinstance(found, tuple):
-                cut["ticks"] = found[1].next_offset
-            else:
-                await stream.more()
-        (known,) = (await stream.identities(cut)).values()
-        await stream.check(cut, {"ticks": known})
-        made, _, _ = known.partition(" behind ")
-        await stream.check(cut, {"ticks": made})  # as runs before have stored it
-        with pytest.raises(InputError, match="number 40 is another message"):
-            await stream.check(cut, {"ticks": f"{made} behind 39 at 1700000000000000"})
-        await stream.close()
-
-    asyncio.run(story())
+async def test_stream_with_another_last_message_is_rejected(tmp_path: Path) -> None:
+    name = await asyncio.to_thread(put, tmp_path, ticks(0, 40))
+    stream = open_inputs(name, READING)
+    await stream.open({"ticks": 0}, 10)
+    cut = {"ticks": 0}
+    while isinstance(found := stream.next(cut), tuple) or cut["ticks"] < 40:
+        if isinstance(found, tuple):
+            cut["ticks"] = found[1].next_offset
+        else:
+            await stream.more()
+    (known,) = (await stream.identities(cut)).values()
+    await stream.check(cut, {"ticks": known})
+    made, _, _ = known.partition(" behind ")
+    await stream.check(cut, {"ticks": made})  # as runs before have stored it
+    with pytest.raises(InputError, match="number 40 is another message"):
+        await stream.check(cut, {"ticks": f"{made} behind 39 at 1700000000000000"})
+    await stream.close()
 
 
 def test_streams_that_remove_acknowledged_messages_are_rejected(tmp_path: Path) -> None:
@@ -292,32 +288,28 @@ def test_killed_server_loses_and_doubles_nothing_that_is_written(
     assert {row["name"]: row["number"] for row in found} == newest(CUTS)
 
 
-def test_a_commit_waits_for_a_server_that_is_away(
+async def test_a_commit_waits_for_a_server_that_is_away(
     server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ripple.connectors.commit_group.EMIT_FIRST_S", 0.0)
     told = asyncio.Event()
-
-    async def story() -> None:
-        place = unique(tmp_path)
-        group = SinkGroup({"out": lambda: continue_sink(place, WRITING)}, LiveExecutor())
-        await group.open(None, lambda _: told.set())
-        for cut in range(3):
-            group.write("out", changes(cut), reached(cut))
-            if cut != 1:
-                await group.commit({"out": reached(cut)})
-                continue
-            await asyncio.to_thread(server.kill)
-            commit = asyncio.create_task(group.commit({"out": reached(cut)}))
-            async with asyncio.timeout(PATIENCE_S):
-                await told.wait()
-            assert not commit.done()
-            await asyncio.to_thread(server.start)
-            await commit
-        await group.close()
-
-    asyncio.run(story())
-    found = read(unique(tmp_path))
+    place = unique(tmp_path)
+    group = SinkGroup({"out": lambda: continue_sink(place, WRITING)}, LiveExecutor())
+    await group.open(None, lambda _: told.set())
+    for cut in range(3):
+        group.write("out", changes(cut), reached(cut))
+        if cut != 1:
+            await group.commit({"out": reached(cut)})
+            continue
+        await asyncio.to_thread(server.kill)
+        commit = asyncio.create_task(group.commit({"out": reached(cut)}))
+        async with asyncio.timeout(PATIENCE_S):
+            await told.wait()
+        assert not commit.done()
+        await asyncio.to_thread(server.start)
+        await commit
+    await group.close()
+    found = await asyncio.to_thread(read, unique(tmp_path))
     assert [row["number"] for row in found] == [
         number for cut in range(3) for number in changes(cut)["number"].to_pylist()
     ]
