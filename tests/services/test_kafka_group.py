@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from ripple.connectors.kafka.producer import KafkaProducer
 from ripple.connectors.kafka.settings import Security
 from ripple.storage.fenced import FencedError
 from ripple.world.broker import BrokerError, NoTopicError, TopicPartition, UnknownOutcomeError
-from tests.patience import PATIENCE_S
 from tests.services.kafka import Broker
 from tests.services.kafka_numbers import commit_rows, group_of, opened
 from tests.services.kafka_reader import read
@@ -60,15 +59,11 @@ async def commit(group: KafkaGroup, number: int) -> None:
     await commit_rows(group, number, range(number, number + 1))
 
 
-def lived(broker: Broker, topic: str, story: Callable[[Owners], Awaitable[None]]) -> None:
-    async def main() -> None:
-        owners = Owners(broker.bootstrap, topic[-60:])
-        try:
-            await asyncio.wait_for(story(owners), PATIENCE_S)
-        finally:
-            await owners.close()
-
-    asyncio.run(main())
+@pytest.fixture
+async def owners(broker: Broker, topic: str) -> AsyncIterator[Owners]:
+    made = Owners(broker.bootstrap, topic[-60:])
+    yield made
+    await made.close()
 
 
 def once(monkeypatch: pytest.MonkeyPatch, error: Exception, *, before: bool) -> None:
@@ -84,101 +79,84 @@ def once(monkeypatch: pytest.MonkeyPatch, error: Exception, *, before: bool) -> 
     monkeypatch.setattr(KafkaProducer, "commit", failing)
 
 
-def test_crash_after_send_before_txn_commit(
-    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+async def test_crash_after_send_before_txn_commit(
+    owners: Owners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(owners: Owners) -> None:
-        first, _ = await owners.open(1)
+    first, _ = await owners.open(1)
+    await commit(first, 1)
+    once(monkeypatch, RuntimeError("killed"), before=True)
+    with pytest.raises(RuntimeError, match="killed"):
+        await commit(first, 2)
+    second, reached = await owners.open(2)
+    assert reached == 1
+    await commit(second, 2)
+    assert await owners.seen() == [1, 2]
+
+
+async def test_crash_after_commit_before_checkpoint(
+    owners: Owners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = await owners.open(1)
+    once(monkeypatch, RuntimeError("killed"), before=False)
+    with pytest.raises(RuntimeError, match="killed"):
         await commit(first, 1)
-        once(monkeypatch, RuntimeError("killed"), before=True)
-        with pytest.raises(RuntimeError, match="killed"):
-            await commit(first, 2)
-        second, reached = await owners.open(2)
-        assert reached == 1
-        await commit(second, 2)
-        assert await owners.seen() == [1, 2]
-
-    lived(broker, topic, story)
-
-
-def test_crash_after_commit_before_checkpoint(
-    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def story(owners: Owners) -> None:
-        first, _ = await owners.open(1)
-        once(monkeypatch, RuntimeError("killed"), before=False)
-        with pytest.raises(RuntimeError, match="killed"):
-            await commit(first, 1)
-        second, reached = await owners.open(2)
-        assert reached == 1
-        await commit(second, 2)
-        assert await owners.seen() == [1, 2]
-
-    lived(broker, topic, story)
+    second, reached = await owners.open(2)
+    assert reached == 1
+    await commit(second, 2)
+    assert await owners.seen() == [1, 2]
 
 
 @pytest.mark.parametrize("is_before", [True, False])
-def test_txn_abort_then_reemit(
-    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch, is_before: bool
+async def test_txn_abort_then_reemit(
+    owners: Owners, monkeypatch: pytest.MonkeyPatch, is_before: bool
 ) -> None:
-    async def story(owners: Owners) -> None:
-        owner, _ = await owners.open(1)
-        await commit(owner, 1)
-        error = BrokerError("gone", done=False) if is_before else UnknownOutcomeError("lost")
-        once(monkeypatch, error, before=is_before)
-        await commit(owner, 2)
-        await commit(owner, 3)
-        assert await owners.seen() == [1, 2, 3]
-
-    lived(broker, topic, story)
+    owner, _ = await owners.open(1)
+    await commit(owner, 1)
+    error = BrokerError("gone", done=False) if is_before else UnknownOutcomeError("lost")
+    once(monkeypatch, error, before=is_before)
+    await commit(owner, 2)
+    await commit(owner, 3)
+    assert await owners.seen() == [1, 2, 3]
 
 
-def test_superseded_owner_cannot_refence_producer(broker: Broker, topic: str) -> None:
+async def test_superseded_owner_cannot_refence_producer(owners: Owners) -> None:
     """Also test_zombie_producer_fenced: its producer is, and what it then tries is refused."""
 
-    async def story(owners: Owners) -> None:
-        first, _ = await owners.open(1)
-        await commit(first, 1)
-        second, _ = await owners.open(2)
-        with pytest.raises(FencedError, match="it was replaced"):
-            await commit(first, 2)
-        await commit(second, 2)
-        with pytest.raises(FencedError, match="it was replaced"):
-            await owners.open(1)
-        await commit(second, 3)
-        assert await owners.seen() == [1, 2, 3]
-
-    lived(broker, topic, story)
+    first, _ = await owners.open(1)
+    await commit(first, 1)
+    second, _ = await owners.open(2)
+    with pytest.raises(FencedError, match="it was replaced"):
+        await commit(first, 2)
+    await commit(second, 2)
+    with pytest.raises(FencedError, match="it was replaced"):
+        await owners.open(1)
+    await commit(second, 3)
+    assert await owners.seen() == [1, 2, 3]
 
 
-def test_delayed_end_txn_cannot_tear(
-    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_delayed_end_txn_cannot_tear(owners: Owners, monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a fenced producer's transaction comes while the next one's is half written."""
 
-    async def story(owners: Owners) -> None:
-        first, _ = await owners.open(1)
-        old = first._producer
-        assert isinstance(old, KafkaProducer)
-        second, _ = await owners.open(2)
-        real, codes = KafkaProducer.commit, []
+    first, _ = await owners.open(1)
+    old = first._producer
+    assert isinstance(old, KafkaProducer)
+    second, _ = await owners.open(2)
+    real, codes = KafkaProducer.commit, []
 
-        async def late(self: KafkaProducer) -> None:
-            name = self._named
-            node = await self._broker.coordinator(private.TRANSACTIONS, name)
-            client = self._broker.open_client
-            for commits in (True, False):
-                asked = private.end(client, node, name, old._who, commits=commits)
-                codes.append(await asked)
-            assert await owners.seen() == []
-            await real(self)
+    async def late(self: KafkaProducer) -> None:
+        name = self._named
+        node = await self._broker.coordinator(private.TRANSACTIONS, name)
+        client = self._broker.open_client
+        for commits in (True, False):
+            asked = private.end(client, node, name, old._who, commits=commits)
+            codes.append(await asked)
+        assert await owners.seen() == []
+        await real(self)
 
-        monkeypatch.setattr(KafkaProducer, "commit", late)
-        await commit(second, 1)
-        assert all(codes)
-        assert await owners.seen() == [1]
-
-    lived(broker, topic, story)
+    monkeypatch.setattr(KafkaProducer, "commit", late)
+    await commit(second, 1)
+    assert all(codes)
+    assert await owners.seen() == [1]
 
 
 async def test_a_source_that_was_removed_is_named_where_its_offsets_are_noted(
@@ -219,12 +197,11 @@ async def test_a_connection_that_the_broker_has_ended_is_closed_before_another_i
         await client.close()
 
 
-def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
+async def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another error would end the partition, which waits for these."""
-
-    async def story(server: Broker) -> None:
+    with Broker(tmp_path) as server:
         broker = KafkaBroker(server.bootstrap, Security())
         try:
             await broker.make("there", 1)
@@ -244,6 +221,3 @@ def test_brokers_that_are_gone_are_an_error_of_the_port_at_each_question(
                     await ask()
         finally:
             await broker.close()
-
-    with Broker(tmp_path) as server:
-        asyncio.run(asyncio.wait_for(story(server), 2 * PATIENCE_S))
