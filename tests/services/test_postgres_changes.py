@@ -541,7 +541,7 @@ async def test_one_slot_has_one_reader(tmp_path: Path, monkeypatch: pytest.Monke
         await second.close()
 
 
-def test_a_quiet_table_does_not_hold_the_log_of_others(
+async def test_a_quiet_table_does_not_hold_the_log_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment_bytes = 1 << 19
@@ -550,32 +550,6 @@ def test_a_quiet_table_does_not_hold_the_log_of_others(
     monkeypatch.setattr("ripple.connectors.postgres.inputs.REST_S", 0.1)
     monkeypatch.setattr("ripple.connectors.postgres.stream.STATUS_S", 0.1)
     table = put(tmp_path, ticks(0, 30))
-
-    async def story() -> None:
-        inputs = open_inputs(table, reading(Tick, 10, follow=True))
-        try:
-            await inputs.open({"rows": 0}, 10)
-            kept: list[tuple[Cut, dict[str, str]]] = []
-            for offset in (0, 10, 20):
-                while inputs.next({"rows": offset}) is Signal.WAITING:
-                    await inputs.more()
-                cut = {"rows": offset + 10}
-                kept.insert(0, (cut, await inputs.identities(cut)))
-            inputs.stored(kept)
-            await comes(lambda: known(table) >= 10)
-            await asyncio.sleep(0.5)
-            assert known(table) == 10, "behind the oldest of them"
-            await asyncio.to_thread(run, "CREATE TABLE busy AS SELECT generate_series(1, 50000)")
-            await goes_along()
-            await inputs.close()
-            inputs = open_inputs(table, reading(Tick, 10, follow=True))
-            await inputs.check(*kept[0])
-            inputs.stored(kept)
-            await inputs.open(kept[0][0], 10)
-            await asyncio.to_thread(run, "INSERT INTO busy SELECT generate_series(1, 50000)")
-            await goes_along()
-        finally:
-            await inputs.close()
 
     async def goes_along() -> None:
         """Return once less than a segment is kept: it goes along while ``busy`` is written, too."""
@@ -589,9 +563,33 @@ def test_a_quiet_table_does_not_hold_the_log_of_others(
 
         await comes(is_near)
 
-    asyncio.run(story())
+    inputs = open_inputs(table, reading(Tick, 10, follow=True))
+    try:
+        await inputs.open({"rows": 0}, 10)
+        kept: list[tuple[Cut, dict[str, str]]] = []
+        for offset in (0, 10, 20):
+            while inputs.next({"rows": offset}) is Signal.WAITING:
+                await inputs.more()
+            cut = {"rows": offset + 10}
+            kept.insert(0, (cut, await inputs.identities(cut)))
+        inputs.stored(kept)
+        await comes(lambda: known(table) >= 10)
+        await asyncio.sleep(0.5)
+        assert known(table) == 10, "behind the oldest of them"
+        await asyncio.to_thread(run, "CREATE TABLE busy AS SELECT generate_series(1, 50000)")
+        await goes_along()
+        await inputs.close()
+        inputs = open_inputs(table, reading(Tick, 10, follow=True))
+        await inputs.check(*kept[0])
+        inputs.stored(kept)
+        await inputs.open(kept[0][0], 10)
+        await asyncio.to_thread(run, "INSERT INTO busy SELECT generate_series(1, 50000)")
+        await goes_along()
+    finally:
+        await inputs.close()
     insert(table, ticks(30, 33))
-    assert [row["number"] for row in read(table, Tick)[0]] == [30, 32]
+    rows, *_ = await asyncio.to_thread(read, table, Tick)
+    assert [row["number"] for row in rows] == [30, 32]
 
 
 def test_a_role_that_may_do_little_else_reads(
@@ -694,7 +692,7 @@ RIGHTS = {
 }
 
 
-def test_rights_that_are_taken_are_waited_for(
+async def test_rights_that_are_taken_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = named(tmp_path)
@@ -718,53 +716,45 @@ def test_rights_that_are_taken_are_waited_for(
             f"SELECT i, 'a', 1.0, 1, i FROM generate_series({number}, {number + 9}) i"
         )
 
-    async def story() -> None:
-        inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
-        waits: list[str] = []
-
-        def emit(event: object) -> None:
-            if isinstance(event, InputWaits):
-                waits.append(event.error)
-
-        inputs.emit = emit
-        await asyncio.to_thread(add, 0)
-        await inputs.open(cut, 10)
-        reader = asyncio.create_task(read_up_to(inputs, cut, 10 * len(RIGHTS) + 10))
-        for count, (taken, given) in enumerate(RIGHTS.items(), 1):
-            await comes(lambda count=count: cut["rows"] == 10 * count)
-            kick = (
-                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
-            )
-            told = len(waits)
-            await asyncio.to_thread(run, taken.format(role, role), kick)
-            await comes(lambda told=told: len(waits) > told or reader.done())
-            await asyncio.to_thread(run, given.format(role, role))
-            await asyncio.to_thread(add, count)
-        async with asyncio.timeout(PATIENCE_S):
-            await reader
-        await inputs.close()
-        assert "password authentication failed" in waits[0]
-        assert "permission denied" in waits[-1]
-
     monkeypatch.setattr(retrying_inputs, "EMIT_FIRST_S", 0.0)
-    asyncio.run(story())
+    inputs, cut = RetryingInputs(open_inputs(table, reading(Tick, follow=True))), {"rows": 0}
+    waits: list[str] = []
+
+    def emit(event: object) -> None:
+        if isinstance(event, InputWaits):
+            waits.append(event.error)
+
+    inputs.emit = emit
+    await asyncio.to_thread(add, 0)
+    await inputs.open(cut, 10)
+    reader = asyncio.create_task(read_up_to(inputs, cut, 10 * len(RIGHTS) + 10))
+    for count, (taken, given) in enumerate(RIGHTS.items(), 1):
+        await comes(lambda count=count: cut["rows"] == 10 * count)
+        kick = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+        told = len(waits)
+        await asyncio.to_thread(run, taken.format(role, role), kick)
+        await comes(lambda told=told: len(waits) > told or reader.done())
+        await asyncio.to_thread(run, given.format(role, role))
+        await asyncio.to_thread(add, count)
+    async with asyncio.timeout(PATIENCE_S):
+        await reader
+    await inputs.close()
+    assert "password authentication failed" in waits[0]
+    assert "permission denied" in waits[-1]
 
 
-def test_table_that_goes_while_nothing_comes_is_missed(
+async def test_table_that_goes_while_nothing_comes_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = put(tmp_path, list(ticks(0, 20)))
 
-    async def story() -> None:
-        inputs, cut = open_inputs(table, reading(Tick, follow=True)), {"rows": 0}
-        await inputs.open(cut, 10)
-        await read_up_to(inputs, cut, 20)
-        run(f"DROP TABLE {table}")
-        with pytest.raises(InputError, match="there is no such table"):
-            async with asyncio.timeout(PATIENCE_S):
-                await read_up_to(inputs, cut, 21)
-        await inputs.close()
-
     monkeypatch.setattr("ripple.connectors.postgres.inputs.LOOK_S", 0.0)
     monkeypatch.setattr("ripple.connectors.postgres.inputs.REST_S", 0.1)
-    asyncio.run(story())
+    inputs, cut = open_inputs(table, reading(Tick, follow=True)), {"rows": 0}
+    await inputs.open(cut, 10)
+    await read_up_to(inputs, cut, 20)
+    run(f"DROP TABLE {table}")
+    with pytest.raises(InputError, match="there is no such table"):
+        async with asyncio.timeout(PATIENCE_S):
+            await read_up_to(inputs, cut, 21)
+    await inputs.close()
