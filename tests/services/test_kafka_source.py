@@ -22,6 +22,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 
+import ripple as rp
 from ripple.cli.main import main
 from ripple.connectors.identity import check_not_read
 from ripple.connectors.kafka.broker import KafkaBroker
@@ -608,6 +609,52 @@ def test_shares_of_a_replay_are_partitions_that_tasks_read_themselves(
     assert [share.rows for share in later.shares] == [0] * PARTITIONS
     with pytest.raises(InputError, match="ends at offset 1500, and 9000 was requested"):
         sources_at(place, plan, stop=Bound.parse("9000", ""))
+
+
+MARKET = (
+    PIPELINE.split("pipeline = (", maxsplit=1)[0]
+    + """
+start = rp.Pipeline("market")
+both = rp.union("both", start.source("trades", Trade), start.source("quotes", Trade))
+bars = both.partition("by", key="symbol").window("m", rp.Tumbling("10s"))
+pipeline = bars.fold("bars", n=rp.count(), last=rp.last("price")).sink("out").also(
+    both.sink("events"))
+"""
+)
+
+
+@pytest.mark.parametrize("key", ["", "&key=symbol"])
+def test_topics_of_several_sources_are_read_by_tasks_as_by_a_run(
+    key: str, broker: Broker, topic: str, folder: Path
+) -> None:
+    file = folder / "market.py"
+    file.write_text(MARKET)
+    plan, places = load_plan(str(file)), {}
+
+    async def told(topics: Topics) -> None:
+        for name, count in (("trades", 4), ("quotes", 2)):
+            rows = trades(rows=900) if name == "trades" else trades(300, 900)
+            symbols = pa.RecordBatch.from_pydict({"symbol": [row[0] for row in rows]})
+            numbers = partition_numbers(symbols, ["symbol"], count).tolist()
+            await topics.create(f"{topic}-{name}", count)
+            for number in range(count):
+                own = [row for row, at in zip(rows, numbers, strict=True) if at == number]
+                part = TopicPartition(f"{topic}-{name}", number)
+                await topics.append(part, records(own, as_csv))
+            places[name] = f"kafka:{broker.bootstrap}/{topic}-{name}?format=csv{key}"
+
+    story(broker.bootstrap, told)
+    sources, seen = sources_at(places, plan), []
+    assert len(sources.portions(plan)) == (2 if key else 1)
+    report, shown, _ = replayed(Parcel.of(str(file), lambda plan: b""), plan, sources)
+    rp.run(
+        plan,
+        source=places,
+        sink={"events": f"{folder}/events.csv"},
+        on_batch=lambda engine, _: seen.append(engine),
+    )
+    assert report.digests == seen[-1].digests
+    assert len(shown["events"]) == report.counters["consumed"] == 1800
 
 
 async def found_in(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
