@@ -256,7 +256,7 @@ TABLE: dict[str, P] = {
         lambda v: KEYED.window("w", rp.Tumbling(1), trigger=v), "none trigger"
     ),
     "Pipeline.window(lateness)": P(
-        lambda v: KEYED.window("w", rp.Tumbling(1), lateness=v), "zero three np_int"
+        lambda v: KEYED.window("w", rp.Tumbling(1), lateness=v), "none zero three np_int"
     ),
     "Pipeline.window(future)": P(
         lambda v: KEYED.window("w", rp.Tumbling(1), future=v), "zero three np_int"
@@ -267,6 +267,18 @@ TABLE: dict[str, P] = {
     "Pipeline.sink(topic)": P(lambda v: FOLDED.sink("o", topic=v), f"none {TEXTS}"),
     "Pipeline.sink(key)": P(
         lambda v: SOURCE.sink("o", key=v), "none no_list no_tuple", "the key|no field|a column"
+    ),
+    "Pipeline.distinct(name)": P(lambda v: SOURCE.distinct(v, "k", within=1), "digit word"),
+    "Pipeline.distinct(key)": P(lambda v: SOURCE.distinct("d", v, within=1), "", f"key|{INPUT}"),
+    "Pipeline.distinct(within)": P(
+        lambda v: SOURCE.distinct("d", "k", within=v), "zero three np_int"
+    ),
+    "Pipeline.distinct(lateness)": P(
+        lambda v: SOURCE.distinct("d", "k", within=1, lateness=v), "none zero three np_int"
+    ),
+    "Pipeline.distinct(emit)": P(lambda v: SOURCE.distinct("d", "k", within=1, emit=v)),
+    "Pipeline.finals(name)": P(
+        lambda v: KEYED.window("w", rp.Tumbling(1)).fold("f", n=rp.count()).finals(v), "digit word"
     ),
     "clock(name)": P(lambda v: rp.clock(v, every="1s", since=0), TEXTS),
     "clock(every)": P(lambda v: rp.clock("t", every=v, since=0), ""),

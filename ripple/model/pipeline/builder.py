@@ -487,13 +487,13 @@ class Pipeline:
                 )
             fields = _dividing(key, draft.fields)
             if not fields:
-                raise PlanError("of which rows is the first one kept? name a field with key=")
+                raise PlanError("key is missing: name the field whose first row is kept")
             if within is None:
                 raise PlanError(
-                    "every key ever seen would be kept: within=, or rp.first_row in a fold if that "
-                    "is meant"
+                    "within is missing, and every key ever seen would be kept: name a span, or "
+                    "take rp.first_row in a fold"
                 )
-            if emit != "final":
+            if not isinstance(emit, str) or emit != "final":
                 raise PlanError(
                     f"emit is {shown(emit)}: rows that may be taken back reach no sink and no fold "
                     "yet; leave emit= out, which gives each row once"

@@ -243,13 +243,13 @@ def refused(make: Any) -> str:
 
 def test_bad_uses_are_told_what_to_write() -> None:
     assert refused(lambda: start().distinct("d", "symbol")) == (
-        "distinct 'd': every key ever seen would be kept: within=, or rp.first_row in a fold if "
-        "that is meant"
+        "distinct 'd': within is missing, and every key ever seen would be kept: name a span, or "
+        "take rp.first_row in a fold"
     )
     assert "rows that may be taken back reach no sink and no fold yet" in refused(
         lambda: start().distinct("d", "symbol", within=1, emit="eager")  # type: ignore[arg-type]
     )
-    assert "name a field with key=" in refused(lambda: start().distinct("d", (), within=1))
+    assert "key is missing: name the field" in refused(lambda: start().distinct("d", (), within=1))
     assert "may be null" in refused(lambda: start().distinct("d", "venue", within=1))
     assert "within" in refused(lambda: start().distinct("d", "symbol", within="soon"))
     assert "lateness" in refused(lambda: start().distinct("d", "symbol", within=1, lateness=-1))
