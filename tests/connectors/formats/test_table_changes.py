@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import msgpack
 
 import ripple as rp
+from ripple.connectors.formats.avro import AvroValues
 from ripple.connectors.formats.csv import CsvValues
 from ripple.connectors.formats.json import JsonValues
+from ripple.connectors.formats.msgpack import MsgpackValues
 from ripple.connectors.formats.record_keys import RecordKeys
 from ripple.connectors.formats.table_changes import NO_KEY, TableValues
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError
 from ripple.model.keys.partitioner import key_bytes
 from ripple.model.pipeline.plan import DELETED, SourceSpec
+from ripple.model.schema.avro import to_avro
 from ripple.model.schema.columns import records_of
 from ripple.model.schema.types import Bool, Field, Int, String
 from ripple.world.broker import Read, Record, Records, Refusal
+from tests.connectors.formats.test_avro import Held, framed
 from tests.examples import EXAMPLES
 
 
@@ -92,6 +98,16 @@ def test_values_that_are_no_rows_are_rejected_with_their_bytes() -> None:
 def test_rows_of_csv_and_deletions_are_changes_together() -> None:
     given_ = read((long(1), b"1,a,2.5,"), (long(2), None), (long(3), b"3,b,1.0,false"))
     assert told(table(values=CsvValues), given_)[0] == {10: (1, "a"), 11: (2, None), 12: (3, "b")}
+
+
+def test_rows_of_other_formats_and_deletions_are_changes_together() -> None:
+    document = to_avro(rp.schema_of(Item))
+    avro = partial(AvroValues, registry=Held(document))  # type: ignore[arg-type]
+    row = {**ROW, "gone": None}
+    for values, value in ((avro, framed(document, row)), (MsgpackValues, msgpack.encode(row))):
+        given_ = read((long(7), value), (long(7), None), (long(8), b"no"))
+        rows, refused = told(table(values=values), given_)
+        assert (rows, [*refused]) == ({10: (7, "x"), 11: (7, None)}, [12])
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
