@@ -75,6 +75,9 @@ class ClockInputs:
         self._name, self._every_ns, self._since_ns = name, every_ns, since_ns
         self._clock, self._follow = time, follow
         self._at, self._rows, self._stop = 0, 1, watermark.END
+        self._recorded = (
+            0  # a cut tells that ticks before it have come, also where the clock is back
+        )
         self._woken = asyncio.Event()
 
     @property
@@ -95,6 +98,7 @@ class ClockInputs:
                 f"{self._identity}: leave every= and since= as they were, or begin with another "
                 "folder of checkpoints and outputs"
             )
+        self._recorded = max(self._recorded, cut[self._name])
 
     async def identities(self, cut: Cut) -> dict[str, str]:
         """Return a text that identifies the ticks; see Inputs."""
@@ -139,7 +143,8 @@ class ClockInputs:
     def _there(self) -> int:
         """The offset of the next tick, which no tick that was read is behind."""
         passed_ns = self._clock.now_ns() - self._since_ns
-        return max(self._at, passed_ns // self._every_ns + 1 if passed_ns >= 0 else 0)
+        come = passed_ns // self._every_ns + 1 if passed_ns >= 0 else 0
+        return max(self._at, self._recorded, come)
 
     @property
     def _identity(self) -> str:

@@ -78,7 +78,9 @@ def test_ticks_follow_from_their_offsets() -> None:
 def test_other_ticks_than_those_that_were_read_are_refused() -> None:
     async def act() -> None:
         read = await ClockInputs("ticks", NS, SINCE_NS, Hands(5)).identities({"ticks": 3})
-        await ClockInputs("ticks", NS, SINCE_NS, Hands(0)).check({"ticks": 3}, read)
+        back = ClockInputs("ticks", NS, SINCE_NS, Hands(0))  # set back since they were read
+        await back.check({"ticks": 3}, read)
+        assert await ticks(back, stop=3) == ([0, 1, 2], [3], Signal.ENDED)
         other = ClockInputs("ticks", 2 * NS, SINCE_NS, Hands(5))
         await other.check({"ticks": 0}, read)
         with pytest.raises(InputError, match="the run has read ticks every 1000000000 ns since"):
