@@ -290,7 +290,9 @@ class Claimed:
         state, spec = self.state, self.spec
         cuts = [one.cut for one in self.listed]
         cuts += [one.committed.cut for one in standings.values() if one.committed]
-        if not spec.plan.is_idle and not any(map(is_markers, chain.from_iterable(cuts))):
+        cuts += [one.unfinished for one in standings.values() if one.unfinished]
+        has_read = any(map(is_markers, chain.from_iterable(cuts)))
+        if not spec.plan.is_idle and not has_read:
             return self, standings
         # Few pipelines have it.
         from ripple.task.marked_inputs import MarkedInputs  # noqa: PLC0415
@@ -300,6 +302,10 @@ class Claimed:
         await log.read()
         log.check(max((cut.get(name, 0) for cut in cuts), default=0))
         await log.open(self.owner.epoch, world.random)
+        if not has_read:
+            cuts = cuts or [(await spec.inputs.bounds())[0]]
+            read = {one: max(cut.get(one, 0) for cut in cuts) for one in spec.inputs.names}
+            await log.remove_passed(read)
         marked = MarkedInputs(
             spec.inputs,
             spec.plan,

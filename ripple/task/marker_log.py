@@ -23,6 +23,7 @@ from ripple.world.ports import all_guards
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ripple.core.cut import Cut
     from ripple.storage.fenced import Added
     from ripple.world.ports import Guards, ObjectStore, Random
 
@@ -95,16 +96,31 @@ class MarkerLog:
         self._markers += markers
         self._ends += [one.next_offset for one in markers]
 
+    async def remove_passed(self, cut: Cut) -> None:
+        """Remove the markers that count before ``cut``; raises as ``add``.
+
+        They were read by no run, and can count no more: one without ``idle`` has read on, or the
+        input begins later by now.
+        """
+        left = [one for one in self._markers if one.input in cut and cut[one.input] <= one.offset]
+        if len(left) < len(self._markers):
+            await self._put_all(left)
+
     async def tidy(self) -> None:
         """Merge objects if there are too many; raises and may be repeated as ``add``."""
         if self._journal.objects <= MARKER_OBJECTS_MAX:
             return
-        self._markers = merged(self._markers)
-        if len(self._markers) > MARKERS_KEPT_MAX:
-            self.first = self._markers[-MARKERS_KEPT_MAX - 1].next_offset
-            del self._markers[:-MARKERS_KEPT_MAX]
-        self._ends = [one.next_offset for one in self._markers]
-        await self._journal.add(_encoded(self._markers, self.first), is_whole=True)
+        kept = merged(self._markers)
+        if len(kept) > MARKERS_KEPT_MAX:
+            self.first = kept[-MARKERS_KEPT_MAX - 1].next_offset
+            del kept[:-MARKERS_KEPT_MAX]
+        await self._put_all(kept)
+
+    async def _put_all(self, markers: list[IdleMarker]) -> None:
+        """Put one object in the place of all."""
+        self._markers = markers
+        self._ends = [one.next_offset for one in markers]
+        await self._journal.add(_encoded(markers, self.first), is_whole=True)
 
     def after(self, offset: int) -> IdleMarker | None:
         """Return the first marker that is not before an offset; None if there is none yet."""

@@ -261,6 +261,29 @@ def test_a_damaged_log_of_markers_is_named(tmp_path: Path) -> None:
     asyncio.run(act())
 
 
+def test_markers_that_a_run_without_idle_has_passed_are_removed(tmp_path: Path) -> None:
+    """They were made durable before a crash, and no cut has read them."""
+    log, state = f"log:{tmp_path}/ticks", tmp_path / "state"
+    Topic.create(LiveDisk(tmp_path), "ticks", rp.schema_of(Tick), partitions=1)
+    with PartitionWriter(Topic.open(LiveDisk(tmp_path), "ticks"), 0, LiveClock()) as writer:
+        rows = [row for _, row in events(9, INPUTS[:1])]
+        writer.append(records_of(rows, pipeline().plan().source.fields))
+
+    async def record() -> None:
+        async with open_store(str(state)) as store:
+            held = MarkerLog(store, "idle")
+            await held.open(1, LiveRandom())
+            await held.add([IdleMarker(3, 1, "ticks", 2), IdleMarker(300, 2, "ticks", 9)])
+
+    def ran(idle: str | None) -> dict[str, int]:
+        out = tmp_path / "out.csv"
+        return dict(rp.run(pipeline(idle), source=log, sink=out, checkpoint_dir=state).cut or {})
+
+    asyncio.run(record())
+    assert ran(None) == {"ticks": 9}
+    assert ran("1h") == ran("1h") == ran(None) == {"ticks": 9, markers_of(0): 2}
+
+
 @pytest.mark.parametrize(
     ("idle", "why"),
     [
