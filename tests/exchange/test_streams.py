@@ -80,11 +80,11 @@ def test_a_table_comes_first_and_then_changes_that_follow_it() -> None:
         pair.give(count)
     table, *changes = [one.changes for one in pair.arrived()]
     assert table.since is None
-    assert [one.since["trades"] for one in changes] == [20, 25]
-    assert [one.cut["trades"] for one in (table, *changes)] == [20, 25, 30]
+    assert [one.since["0"] for one in changes] == [20, 25]
+    assert [one.cut["0"] for one in (table, *changes)] == [20, 25, 30]
     pair.target.take()
     pair.target.settle()
-    assert cut_of(pair.target) == {"0/trades": 30}
+    assert cut_of(pair.target) == {"0/0": 30}
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
@@ -109,14 +109,14 @@ def test_taken_changes_are_sent_unchanged_to_their_subscribers(is_broken: bool) 
         pair.carry()
     sending.give()
     pair.carry()
-    assert [one.changes.cut["trades"] for one in pair.arrived()] == ([] if is_broken else [25])
+    assert [one.changes.cut["0"] for one in pair.arrived()] == ([] if is_broken else [25])
     sending.offer(pair.sender.engine)
     pair.carry()
     last = pair.arrived()[-1].changes
-    assert (last.since, last.cut) == (None if is_broken else {"trades": 25}, {"trades": 30})
+    assert (last.since, last.cut) == (None if is_broken else {"0": 25}, {"0": 30})
     pair.target.take()
     pair.target.settle()
-    assert cut_of(pair.target) == {"0/trades": 30}
+    assert cut_of(pair.target) == {"0/0": 30}
 
 
 def test_reconnect_without_losses_continues_with_changes() -> None:
@@ -129,7 +129,7 @@ def test_reconnect_without_losses_continues_with_changes() -> None:
     pair.carry()
     pair.give(5)
     (goes_on,) = pair.arrived()
-    assert goes_on.changes.since == {"trades": 20}
+    assert goes_on.changes.since == {"0": 20}
 
 
 def test_a_broken_connection_on_which_changes_were_lost_brings_the_table() -> None:
@@ -144,7 +144,7 @@ def test_a_broken_connection_on_which_changes_were_lost_brings_the_table() -> No
     pair.give(5)
     (table,) = pair.arrived()
     assert table.changes.since is None
-    assert table.changes.cut == {"trades": 30}
+    assert table.changes.cut == {"0": 30}
 
 
 def test_receiver_restored_older_gets_snapshot() -> None:
@@ -158,17 +158,17 @@ def test_receiver_restored_older_gets_snapshot() -> None:
     pair.target.take()
     pair.target.settle()
     pair.carry()
-    assert cut_of(pair.target) == {"0/trades": 40}
+    assert cut_of(pair.target) == {"0/0": 40}
     pair.target.stop()
     pair.target.node.restart(forget=False)
     pair.target.reached = {}
-    assert cut_of(pair.target) == {"0/trades": 20}
+    assert cut_of(pair.target) == {"0/0": 20}
     pair.target.start(pair.cluster.processes[1])
     pair.cluster.refresh()
     pair.carry()
     pair.give(0)
     (table,) = pair.arrived()
-    assert (table.changes.since, table.changes.cut) == (None, {"trades": 40})
+    assert (table.changes.since, table.changes.cut) == (None, {"0": 40})
 
 
 def test_delta_lost_before_crash_is_recovered() -> None:
@@ -186,7 +186,7 @@ def test_delta_lost_before_crash_is_recovered() -> None:
     pair.give(25)
     pair.give(0)
     (table,) = pair.arrived()
-    assert (table.changes.since, table.changes.cut) == (None, {"trades": 25})
+    assert (table.changes.since, table.changes.cut) == (None, {"0": 25})
 
 
 def test_sender_restored_older_no_reuse() -> None:
@@ -199,11 +199,11 @@ def test_sender_restored_older_no_reuse() -> None:
         pair.give(count)
         pair.target.take()
         pair.carry()
-        assert cut_of(pair.target) == {"0/trades": 20}
+        assert cut_of(pair.target) == {"0/0": 20}
     assert not pair.arrived()
     pair.give(1)
     (table,) = pair.arrived()
-    assert (table.epoch, table.changes.since, table.changes.cut) == (3, None, {"trades": 20})
+    assert (table.epoch, table.changes.since, table.changes.cut) == (3, None, {"0": 20})
 
 
 def test_zombie_delta_rejected_by_peer() -> None:
@@ -218,9 +218,10 @@ def test_zombie_delta_rejected_by_peer() -> None:
 def test_receiver_reports_to_a_sender_that_it_is_superseded() -> None:
     pair = Pair()
     assert pair.sender.sending is not None
-    assert pair.sender.sending.edge is not None
+    assert pair.sender.sending.superseded_by is None
+    (edge,) = pair.sender.sending
     follow = Follow("p/1", 0, 0, 1, 5, (), 10)
-    pair.sender.sending.edge.follow(pair.cluster.processes[0].exchange._local, follow)
+    edge.follow(pair.cluster.processes[0].exchange._local, follow)
     assert pair.sender.sending.superseded_by == 5
     pair.give(20)
     assert not pair.arrived()
@@ -244,7 +245,7 @@ def test_subscriber_of_a_higher_epoch_waits_for_it_through_lower_ones() -> None:
         if epoch == 5:
             assert not pair.arrived()
     (table,) = pair.arrived()
-    assert (table.epoch, table.changes.cut) == (10, {"trades": 15})
+    assert (table.epoch, table.changes.cut) == (10, {"0": 15})
 
 
 def test_slow_consumer_coalesces() -> None:
@@ -259,14 +260,14 @@ def test_slow_consumer_coalesces() -> None:
     assert most <= limits.window_bytes + sum(table.nbytes for table in tables)
     arrived = pair.arrived()
     assert len(arrived) <= limits.credit_rows  # not one a change
-    taken = dict(arrived[-1].changes.cut)["trades"]
+    taken = dict(arrived[-1].changes.cut)["0"]
     assert taken < 600
     for _ in range(20):
         for target in pair.cluster.parts[1]:
             target.take()
             target.settle()
         pair.give(0)
-    assert cut_of(pair.target) == {"0/trades": 600}
+    assert cut_of(pair.target) == {"0/0": 600}
 
 
 def test_a_slow_target_does_not_hold_up_its_neighbours() -> None:
@@ -278,9 +279,9 @@ def test_a_slow_target_does_not_hold_up_its_neighbours() -> None:
         for target in others:
             target.take()
             target.settle()
-    assert [cut_of(target) for target in others] == [{"0/trades": 200}] * 2
+    assert [cut_of(target) for target in others] == [{"0/0": 200}] * 2
     slow.take()
-    assert slow.engine.cut["0/trades"] < 200
+    assert slow.engine.cut["0/0"] < 200
 
 
 def test_a_table_larger_than_all_credit_arrives_in_parts_and_is_one() -> None:
@@ -409,4 +410,4 @@ def test_new_task_takes_over_the_streams_of_one_that_has_not_ended() -> None:
     pair.carry()
     pair.give(5)
     pair.target.take()
-    assert cut_of(pair.target) == {"0/trades": 25}
+    assert cut_of(pair.target) == {"0/0": 25}
