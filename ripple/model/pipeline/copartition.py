@@ -25,11 +25,11 @@ def unlike_why(
     """Return why several sources are not divided alike, with a remedy; None where they are.
 
     keyed_by: per source the fields by which its input is divided, () for nothing, None where
-    nothing tells. What the pipeline says counts before. Without it, since the inputs are not known
-    yet, sources that say nothing are passed over.
+    nothing tells. They count before what the pipeline says, which may be more fields than decide.
+    Without it, since the inputs are not known yet, sources that say nothing are passed over.
     """
     found = keyed_by or {}
-    keys = {source.name: source.key or found.get(source.name) for source in plan.sources}
+    keys = {one.name: found.get(one.name) or one.key or found.get(one.name) for one in plan.sources}
     for fold in plan.folds:
         if fold.via_log:
             return (

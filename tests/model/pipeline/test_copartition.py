@@ -102,6 +102,12 @@ def test_sources_divided_by_the_same_fields_of_all_keys_are_one_stage() -> None:
             "records of trades are divided by symbol, and every needs all of one total: fold the "
             "rows of f in a pipeline of its own, from their sink",
         ),
+        (
+            plan_of(("symbol", "venue"), ("symbol", "venue"), by=("symbol", "venue")),
+            {"trades": ("symbol",), "quotes": ("venue",)},
+            "records of trades are divided by symbol and those of quotes by venue, and f reads "
+            "both: divide both by the same fields",
+        ),
         (plan_of(via="log"), None, "f asks for via='log'"),
     ],
 )
