@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ripple.core.arguments import need_bool, need_text, shown
 from ripple.core.errors import PlanError
-from ripple.model.aggregate import Aggregate
-from ripple.model.expression.expr import Expr, Operand, as_column, as_operand, col
+from ripple.model.expression.expr import Expr, Operand, as_operand
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.checks import (
     blaming,
@@ -24,6 +23,7 @@ from ripple.model.pipeline.checks import (
     check_spread,
     check_text,
     digest_in,
+    dividing_fields,
     idle_in,
     kept_first,
     key_field,
@@ -37,23 +37,18 @@ from ripple.model.pipeline.draft import (
     check_ended,
     check_read,
     check_topic,
-    reads_table,
+    need_time,
     refusal,
     unfinished,
     united,
 )
+from ripple.model.pipeline.folding import fold_of
 from ripple.model.pipeline.node_keys import keyed
 from ripple.model.pipeline.plan import (
-    SOURCES_MAX,
-    WINDOW_FIELD_NAMES,
     Derive,
-    Distinct,
     Fields,
     Filter,
-    Finals,
     FlatMap,
-    Fold,
-    FoldAggregate,
     Map,
     Migration,
     Output,
@@ -63,23 +58,22 @@ from ripple.model.pipeline.plan import (
     types_of,
 )
 from ripple.model.pipeline.table import table_fold, table_source
+from ripple.model.pipeline.waiting import distinct_of, finals_of
 from ripple.model.records import checks_of
-from ripple.model.schema.types import Field, Int64, Schema
+from ripple.model.schema.types import Field, Schema
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,
     LATENESS_DEFAULT,
     OnCount,
-    OnEveryElement,
     OnInterval,
-    Session,
     window_spec,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ripple.model.window.spec import Assigner, Trigger, WindowSpec
+    from ripple.model.window.spec import Assigner, Trigger
 
 Key: TypeAlias = Operand
 Row: TypeAlias = Any
@@ -152,7 +146,7 @@ class Pipeline:
                 if time_field is None:
                     raise PlanError("reject_future needs an event time: name it with time=")
             idle_ns = idle_in(idle, time_field)
-            names = tuple(field.name for field in _dividing(key, schema.fields))
+            names = tuple(field.name for field in dividing_fields(key, schema.fields))
             ordinal = next(draft.ordinals)
             spec = SourceSpec(
                 name,
@@ -386,7 +380,7 @@ class Pipeline:
         are never late, and take none. future: how far ahead of it an event is not yet flagged.
         """
         with self._step("window", name) as draft:
-            _need_time(draft, "windows are spans of event time")
+            need_time(draft, "windows are spans of event time")
             if draft.is_settled and lateness is not None:
                 raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
             if lateness is None:
@@ -413,36 +407,7 @@ class Pipeline:
         which is also how late an event may be. An aggregate called ``ttl`` is one.
         """
         with self._step("fold", name) as draft:
-            expiry = None
-            if "ttl" in aggregates and not isinstance(aggregates["ttl"], Aggregate):
-                expiry = _expiry(draft, aggregates.pop("ttl"))
-            if not aggregates:
-                raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
-            below = draft.fold
-            members = [
-                _aggregate(field, aggregate, draft, over_table=below is not None)
-                for field, aggregate in aggregates.items()
-            ]
-            for member in members if expiry is not None else ():
-                with blaming_field(member.name):
-                    _need_merge(member.aggregate, "the sessions of a key with ttl= are")
-            row = _result_row(draft, members)
-            fold = Fold(
-                name,
-                draft.root if below is None else below.name,
-                draft.partition,
-                draft.key,
-                draft.window,
-                tuple(members),
-                (),
-                row,
-                draft.fields,
-                draft.below(name),
-                draft.at,
-                draft.partitions,
-                draft.via_log,
-                expiry,
-            )
+            fold = fold_of(name, draft, aggregates)
             return _grown(
                 draft,
                 "fold",
@@ -453,7 +418,7 @@ class Pipeline:
                 partitions=None,
                 via_log=False,
                 window=None,
-                fields=row,
+                fields=fold.row,
                 row=None,
                 path=(*draft.path, name),
                 at=name,
@@ -479,31 +444,7 @@ class Pipeline:
         time can precede it any more, ``lateness`` above it by the watermark.
         """
         with self._step("distinct", name) as draft:
-            _need_time(draft, "rows are compared by event time")
-            if draft.finals:
-                raise PlanError(
-                    f"{draft.finals!r} has one row a key and window: put it before the fold, or "
-                    "take rp.first_row in a fold"
-                )
-            fields = _dividing(key, draft.fields)
-            if not fields:
-                raise PlanError("key is missing: name the field whose first row is kept")
-            if within is None:
-                raise PlanError(
-                    "within is missing, and every key ever seen would be kept: name a span, or "
-                    "take rp.first_row in a fold"
-                )
-            if not isinstance(emit, str) or emit != "final":
-                raise PlanError(
-                    f"emit is {shown(emit)}: rows that may be taken back reach no sink and no fold "
-                    "yet; leave emit= out, which gives each row once"
-                )
-            if draft.is_settled and lateness is not None:
-                raise PlanError(f"the rows of {draft.root!r} are never late: leave lateness= out")
-            if lateness is None:
-                lateness = 0 if draft.is_settled else LATENESS_DEFAULT
-            spans_ns = duration_ns(within, "within"), duration_ns(lateness, "lateness")
-            node = Distinct(name, fields, *spans_ns, draft.fields, draft.below(name), draft.at)
+            node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
             return _grown(
                 draft,
                 "distinct",
@@ -523,20 +464,7 @@ class Pipeline:
         keys, after events of that time. None of them is late, so that windows of them end at once.
         """
         with self._step("finals", name) as draft:
-            fold = draft.fold
-            assert fold is not None, "there are results"
-            if fold.window is None:
-                raise PlanError(
-                    f"the rows of {fold.name!r} may change for ever: put it after a fold with a "
-                    ".window(...)"
-                )
-            if len(draft.sources) >= SOURCES_MAX:
-                raise PlanError(
-                    f"a pipeline with final rows has at most {SOURCES_MAX - 1} sources, not "
-                    f"{len(draft.sources)}"
-                )
-            lateness_ns, key = fold.window.lateness_ns, draft.below(name)
-            node = Finals(name, fold.name, lateness_ns, fold.row, key, draft.at)
+            node = finals_of(name, draft)
             return _grown(
                 draft,
                 "finals",
@@ -580,7 +508,7 @@ class Pipeline:
             if fold is None:
                 for field in draft.fields:
                     check_shown_field(field.name)
-                by = _dividing(key, draft.fields)
+                by = dividing_fields(key, draft.fields)
                 output = Output(name, draft.at, topic, draft.fields, name, is_stream=True, key=by)
             elif key is not None:
                 raise PlanError(
@@ -666,14 +594,6 @@ def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
     return pipeline_of(replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes))
 
 
-def _dividing(key: Key | Sequence[Key], fields: Fields) -> Fields:
-    """Return the key fields of events: none for None."""
-    chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
-    found = tuple(key_field(item, fields, None) for item in chosen)
-    check_distinct([field.name for field in found], "key")
-    return found
-
-
 def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:
     seen: dict[str, Any] = {"fields": step.fields_out, "row": row, "at": step.name}
     last = draft.fold
@@ -686,97 +606,3 @@ def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipelin
     fold = replace(last, steps=(*last.steps, step), row=step.fields_out)
     folds = tuple(fold if one is last else one for one in draft.folds)
     return _grown(draft, verb, folds=folds, fold=fold, **seen)
-
-
-def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) -> FoldAggregate:
-    with blaming_field(field):
-        if not isinstance(aggregate, Aggregate):
-            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
-        if aggregate.ordered and over_table and not aggregate.by_value:
-            raise PlanError(
-                f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
-                "replaced, not ordered: use arg_max, arg_min, or fold the events instead"
-            )
-        if aggregate.ordered and not aggregate.by_value:
-            _need_time(draft, f"{aggregate.name} takes rows in the order of event time")
-        types = types_of(draft.fields)
-        what = f"an input of {aggregate.name}"
-        inputs = tuple(as_column(value, what).bind(types) for value in aggregate.inputs)
-        if aggregate.by_value and draft.fold is not None:
-            # Rows of a table have no place in time: their key decides between equal values.
-            inputs += tuple(col(field.name).bind(types) for field in draft.fold.row_key)
-        bound = aggregate.bind(tuple(item.type for item in inputs))
-        bound.state(retractable=over_table)  # raises PlanError if it cannot retract
-        if draft.window is not None and isinstance(draft.window.assigner, Session):
-            _need_merge(aggregate, "sessions are")
-        return FoldAggregate(field, aggregate, inputs, bound)
-
-
-def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
-    """Return the sessions of a fold's keys; None: they do not end."""
-    if ttl is None:
-        return None
-    if reads_table(draft):
-        raise PlanError("rows of a table from a topic end with their deletions: leave ttl= out")
-    if draft.fold is not None:
-        raise PlanError(
-            "ttl= ends keys by event time, which rows of a table have not: give it to the fold of "
-            f"events below {draft.fold.name!r}"
-        )
-    if draft.window is not None:
-        raise PlanError("the windows end already, and their rows with them: leave ttl= out")
-    _need_time(draft, "ttl= ends keys by event time")
-    lateness = 0 if draft.is_settled else LATENESS_DEFAULT
-    ttl_ns = duration_ns(ttl, "ttl")
-    if not ttl_ns:
-        raise PlanError(f"ttl must be longer than zero, not {shown(ttl)}")
-    return window_spec("", Session(ttl_ns), trigger=OnEveryElement(), lateness=lateness)
-
-
-def _need_merge(aggregate: Aggregate, what: str) -> None:
-    if not aggregate.merges:
-        raise PlanError(
-            f"{aggregate} cannot be merged, but {what}, when an event joins two of them: "
-            "give it merge=, which makes one state of two, or use Tumbling or Sliding windows"
-        )
-
-
-def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
-    window = WINDOW_FIELD_NAMES if draft.window is not None else ()
-    identity = (*draft.key, *(Field(name, Int64()) for name in window))
-    taken = [field.name for field in identity]
-    for name in window:
-        if name in (field.name for field in draft.key):
-            raise PlanError(
-                f"the key {name!r} has the name of a window field: rename it with .derive(...)"
-            )
-    results = [
-        Field(name, result)
-        for member in members
-        for name, (_, result) in zip(
-            member.aggregate.result_names(member.name, member.bound),
-            member.bound.results,
-            strict=True,
-        )
-    ]
-    for member in members:
-        for key in draft.key:
-            if key.name.startswith(f"{member.name}."):
-                raise PlanError(
-                    f"the key {key.name!r} is called like state of the aggregate {member.name!r}: "
-                    "rename one of them"
-                )
-    for result in results:
-        check_new_field(result.name, taken)
-        check_result_field(result.name)
-        taken.append(result.name)
-    return (*identity, *results)
-
-
-def _need_time(draft: Draft, why: str) -> None:
-    for source in draft.read:
-        if source.time_field is None:
-            raise PlanError(
-                f"{why}, and the source {source.name!r} has no time field: declare one as "
-                "rp.Timestamp, or name it with .source(..., time=...)"
-            )

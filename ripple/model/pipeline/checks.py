@@ -97,6 +97,14 @@ def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     return Field(name, found)
 
 
+def dividing_fields(key: Operand | Sequence[Operand], fields: Fields) -> Fields:
+    """Return the key fields of events: none for None."""
+    chosen = key if isinstance(key, (tuple, list)) else () if key is None else (key,)
+    found = tuple(key_field(item, fields, None) for item in chosen)
+    check_distinct([field.name for field in found], "key")
+    return found
+
+
 def field_name(key: Operand, types: Mapping[str, Any], what: str) -> str:
     """Return the name of a field that is there."""
     expr = as_column(key, what)

@@ -293,3 +293,13 @@ def _check_alike(one: Draft, other: Draft) -> None:
     for name, step in one.used.items():
         if other.used.get(name, step) is not step:
             raise PlanError(f"two steps are called {name!r}: rename one")
+
+
+def need_time(draft: Draft, why: str) -> None:
+    """Raise PlanError where a source that the draft reads has no event time."""
+    for source in draft.read:
+        if source.time_field is None:
+            raise PlanError(
+                f"{why}, and the source {source.name!r} has no time field: declare one as "
+                "rp.Timestamp, or name it with .source(..., time=...)"
+            )

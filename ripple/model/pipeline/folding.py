@@ -1,0 +1,144 @@
+"""The fold of a step ``.fold(...)``: its aggregates and result row, checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.arguments import shown
+from ripple.core.errors import PlanError
+from ripple.model.aggregate import Aggregate
+from ripple.model.expression.expr import as_column, col
+from ripple.model.pipeline.checks import blaming_field, check_new_field, check_result_field
+from ripple.model.pipeline.draft import need_time, reads_table
+from ripple.model.pipeline.plan import WINDOW_FIELD_NAMES, Fields, Fold, FoldAggregate, types_of
+from ripple.model.schema.types import Field, Int64
+from ripple.model.window.duration import duration_ns
+from ripple.model.window.spec import LATENESS_DEFAULT, OnEveryElement, Session, window_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ripple.model.pipeline.draft import Draft
+    from ripple.model.window.spec import WindowSpec
+
+
+def fold_of(name: str, draft: Draft, aggregates: dict[str, Any]) -> Fold:
+    """Return a fold of the draft's rows; ``ttl`` among the aggregates may be a span.
+
+    Raises PlanError for what cannot be computed, with the field at fault.
+    """
+    expiry = None
+    if "ttl" in aggregates and not isinstance(aggregates["ttl"], Aggregate):
+        expiry = _expiry(draft, aggregates.pop("ttl"))
+    if not aggregates:
+        raise PlanError("it computes nothing: write field=aggregate, as in n=rp.count()")
+    below = draft.fold
+    members = [
+        _aggregate(field, aggregate, draft, over_table=below is not None)
+        for field, aggregate in aggregates.items()
+    ]
+    for member in members if expiry is not None else ():
+        with blaming_field(member.name):
+            _need_merge(member.aggregate, "the sessions of a key with ttl= are")
+    row = _result_row(draft, members)
+    return Fold(
+        name,
+        draft.root if below is None else below.name,
+        draft.partition,
+        draft.key,
+        draft.window,
+        tuple(members),
+        (),
+        row,
+        draft.fields,
+        draft.below(name),
+        draft.at,
+        draft.partitions,
+        draft.via_log,
+        expiry,
+    )
+
+
+def _aggregate(field: str, aggregate: Any, draft: Draft, *, over_table: bool) -> FoldAggregate:
+    with blaming_field(field):
+        if not isinstance(aggregate, Aggregate):
+            raise PlanError(f"expected an aggregate such as rp.sum('size'), not {shown(aggregate)}")
+        if aggregate.ordered and over_table and not aggregate.by_value:
+            raise PlanError(
+                f"{aggregate.name} takes rows in the order of time, but the rows of a table are "
+                "replaced, not ordered: use arg_max, arg_min, or fold the events instead"
+            )
+        if aggregate.ordered and not aggregate.by_value:
+            need_time(draft, f"{aggregate.name} takes rows in the order of event time")
+        types = types_of(draft.fields)
+        what = f"an input of {aggregate.name}"
+        inputs = tuple(as_column(value, what).bind(types) for value in aggregate.inputs)
+        if aggregate.by_value and draft.fold is not None:
+            # Rows of a table have no place in time: their key decides between equal values.
+            inputs += tuple(col(field.name).bind(types) for field in draft.fold.row_key)
+        bound = aggregate.bind(tuple(item.type for item in inputs))
+        bound.state(retractable=over_table)  # raises PlanError if it cannot retract
+        if draft.window is not None and isinstance(draft.window.assigner, Session):
+            _need_merge(aggregate, "sessions are")
+        return FoldAggregate(field, aggregate, inputs, bound)
+
+
+def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
+    """Return the sessions of a fold's keys; None: they do not end."""
+    if ttl is None:
+        return None
+    if reads_table(draft):
+        raise PlanError("rows of a table from a topic end with their deletions: leave ttl= out")
+    if draft.fold is not None:
+        raise PlanError(
+            "ttl= ends keys by event time, which rows of a table have not: give it to the fold of "
+            f"events below {draft.fold.name!r}"
+        )
+    if draft.window is not None:
+        raise PlanError("the windows end already, and their rows with them: leave ttl= out")
+    need_time(draft, "ttl= ends keys by event time")
+    lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+    ttl_ns = duration_ns(ttl, "ttl")
+    if not ttl_ns:
+        raise PlanError(f"ttl must be longer than zero, not {shown(ttl)}")
+    return window_spec("", Session(ttl_ns), trigger=OnEveryElement(), lateness=lateness)
+
+
+def _need_merge(aggregate: Aggregate, what: str) -> None:
+    if not aggregate.merges:
+        raise PlanError(
+            f"{aggregate} cannot be merged, but {what}, when an event joins two of them: "
+            "give it merge=, which makes one state of two, or use Tumbling or Sliding windows"
+        )
+
+
+def _result_row(draft: Draft, members: Sequence[FoldAggregate]) -> Fields:
+    window = WINDOW_FIELD_NAMES if draft.window is not None else ()
+    identity = (*draft.key, *(Field(name, Int64()) for name in window))
+    taken = [field.name for field in identity]
+    for name in window:
+        if name in (field.name for field in draft.key):
+            raise PlanError(
+                f"the key {name!r} has the name of a window field: rename it with .derive(...)"
+            )
+    results = [
+        Field(name, result)
+        for member in members
+        for name, (_, result) in zip(
+            member.aggregate.result_names(member.name, member.bound),
+            member.bound.results,
+            strict=True,
+        )
+    ]
+    for member in members:
+        for key in draft.key:
+            if key.name.startswith(f"{member.name}."):
+                raise PlanError(
+                    f"the key {key.name!r} is called like state of the aggregate {member.name!r}: "
+                    "rename one of them"
+                )
+    for result in results:
+        check_new_field(result.name, taken)
+        check_result_field(result.name)
+        taken.append(result.name)
+    return (*identity, *results)
