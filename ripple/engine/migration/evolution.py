@@ -26,10 +26,11 @@ from ripple.engine.migration.lineage import (
 )
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.model.pipeline.node_keys import unknown_folds
+from ripple.model.pipeline.plan import Distinct, Fold, inputs_first
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Migration, Plan
+    from ripple.model.pipeline.plan import Migration, Plan
 
 _PLACES_MAX = 5  # of code that changed, in a message
 
@@ -162,6 +163,7 @@ class _Judge:
         self.plan = plan
         self.snapshot = snapshot
         self.rebuild = rebuild
+        self.asked = _asked(plan, rebuild)
         self.now = lineage_of(plan)
         # Without a list of nodes, the folds are known, and nothing can be said of the rest.
         self.before = written or Lineage(tuple(Node("fold", key) for key in snapshot.tables), ())
@@ -229,9 +231,7 @@ class _Judge:
         node = Node("fold", fold.node_key)
         old = self.old.get(node)
         judged = Judged(Verdict.KEEP, "fold", node.key, old.key if old else None)
-        asked = bool(self.rebuild & {fold.name, fold.node_key}) or (
-            below is not None and below.verdict is Verdict.REBUILD and not below.refused
-        )
+        asked = fold.name in self.asked
         why = self._why_not_kept(fold, node, below)
         if why is None:
             same_rows = self._has_same_steps(node)
@@ -335,7 +335,7 @@ class _Judge:
         judged = self._stateless(node)
         if node.key not in (one.node_key for one in self.plan.distincts):
             return judged
-        asked = bool(self.rebuild & {node.name, node.key})
+        asked = node.name in self.asked
         if judged.verdict is Verdict.KEEP and self.source_change is not None:
             judged = replace(judged, cause=self.source_change)
         elif judged.verdict is Verdict.KEEP:
@@ -406,6 +406,16 @@ class _Judge:
             f"back ({cause}): give it another name and an empty target"
         )
         return Judged(Verdict.CHANGED, "sink", node.key, old.key, cause, refused=refused)
+
+
+def _asked(plan: Plan, rebuild: frozenset[str]) -> Collection[str]:
+    """Return the names of the nodes to compute again: those asked for, and all above them."""
+    asked: set[str] = set()
+    for node, inputs in inputs_first(plan):
+        is_named = isinstance(node, Fold | Distinct) and rebuild & {node.name, node.node_key}
+        if is_named or not asked.isdisjoint(inputs):
+            asked.add(node.name)
+    return asked
 
 
 def _again(node: Node) -> str:

@@ -310,6 +310,18 @@ def test_held_rows_are_kept_or_refused_after_a_change() -> None:
         Engine.restore(changed.plan(), snapshot)
 
 
+def test_rebuilding_distinct_rows_rebuilds_the_nodes_above() -> None:
+    def counted(within: int) -> rp.Plan:
+        rows = start().distinct("d", "symbol", within=within)
+        return running(rows.distinct("e", "size", within=1)).plan()
+
+    engine = Engine(counted(20))
+    engine.stabilize()
+    assert decide(counted(21), engine.snapshot(), ["d"]).snapshot is None
+    with pytest.raises(ChangedPlanError, match="there are no rows for 'd'"):
+        decide(counted(21), engine.snapshot(), ["e"])
+
+
 def test_distinct_rows_survive_crashes() -> None:
     happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
     pipeline = told_apart(start(), [shown, running], 40, 50)

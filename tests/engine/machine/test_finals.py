@@ -242,6 +242,20 @@ def test_a_branch_of_final_rows_keeps_the_state_of_the_fold_below() -> None:
     assert restored.digests == engine.digests
 
 
+def test_rebuilding_a_fold_rebuilds_the_folds_over_its_final_rows() -> None:
+    def counted(lateness: int) -> rp.Plan:
+        final = bars(events(), rp.Tumbling(50), None, lateness).finals("final")
+        return final.partition("q", key="symbol").fold("h", n=ra.sum("n")).sink("out").plan()
+
+    engine = Engine(counted(20))
+    engine.stabilize()
+    assert decide(counted(30), engine.snapshot(), ["bars"]).snapshot is None
+    found = decide(counted(20), engine.snapshot(), ["bars"]).comparison
+    assert [one.verdict.value for one in found.folds] == ["rebuild", "rebuild"]
+    with pytest.raises(rp.RippleError, match="the state of fold 'bars'"):
+        decide(counted(30), engine.snapshot(), ["h"])
+
+
 def test_final_rows_survive_crashes() -> None:
     base = bars(events(), rp.Tumbling(50), None, 20)
     happened = rows_of(*((symbol, at % 5, 30 * at) for at in range(8) for symbol in "AB"))
