@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
@@ -38,7 +39,7 @@ MARKERS_SINGLE = 1_000
 class MarkerLog:
     """The markers of a partition, in order. Call ``open``, or ``read`` without becoming the owner.
 
-    Invariant: ``_ends`` are the rising offsets after ``_markers``.
+    Invariants: ``_ends`` are the rising offsets after ``_markers``, ``_by_input`` the same markers.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class MarkerLog:
         self._guards = guards
         self._markers: list[IdleMarker] = []
         self._ends: list[int] = []
+        self._by_input: defaultdict[str, list[IdleMarker]] = defaultdict(list)
         self.first = 0
         """The first offset that can be read from."""
         self.is_there = False
@@ -93,8 +95,7 @@ class MarkerLog:
         """
         if self._guards("marker_put"):
             await self._journal.add(_encoded(markers))
-        self._markers += markers
-        self._ends += [one.next_offset for one in markers]
+        self._hold(markers)
 
     async def remove_passed(self, cut: Cut) -> None:
         """Remove the markers that count before ``cut``; raises as ``add``.
@@ -118,9 +119,19 @@ class MarkerLog:
 
     async def _put_all(self, markers: list[IdleMarker]) -> None:
         """Put one object in the place of all."""
-        self._markers = markers
-        self._ends = [one.next_offset for one in markers]
+        self._forget()
+        self._hold(markers)
         await self._journal.add(_encoded(markers, self.first), is_whole=True)
+
+    def _forget(self) -> None:
+        self._markers, self._ends = [], []
+        self._by_input.clear()
+
+    def _hold(self, markers: Sequence[IdleMarker]) -> None:
+        self._markers += markers
+        for one in markers:
+            self._ends.append(one.next_offset)
+            self._by_input[one.input].append(one)
 
     def after(self, offset: int) -> IdleMarker | None:
         """Return the first marker that is not before an offset; None if there is none yet."""
@@ -133,10 +144,10 @@ class MarkerLog:
         No record behind it is read before the marker counts.
         """
         found: dict[str, int] = {}
-        for marker in self._markers[bisect_right(self._ends, offset) :]:
-            if stop is not None and marker.next_offset > stop:
-                break
-            found.setdefault(marker.input, marker.offset)
+        for name, markers in self._by_input.items():
+            at = bisect_right(markers, offset, key=lambda one: one.next_offset)
+            if at < len(markers) and (stop is None or markers[at].next_offset <= stop):
+                found[name] = markers[at].offset
         return found
 
     def _take(self, added: Iterable[Added]) -> None:
@@ -145,15 +156,15 @@ class MarkerLog:
                 f"the log of markers of idle inputs is damaged: {self._journal.damage[0]}. Restore "
                 "that object, or begin with another folder of checkpoints and outputs"
             )
-        self._markers, self.first = [], 0
+        self._forget()
+        self.first = 0
         added = list(added)
         self.is_there = bool(added)
         for one in added:
             if one.data:
                 first, markers = _decoded(one.data)
                 self.first = first if one.is_whole else self.first
-                self._markers += markers
-        self._ends = [one.next_offset for one in self._markers]
+                self._hold(markers)
 
 
 def merged(markers: Sequence[IdleMarker]) -> list[IdleMarker]:
