@@ -405,13 +405,22 @@ def test_a_run_that_finds_its_markers_damaged_leaves_them_as_they_are(tmp_path: 
 
     first = asyncio.run(act())
     assert first[markers_of(0)] > 0
+    shown = ripple("checkpoint", "show", "--dir", state)
+    assert f"  input      {markers_of(0)}: next offset {first[markers_of(0)]}\n" in shown.out
+    assert ripple("checkpoint", "verify", "--dir", state).code == 0
     before = {path.name for path in state.glob("*/*/markers/*")}
     hurt = next(path for path in sorted(state.glob("*/*/markers/*")) if path.stat().st_size > 40)
     whole = hurt.read_bytes()
     hurt.write_bytes(whole[:-1])
     with pytest.raises(InputError, match="the log of markers of idle inputs is damaged"):
         asyncio.run(act())
+    verified = ripple("checkpoint", "verify", "--dir", state)
+    assert verified.code == 1
+    assert "the log of markers of idle inputs is damaged" in verified.out
     assert {path.name for path in state.glob("*/*/markers/*")} == before
     hurt.write_bytes(whole)
+    (state / "idle/00000/markers").rename(tmp_path / "elsewhere")
+    assert "and their log holds 0" in ripple("checkpoint", "verify", "--dir", state).out
+    (tmp_path / "elsewhere").rename(state / "idle/00000/markers")
     report = rp.run(pipeline("20ms"), source=log, sink=tmp_path / "out.csv", checkpoint_dir=state)
     assert report.cut == first

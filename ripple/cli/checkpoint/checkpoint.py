@@ -17,6 +17,7 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.connectors.retries import read_journal, retries_path
 from ripple.control.assignment import AssignmentChain
 from ripple.core.errors import InputError, LimitError
+from ripple.model.pipeline.input_names import markers_of
 from ripple.storage.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -32,6 +33,7 @@ from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.dead_letters.hint_store import problems_of
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
+from ripple.task.marker_log import MarkerLog
 from ripple.world import LiveDisk
 from ripple.world.errors import StoreError
 
@@ -185,9 +187,9 @@ def _print(one: Checkpoint, options: argparse.Namespace) -> None:
     if one.base is not None:
         print(f"  base       {one.base}: the files hold the changes since")
     for source, offset in one.cut.items():
-        print(
-            f"  input      {source}: next offset {offset}, watermark {one.watermarks_ns[source]} ns"
-        )
+        watermark_ns = one.watermarks_ns.get(source)  # a log of markers has none
+        passed = "" if watermark_ns is None else f", watermark {watermark_ns} ns"
+        print(f"  input      {source}: next offset {offset}{passed}")
     for name, count in one.counters.items():
         print(f"  {name:<10} {count}" if len(name) <= 10 else f"  {name} {count}")
     for name, (digest, _) in one.digests.items():
@@ -205,6 +207,7 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         problems: list[str] = []
         for look in (
             partial(checkpoints.verify),
+            partial(_marker_problems, store, checkpoints),
             partial(_letter_problems, store, folder, pipeline, partition),
         ):
             try:
@@ -215,6 +218,20 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
         where = {"pipeline": pipeline, "partition": partition}
         found.append(where | {"checkpoints": count, "problems": problems})
     return _print_verified(options.format, found)
+
+
+async def _marker_problems(store: ObjectStore, checkpoints: Checkpoints) -> list[str]:
+    """Return the problems of a partition's markers of idle inputs."""
+    log = MarkerLog(store, checkpoints.pipeline, checkpoints.partition)
+    name = markers_of(checkpoints.partition)
+    try:
+        await log.read()
+        log.check(max((one.cut.get(name, 0) for one in await checkpoints.list()), default=0))
+    except InputError as error:
+        return [str(error)]
+    except DamagedError:  # of the checkpoints, which have told
+        return []
+    return []
 
 
 async def _letter_problems(
