@@ -16,7 +16,7 @@ from ripple.spark.finding import (
     engine_class,
     table_of,
 )
-from ripple.spark.portions import entries_in_time
+from ripple.spark.merge import entries_in_time
 from ripple.spark.progress import report_progress
 from ripple.storage.checkpoint.format import decode, encode
 from ripple.task.drive import Drive

@@ -14,9 +14,9 @@ from ripple.engine.machine.router import Router
 from ripple.model.pipeline.topology import divided_into, stages_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
+from ripple.spark.merge import entries_in_time
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packet_output import packet_output_of
-from ripple.spark.portions import entries_in_time
 from ripple.spark.task_results import Results
 from ripple.task.drive import Drive
 
@@ -53,7 +53,7 @@ class Fold:
     wanted: WantedResults
     staged: bool = False
     divides: bool = False
-    division: Division | None = None
+    divisions: tuple[Division, ...] = ()
     reporter: Reporter | None = None
     batch_rows: int = BATCH_ROWS
 
@@ -65,8 +65,8 @@ class Fold:
         engine = kind(
             plan, portion.number, portion.names, start=start, staged=self.staged, finals=True
         )
-        if self.division is not None:
-            engine.expect(self.division)
+        for division in self.divisions:
+            engine.expect(division)
         drive, giving = Drive(engine), Results(plan, engine, self.wanted, portion.number)
         sending = packet_output_of(plan, engine, portion.number)
         closes = self.wanted.closes and not self.divides
@@ -115,7 +115,7 @@ def laid_out(
             wanted,
             staged,
             divides,
-            sources.division(plan, portion),
+            sources.divisions(plan, portion),
             None if reporter is None else reporter.of(portion.number),
         )
         for portion in portions

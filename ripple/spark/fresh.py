@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
 from ripple.spark.finding import EventTable, engine_class, table_of
-from ripple.spark.portions import entries_in_time
+from ripple.spark.merge import entries_in_time
 from ripple.spark.progress import report_progress
 from ripple.task.drive import Drive
 

@@ -14,26 +14,16 @@ from ripple.connectors.identity import identity_of
 from ripple.connectors.locate import path_of
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
-from ripple.model.pipeline.input_names import source_of
-from ripple.model.pipeline.plan import FlatMap, Map
-from ripple.model.pipeline.topology import (
-    divided_why,
-    several_stages_why,
-    undivided_why,
-    waiting_why,
-)
-from ripple.model.window import watermark
-from ripple.spark.options import BATCH_ROWS, NOWHERE, Bound
+from ripple.model.pipeline.copartition import contradiction, other_keys_why
+from ripple.model.pipeline.topology import divided_why, several_stages_why, undivided_why
+from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.shares import Source, source_at
 from ripple.storage.log_uri import PREFIX
 from ripple.task.arguments import sources_of
-from ripple.task.next_source import Reading, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable
 
-    from ripple.engine.machine import Engine
-    from ripple.model.batch import Batch, Marker
     from ripple.model.pipeline.plan import Plan
     from ripple.spark.shares import Share
 
@@ -87,9 +77,9 @@ class Sources:
         if not plan.is_chain or len(self.shares) == 1:
             return None
         (only,) = self.each
-        return (
-            "files are not divided by key" if only.are_files else divided_why(plan, only.keyed_by)
-        )
+        if only.are_files:
+            return "files are not divided by key"
+        return self._contradiction(plan) or divided_why(plan, only.keyed_by)
 
     def portions(self, plan: Plan) -> tuple[Portion, ...]:
         """Return what each task reads."""
@@ -106,63 +96,47 @@ class Sources:
         if self.partitions == 1:
             counts = _listed((one.name, str(len(one.shares))) for one in self.each)
             return f"no number but 1 divides those of their partitions: {counts}"
-        waits = waiting_why(plan)
-        if waits is not None or not plan.folds:
-            return waits
-        for one in self.each:
-            if one.are_files:
-                return f"{one.place} is several files, which are not divided by key"
-        if len(self.each) == 1:
-            known = {self.each[0].name: self.each[0].keyed_by}
-            return undivided_why(plan, known) or several_stages_why(plan)
-        return self._unlike_why(plan)
+        if plan.folds:
+            for one in self.each:
+                if one.are_files:
+                    return f"{one.place} is several files, which are not divided by key"
+        known = {one.name: one.keyed_by for one in self.each}
+        return (
+            self._contradiction(plan)
+            or undivided_why(plan, known)
+            or several_stages_why(plan)
+            or other_keys_why(plan)
+        )
 
-    def division(self, plan: Plan, portion: Portion) -> Division | None:
-        """Return the partitioning by key in a portion, None where it is unknown."""
+    def divisions(self, plan: Plan, portion: Portion) -> tuple[Division, ...]:
+        """Return the partitioning by key of each source in a portion, where it is known."""
         count = self.partitions
-        key = self.each[0].keyed_by if len(self.each) == 1 else self._key(plan)
-        if not key or count == 1 or self.divided_anew(plan) or self.together_why(plan):
-            return None
-        return Division(key, dict.fromkeys(portion.names, portion.number), count)
+        if count == 1 or self.divided_anew(plan) or self.together_why(plan):
+            return ()
+        found = []
+        for one, source in zip(self.each, plan.sources, strict=True):
+            # Sources meet by Kafka's hash; one alone may be divided by its writer's own.
+            key = one.keyed_by or (source.key if len(self.each) > 1 else ())
+            names = {share.name for share in one.shares}.intersection(portion.names)
+            if key:
+                found.append(Division(key, dict.fromkeys(names, portion.number), count))
+        return tuple(found)
 
     @property
     def partitions(self) -> int:
         """The most partitions that divide the shares of each source evenly."""
         return math.gcd(*(len(one.shares) for one in self.each))
 
-    def _keys(self, plan: Plan) -> dict[str, tuple[str, ...]]:
-        """Return the fields that divide each source, as it says or else as the plan does."""
-        pairs = zip(self.each, plan.sources, strict=True)
-        return {one.name: one.keyed_by or source.key for one, source in pairs}
+    def _contradiction(self, plan: Plan) -> str | None:
+        """Return how a source is divided by other fields than the pipeline says, None if none is.
 
-    def _key(self, plan: Plan) -> tuple[str, ...]:
-        """Return the fields that divide all sources alike, () where none do."""
-        first, *others = self._keys(plan).values()
-        return first if all(key == first for key in others) else ()
-
-    def _unlike_why(self, plan: Plan) -> str | None:
-        """Return why records of one key may be in different partitions of several sources."""
-        key = self._key(plan)
-        if not key:
-            keys = self._keys(plan).items()
-            by = _listed((name, f"by {', '.join(one) or 'nothing'}") for name, one in keys)
-            return f"its sources are not divided by the same fields: {by}"
-        first, *others = [
-            {field.name: field.type for field in source.fields if field.name in key}
-            for source in plan.sources
-        ]
-        if any(kinds != first for kinds in others):
-            return f"the types of {', '.join(key)} differ between its sources"
-        for fold in plan.folds:
-            names = [field.name for field in fold.key]
-            if not set(key) <= set(names):
-                return (
-                    f"its sources are divided by {', '.join(key)}, and {fold.name} needs all of "
-                    f"one {', '.join(names) or 'total'}"
-                )
-        steps = [*plan.steps, *(step for fold in plan.folds for step in fold.steps)]
-        maps = [step.name for step in steps if isinstance(step, Map | FlatMap)]
-        return f"{maps[0]} may make other keys" if maps else None
+        What the pipeline says is no help then: records are where their writer has put them.
+        """
+        for one, source in zip(self.each, plan.sources, strict=True):
+            why = contradiction(source, one.keyed_by)
+            if why is not None:
+                return f"{one.place} {why}"
+        return None
 
 
 def sources_at(
@@ -193,62 +167,6 @@ def sources_at(
     if len(each) > 1:
         check_apart(each)
     return Sources(each)
-
-
-def entries_in_time(
-    plan: Plan,
-    shares: Sequence[Share],
-    engine: Engine,
-    batch_rows: int = BATCH_ROWS,
-    *,
-    until: Mapping[str, int] | None = None,
-    closes: bool = False,
-) -> Iterator[tuple[str, Batch | Marker]]:
-    """Yield entries of inputs from an engine's cut on: next is the input with the lowest watermark.
-
-    The caller applies each to the engine before it asks for the next. until: the cut to end at, by
-    default the ends of the shares. closes: whether an input that has ended holds no window open
-    any longer. Raises InputError, as ``Share.entries`` does.
-    """
-    is_timed = [source_of(plan, share.name).time_field is not None for share in shares]
-    cut = engine.cut
-    left = {
-        share.name: share.entries(
-            plan,
-            batch_rows,
-            since=cut[share.name],
-            until=None if until is None else until[share.name],
-        )
-        for share in shares
-    }
-    names = [share.name for share in shares]
-    while left:
-        name = _next(names, is_timed, engine, left, batch_rows)
-        entry = next(left[name], None)
-        if entry is not None:
-            yield name, entry
-            continue
-        del left[name]
-        if closes and left:
-            engine.advance(name, watermark.END, engine.cut[name])
-
-
-def _next(
-    names: Sequence[str],
-    is_timed: Sequence[bool],
-    engine: Engine,
-    left: Mapping[str, object],
-    batch_rows: int,
-) -> str:
-    """Return the input to read next, of those that are left."""
-    if len(left) == 1:
-        return next(iter(left))
-    cut, marks_ns = engine.cut, engine.watermarks_ns
-    readings = [
-        Reading(rank, timed, marks_ns[name], cut[name] // batch_rows)
-        for rank, (name, timed) in enumerate(zip(names, is_timed, strict=True))
-    ]
-    return next(names[rank] for rank in in_order(readings) if names[rank] in left)
 
 
 def rows_of(shares: Iterable[Share]) -> int | None:

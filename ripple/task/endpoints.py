@@ -10,6 +10,7 @@ from ripple.connectors.inputs import keyed_by, keyed_by_source
 from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
+from ripple.model.pipeline.copartition import contradiction
 from ripple.model.pipeline.topology import divided_why, need_one_division, outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
@@ -71,14 +72,11 @@ def check_keys(plan: Plan, places: Mapping[str, str], opened: Mapping[str, Input
     """
     for source in plan.sources:
         found = keyed_by(opened[source.name])
-        if found and source.key and not set(found) <= set(source.key):
-            by = ", ".join(found)
+        why = contradiction(source, found)
+        if why is not None:
+            by = ", ".join(found or ())
             then = ", and records are repartitioned where necessary" if plan.is_chain else ""
-            raise InputError(
-                f"{places[source.name]} is partitioned by {by}, but the pipeline says that "
-                f"{source.name} is partitioned by {', '.join(source.key)}: say key={by!r}{then}, "
-                "or leave it out"
-            )
+            raise InputError(f"{places[source.name]} {why}: say key={by!r}{then}, or leave it out")
 
 
 class EndpointUris:

@@ -15,9 +15,10 @@ from ripple.engine.machine import Engine
 from ripple.model.pipeline.plan import Plan
 from ripple.model.window import watermark
 from ripple.spark.backfill.live import Live
+from ripple.spark.merge import entries_in_time
 from ripple.spark.options import Bound
 from ripple.spark.parcel import Parcel
-from ripple.spark.portions import entries_in_time, sources_at
+from ripple.spark.portions import sources_at
 from ripple.task.drive import Drive
 from ripple.task.one_shot import at_once
 from ripple.task.run import open_sources, plain_life
@@ -74,7 +75,7 @@ def topics(
         ((1, 1), ("symbol",), None),
         ((4, 3), ("symbol",), "no number but 1 divides"),
         ((2, 2), ("venue",), "are divided by venue, and bars needs all of one symbol"),
-        ((2, 2), (), "by the same fields: trades by nothing, quotes by nothing"),
+        ((2, 2), (), "of trades are divided by nothing, and bars needs all of one symbol"),
     ],
 )
 def test_portions_of_two_sources_show_what_one_process_shows(
@@ -131,14 +132,65 @@ def test_three_sources_show_what_one_process_shows(
     assert len(letters) == report.counters["dead_lettered"]
 
 
-def test_a_map_before_a_fold_may_make_other_keys(tmp_path: Path) -> None:
+def turned(trade: Any) -> dict[str, Any]:
+    """Return a trade whose key is that of another partition."""
+    return {
+        "symbol": trade.venue or "",
+        "venue": trade.symbol,
+        "price": trade.price,
+        "size": trade.size,
+        "t": trade.t,
+    }
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_a_map_before_a_fold_may_make_other_keys(
+    more: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     start = rp.Pipeline("p")
-    sides = [start.source(name, Trade, time="t") for name in ("trades", "quotes")]
-    mapped = sides[0].map("m", lambda trade: trade, into=Trade)
-    union = rp.union("both", mapped, sides[1])
-    plan = union.partition("by", key="symbol").fold("n", n=rp.count()).sink("out").plan()
-    places = topics(tmp_path, plan, (2, 2))
-    assert sources_at(places, plan).together_why(plan) == "m may make other keys"
+    trade = start.source("trades", Trade, time="t")
+    mapped = trade.map("m", turned, into=Trade)
+    quote = start.source("quotes", Trade, time="t") if more else None
+    rows = mapped if quote is None else rp.union("both", mapped, quote)
+    out = rows.partition("by", key="symbol").fold("n", n=rp.count()).sink("out")
+    plan = trade.sink("events").also(out).plan()
+    places = topics(tmp_path, market(), (2, 2))
+    given = {source.name: places[source.name] for source in plan.sources}
+    assert sources_at(given, plan).together_why(plan) == "m may make other keys"
+    report, _, _ = replay(plan, given, monkeypatch)
+    assert report.digests == in_process(plan, given).digests
+
+
+def test_a_map_before_a_sink_alone_divides_nothing_anew(tmp_path: Path) -> None:
+    start = rp.Pipeline("p")
+    trade = start.source("trades", Trade, time="t")
+    mapped = trade.map("m", turned, into=Trade).sink("events")
+    plan = (
+        trade.partition("by", key="symbol").fold("n", n=rp.count()).sink("out").also(mapped).plan()
+    )
+    sources = sources_at(topics(tmp_path, market(), (2, 2))["trades"], plan)
+    assert sources.together_why(plan) is None
+    assert len(sources.portions(plan)) == 2
+
+
+@pytest.mark.parametrize("has_branches", [False, True])
+def test_a_log_that_is_divided_by_other_fields_than_the_pipeline_says_is_read_right(
+    has_branches: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trade = rp.Pipeline("p").source("trades", Trade, time="t", key="symbol")
+    out = trade.partition("by", key="symbol").fold("n", n=rp.count()).sink("out")
+    plan = (out.also(trade.sink("events")) if has_branches else out).plan()
+    made = [{**one, "venue": f"v{at % 7}"} for at, one in enumerate(trades(Random(1), 90))]
+    place = topic_of(tmp_path, plan, made, partitions=3, key=("venue",), source="trades")
+    sources = sources_at(place, plan)
+    why = sources.together_why(plan) if has_branches else sources.divided_anew(plan)
+    assert f"{place.partition(':')[2]} is partitioned by venue, but the pipeline says that " in str(
+        why
+    )
+    report, _, _ = replay(plan, place, monkeypatch)
+    assert report.digests == in_process(plan, {"trades": place}).digests
+    with pytest.raises(InputError, match="into one partition only, since "):
+        Live.at(place, plan, 40, 3)
 
 
 def test_a_record_in_the_partition_of_another_key_is_refused(

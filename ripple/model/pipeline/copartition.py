@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.plan import type_of
+from ripple.model.pipeline.plan import FlatMap, Map, type_of
 from ripple.model.schema.types import Int, Int64, Option
 
 if TYPE_CHECKING:
@@ -54,6 +54,32 @@ def unlike_why(
                     "fields, in the same order"
                 )
     return None
+
+
+def other_keys_why(plan: Plan) -> str | None:
+    """Return which map or flat_map before a fold may make other keys, None where there is none.
+
+    Such a key may be in several partitions. Only the function's author knows, so a cluster relies
+    on it that none is made, as ``docs/stages.md`` says.
+    """
+    above = {name for fold in plan.folds for name in plan.above(fold.name)}
+    for node in plan.nodes:
+        if isinstance(node.of, Map | FlatMap) and node.of.name in above:
+            return f"{node.of.name} may make other keys"
+    return None
+
+
+def contradiction(source: SourceSpec, found: tuple[str, ...] | None) -> str | None:
+    """Return how an input that is divided by other fields than its source says is, None if not.
+
+    found: the fields that divide the input, () for nothing, None where nothing tells.
+    """
+    if not found or not source.key or set(found) <= set(source.key):
+        return None
+    return (
+        f"is partitioned by {', '.join(found)}, but the pipeline says that {source.name} is "
+        f"partitioned by {', '.join(source.key)}"
+    )
 
 
 def _untold(fold: Fold, source: SourceSpec) -> str:

@@ -442,12 +442,17 @@ class Plan:
 
     def sources_of(self, name: str) -> tuple[SourceSpec, ...]:
         """Return the sources of a node's records, in the order of their declarations."""
+        found = self.above(name)
+        return tuple(source for source in self.sources if source.name in found)
+
+    def above(self, name: str) -> set[str]:
+        """Return the names of the nodes whose rows come to a node, and its own."""
         reads = {node.of.name: node.inputs for node in self.nodes}
         found, left = set(), [name]
         while left:
             found.add(one := left.pop())
             left += reads[one]
-        return tuple(source for source in self.sources if source.name in found)
+        return found
 
     def roots_of(self, name: str) -> tuple[str, ...]:
         """Return where the rows of a stream, or those that a fold over one takes, come from.

@@ -11,6 +11,7 @@ from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import check_sealed, open_inputs
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.division import Division
+from ripple.model.pipeline.copartition import contradiction
 from ripple.model.pipeline.topology import divided_why, stages_of, undivided_why
 from ripple.spark.fold import check_triggers
 from ripple.spark.options import absolute, absolute_store
@@ -99,6 +100,8 @@ class Stream:
             )
         found = keyed_by(self.inputs(plan, None))
         why = divided_why(plan, found) or undivided_why(plan, {plan.source.name: found})
+        contrary = contradiction(plan.source, found)
+        why = why if contrary is None else f"it {contrary}"
         if why is not None:
             raise InputError(f"{self.source} cannot be read partition by partition: {why}; {one}")
 
