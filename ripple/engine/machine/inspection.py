@@ -45,12 +45,13 @@ def inspected(partition: Partition) -> dict[str, Any]:
             _fold(fold.name, column, rows_in, length_bytes, uncomputable[fold.name])
             | {"key": fold.node_key}
         )
-    for output in plan.outputs:
+    here = partition.digests  # other stages show the other outputs
+    for output in (one for one in plan.outputs if one.name in here):
         if output.is_stream:
             edges += ((one, len(nodes)) for one in _roots_of(partition, output.of, numbers))
             rows_in = partition.rows_shown(output.of)
             nodes.append(_node(output.name, "output", rows_in=rows_in))
-        elif output.name in partition.digests:
+        else:
             of = nodes[numbers[output.of]]
             edges.append((numbers[output.of], len(nodes)))
             nodes.append(

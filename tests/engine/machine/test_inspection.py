@@ -11,7 +11,9 @@ from ripple import Pipeline
 from ripple.engine.machine import Engine
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.schema.types import Field, Float, Schema, String
+from tests.engine.machine.random_trees import random_tree
 from tests.engine.machine.stage_plans import PLANS, trades
+from tests.engine.machine.staged import Spread
 
 
 @rp.record
@@ -43,6 +45,19 @@ def test_each_node_says_what_went_through_it() -> None:
     outputs = {node["name"]: node for node in nodes if node["kind"] == "output"}
     for output in plan.outputs:
         assert outputs[output.name]["keys"] == engine.table(output.name).num_rows
+
+
+def test_each_stage_shows_its_own_outputs_once() -> None:
+    random = Random("tree")
+    plan = random_tree(random)
+    spread = Spread(plan, trades(random, 40), 1, random)
+    spread.finish()
+    shown = []
+    for stage in spread.nodes:
+        nodes = stage[0].engine.inspected()["nodes"]
+        assert nodes[0]["kind"] == ("senders" if stage[0].engine.stage else "source")
+        shown += [node["name"] for node in nodes if node["kind"] == "output"]
+    assert sorted(shown) == sorted(output.name for output in plan.outputs)
 
 
 def test_value_recomputed_to_the_same_is_a_cutoff() -> None:
