@@ -176,6 +176,10 @@ def test_records_at_fault_are_dead_letters_with_their_reasons(
     }
     said = ran(tmp_path, "plain", "--source", f"{place}?key_format=xml", *sink, code=1)
     assert "there is no key_format 'xml': there are bytes, json" in said
+    said = ran(tmp_path, "plain", "--source", f"{place}?key_format=json&key=id", *sink, code=1)
+    assert "leave key= out, and records stay where they are" in said
+    said = ran(tmp_path, "debezium", "--source", f"{place}?key=id", *sink, code=1)
+    assert "leave key= out, and records stay where they are" in said
     said = ran(tmp_path, "debezium", "--source", f"{place}?format=csv", *sink, code=1)
     assert "envelopes of Debezium are read as JSON, not as csv" in said
 

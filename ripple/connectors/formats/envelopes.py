@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _UPSERTS = ("c", "r", "u")
 _DELETION, _TRUNCATION = "d", "t"
+_UNAVAILABLE = "__debezium_unavailable_value"  # unavailable.value.placeholder, unless it was set
 NO_KEY = "the record has no key, by which Debezium names its row"
 
 
@@ -48,6 +49,7 @@ class Envelopes:
                 keys[number] = self._keys.fields_of(key)
                 if after is not None:
                     known = {name: after[name] for name in self._fields if name in after}
+                    _check_whole(known)
                     row = json.dumps({**known, **keys[number]}).encode()
             except _TruncatedError as error:
                 if self._stops:
@@ -82,6 +84,16 @@ def _after(value: bytes) -> dict[str, Any] | None:
     if not isinstance(after, dict):
         raise ValueError(f"the envelope has op {op!r} and no row in after")
     return after
+
+
+def _check_whole(row: dict[str, Any]) -> None:
+    """Raise ValueError for a row without a value that did not change."""
+    for name, value in row.items():
+        if value == _UNAVAILABLE:
+            raise ValueError(
+                f"{name} is not in the envelope, as a large value of PostgreSQL that did not "
+                "change: the table there needs REPLICA IDENTITY FULL"
+            )
 
 
 def _stopped(where: str, offset: int) -> InputError:

@@ -51,6 +51,9 @@ class RecordKeys:
         for name in self._types:
             if name not in found:
                 raise ValueError(f"the record key has no field {name}")
+        if more := found.keys() - self._types:
+            names = ", ".join(sorted(more))
+            raise ValueError(f"the record key has other fields than key=: {names:.200}")
         return {name: found[name] for name in self._types}
 
     def _of_bytes(self, key: bytes) -> dict[str, Any]:

@@ -148,7 +148,12 @@ def _key_form(place: KafkaUri, reading: Reading, form: str) -> KeyForm | None:
             "(JsonConverter), and leave format= out"
         )
     if said is None:
-        return "json" if table.format else "bytes"
+        said = "json" if table.format else "bytes"
+    if said == "json" and "key" in place.options:
+        raise InputError(
+            "record keys are JSON, and lie where murmur2 puts their JSON, not where it puts the "
+            f"fields in key={place.options['key']}: leave key= out, and records stay where they are"
+        )
     for known in KEY_FORMS:
         if said == known:
             return known

@@ -349,7 +349,8 @@ class Engine(Partition):
             known = 0 if self._division is None else known_keys(self._fold, self.plan.source)
             self._fold.apply(rows, crossing)
             if self._division is not None and len(self._fold.keys.index) > known:
-                self._division.check(given.name, rows, self._fold.fold)
+                divides = self.plan.source.table is None
+                self._division.check(given.name, rows, self._fold.fold, divides=divides)
         elif crossing >= 0:
             self._fold.show_waiting()
         rejected = rows.rejected
