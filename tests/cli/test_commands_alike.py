@@ -202,6 +202,7 @@ def test_a_plan_and_a_topic_are_told_in_each_form(tmp_path: Path) -> None:
     plan = json.loads(ripple("plan", "examples/portfolio.py", "--format", "json").out)
     assert plan["format_version"] == 1
     assert plan["folds"][0]["name"] in plan["stages"][0]["folds"]
+    assert [one["name"] for one in plan["keeps"]] == [one["name"] for one in plan["folds"]]
     assert ripple("plan", "examples/portfolio.py", "--format", "sexp").out.startswith("((format_")
     assert ripple("log", "create", "--schema", "trade", tmp_path / "t").code == 0
     info = json.loads(ripple("log", "info", tmp_path / "t", "--format", "json").out)

@@ -70,7 +70,9 @@ def test_pipe_without_a_name_is_read_as_csv():
 
 
 def test_plan_info_and_version_are_shown():
-    assert "sink output:" in ripple("plan", EXAMPLES / "vwap.py").out
+    told = ripple("plan", EXAMPLES / "vwap.py").out
+    assert "sink output:" in told
+    assert "fold vwap: lateness 1min; a window until the watermark is 1min past its end" in told
     info = ripple("info").out
     assert "Ripple v" in info
     assert ", compiled core" in info

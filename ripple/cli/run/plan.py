@@ -20,6 +20,7 @@ from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.description import blind_spots, type_text
+from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.plan import type_of
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import Checkpoints, partitions
@@ -80,9 +81,16 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--rebuild goes with --checkpoint-dir: without state, all is built")
         if options.sink:
             raise InputError("--sink goes with --checkpoint-dir: without state, all is written")
-        write(options.format, _values(plan), lambda: print(plan.describe(), end=""))
+        write(options.format, _values(plan), lambda: _describe(plan))
         return 0
     return _compare(plan, options)
+
+
+def _describe(plan: Plan) -> None:
+    print(plan.describe(), end="")
+    print("keeps:")
+    for one in keeping(plan):
+        print(f"    {one.kind} {one.name}: {one.text}")
 
 
 def _values(plan: Plan) -> dict[str, Any]:
@@ -119,6 +127,7 @@ def _values(plan: Plan) -> dict[str, Any]:
             {"name": node.of.name, "key": node.of.node_key, "reads": list(node.inputs)}
             for node in plan.nodes
         ],
+        "keeps": [one.as_values() for one in keeping(plan)],
         "outputs": [
             {
                 "name": output.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.description import fields_text, window_text
+from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.plan import (
     Derive,
     Distinct,
@@ -36,10 +37,11 @@ def drawing(plan: Plan) -> dict[str, Any]:
     stages = stages_of(plan)
     stage_of = {name: stage.number for stage in stages for name in stage.folds}
     into = {stage.edge.to: stage.edge for stage in stages if stage.edge is not None}
+    kept = {one.name: one.text for one in keeping(plan)}
     last: dict[str, str] = {}  # of the source, each step and each fold, the node with its rows
 
     def add(node: dict[str, Any], above: str | None, **edge: Any) -> str:
-        nodes.append(node)
+        nodes.append(node | {"keeps": kept.get(node["id"])})
         if above is not None:
             edges.append({"from": above, "to": node["id"], "kind": "rows", "why": ""} | edge)
         return str(node["id"])

@@ -2,7 +2,7 @@
 
 builder     the calls of users; draft: order of steps, and union of branches;
             checks: the rules for their arguments
-plan        the plan; stages: where it may be cut; description: as readable text
+plan        the plan; stages: where it may be cut; description: as readable text; keeping: its state
 table       the source and the fold of a table from a topic
 node_keys   under which keys state is found
 """

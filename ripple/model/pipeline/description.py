@@ -71,13 +71,14 @@ def _source_lines(source: SourceSpec) -> Iterator[str]:
     checks = (f"{name} {checks}" for name, checks in source.checks.items())
     table = source.table
     kind = "source" if table is None else "table"
+    disorder = span_text(source.out_of_order_ns)
     yield f"{kind} {source.name}: {fields_text(source.fields_needed)}"
     yield from _details(
         ("topic", source.topic),
         ("key", None if table is None else ", ".join(table.key)),
         ("deleted", None if table is None else _deletion_text(table)),
         ("keyed by", ", ".join(source.key)),
-        ("time", source.time_field and f"{source.time_field}, {_ns(source.out_of_order_ns)} late"),
+        ("time", source.time_field and f"{source.time_field}, {disorder} late"),
         ("rejects", _rejects_text(source.reject_future_ns)),
         ("idle", _idle_text(source.idle_ns)),
         ("checks", "; ".join(checks)),
@@ -96,11 +97,13 @@ def _deletion_text(table: TableSpec) -> str:
 
 
 def _rejects_text(ahead_ns: int | None) -> str | None:
-    return None if ahead_ns is None else f"events over {_ns(ahead_ns)} ahead of the watermark"
+    return None if ahead_ns is None else f"events over {span_text(ahead_ns)} ahead of the watermark"
 
 
 def _idle_text(idle_ns: int | None) -> str | None:
-    return None if idle_ns is None else f"after {_ns(idle_ns)} of silence, by recorded markers"
+    if idle_ns is None:
+        return None
+    return f"after {span_text(idle_ns)} of silence, by recorded markers"
 
 
 def blind_spots(plan: Plan, name: str) -> str | None:
@@ -124,7 +127,7 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         yield f"finals {step.name}: {fields_text(step.fields_out)}"
     elif isinstance(step, Distinct):
         key = ", ".join(field.name for field in step.key)
-        yield f"distinct {step.name}: by {key}, within {_ns(step.within_ns)}"
+        yield f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
     elif isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
@@ -134,13 +137,11 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
         yield f"{verb} {step.name}: {_function_text(step)} -> {fields_text(step.fields_out)}"
     yield from _code_lines(plan, step.name)
     if isinstance(step, Finals):
-        late = f" and {_ns(step.lateness_ns)}" if step.lateness_ns else ""
+        late = f" and {span_text(step.lateness_ns)}" if step.lateness_ns else ""
         yield from _details(("of", step.fold), ("rows enter", f"at their window's end{late}"))
     if isinstance(step, Distinct):
-        yield from _details(
-            ("rows enter", f"once the watermark is {_ns(step.lateness_ns)} past them"),
-            ("keeps", f"rows until then, and a key's last time for {_ns(step.within_ns)} more"),
-        )
+        late = span_text(step.lateness_ns)
+        yield from _details(("rows enter", f"once the watermark is {late} past them"))
     yield from _details(("node", step.node_key))
 
 
@@ -189,8 +190,7 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
 def _ttl_text(fold: Fold) -> str | None:
     if fold.expiry is None or not isinstance(fold.expiry.assigner, Session):
         return None
-    gap, late = _ns(fold.expiry.assigner.gap_ns), _ns(fold.expiry.lateness_ns)
-    return f"{gap}: a key's row is removed so long after its last event, its state {late} later"
+    return span_text(fold.expiry.assigner.gap_ns)
 
 
 def _details(*pairs: tuple[str, str | None]) -> Iterator[str]:
@@ -203,12 +203,12 @@ def window_text(window: WindowSpec) -> str:
     """Return a window in a line."""
     match window.assigner:
         case Tumbling(size_ns=size_ns):
-            text = f"tumbling {_ns(size_ns)}"
+            text = f"tumbling {span_text(size_ns)}"
         case Sliding(size_ns=size_ns, slide_ns=slide_ns):
-            text = f"sliding {_ns(size_ns)} every {_ns(slide_ns)}"
+            text = f"sliding {span_text(size_ns)} every {span_text(slide_ns)}"
         case Session(gap_ns=gap_ns):
-            text = f"sessions with gaps of {_ns(gap_ns)}"
-    return f"{window.name}: {text}, lateness {_ns(window.lateness_ns)}, {window.trigger!r}"
+            text = f"sessions with gaps of {span_text(gap_ns)}"
+    return f"{window.name}: {text}, lateness {span_text(window.lateness_ns)}, {window.trigger!r}"
 
 
 def _function_text(step: Map | FlatMap) -> str:
@@ -228,7 +228,8 @@ def type_text(field_type: FieldType) -> str:
     return type(field_type).__name__.lower()
 
 
-def _ns(span_ns: int) -> str:
+def span_text(span_ns: int) -> str:
+    """Return a span of time in its largest unit."""
     for unit, size_ns in _UNITS:
         if span_ns and span_ns % size_ns == 0:
             return f"{span_ns // size_ns}{unit}"

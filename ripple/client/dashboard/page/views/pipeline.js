@@ -186,6 +186,7 @@ function Node({ node, figures, edges, flows }) {
   return html`<${Section} title=${node.name} id="node" more=${node.about}>
     <dl class="facts">${facts.filter(([, value]) => value !== DASH).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${node.window && html`<p><b>window</b> ${node.window}</p>`}
+    ${node.keeps && html`<p><b>keeps</b> ${node.keeps}</p>`}
     ${node.aggregates && html`<p><b>aggregates</b></p><ul class="code">${node.aggregates.map((one) => html`<li key=${one}><code>${one}</code></li>`)}</ul>`}
     ${into.map((one) => html`<p key=${one.from}><b>${edgeText(one)}</b> ${one.why}${flowText(flows[`${one.from} ${one.to}`])}</p>`)}
     <p><b>fields</b> ${node.fields}</p>

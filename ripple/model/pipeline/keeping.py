@@ -1,0 +1,101 @@
+"""The state of a plan's folds and waiting nodes: how late their rows may be, what they keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.frozen import frozen
+from ripple.model.pipeline.description import span_text
+from ripple.model.pipeline.plan import Distinct, Finals, Fold, inputs_first
+from ripple.model.window.spec import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ripple.model.pipeline.plan import Plan
+
+
+@frozen
+class Keeping:
+    """The state of one node.
+
+    lateness_ns: how far below the watermark a row still counts; None where every row does. ttl_ns:
+    how long a key lasts after its last event; None where keys do not end by it. keeps: what, and
+    until when, for people.
+    """
+
+    kind: str
+    name: str
+    lateness_ns: int | None
+    ttl_ns: int | None
+    keeps: str
+
+    def as_values(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "lateness_ns": self.lateness_ns,
+            "ttl_ns": self.ttl_ns,
+            "keeps": self.keeps,
+        }
+
+    @property
+    def text(self) -> str:
+        """The same in a line, for people."""
+        late = "no row is late"
+        if self.lateness_ns is not None:
+            late = f"lateness {span_text(self.lateness_ns)}"
+        ends = "" if self.ttl_ns is None else f", ttl {span_text(self.ttl_ns)}"
+        return f"{late}{ends}; {self.keeps}"
+
+
+def keeping(plan: Plan) -> Iterator[Keeping]:
+    """Yield the state of each fold, and of each node that waits, after that of its inputs."""
+    for node, _ in inputs_first(plan):
+        if isinstance(node, Distinct):
+            late = f"{span_text(node.lateness_ns)} " if node.lateness_ns else ""
+            keeps = (
+                f"a row until the watermark is {late}past it, and the time of a key's last one "
+                f"for {span_text(node.within_ns)} more"
+            )
+            lateness_ns = _lateness_ns(plan, node.reads, node.lateness_ns)
+            yield Keeping("distinct", node.name, lateness_ns, None, keeps)
+        elif isinstance(node, Finals):
+            keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
+            yield Keeping("finals", node.name, None, None, keeps)
+        elif isinstance(node, Fold):
+            lateness_ns, ttl_ns = None, None
+            if node.timing is not None:
+                lateness_ns = _lateness_ns(plan, node.reads, node.timing.lateness_ns)
+            if node.expiry is not None and isinstance(node.expiry.assigner, Session):
+                ttl_ns = node.expiry.assigner.gap_ns
+            yield Keeping("fold", node.name, lateness_ns, ttl_ns, _of_fold(plan, node))
+
+
+def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
+    """Return how late rows of a stream may be: those that come by the watermark never are."""
+    waiting = {node.name for node in plan.waiting}
+    return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
+
+
+def _of_fold(plan: Plan, fold: Fold) -> str:
+    if fold.window is not None:
+        late = fold.window.lateness_ns
+        past = f"{span_text(late)} past its end" if late else "at its end"
+        return f"a window until the watermark is {past}"
+    if fold.expiry is not None and isinstance(fold.expiry.assigner, Session):
+        gap, late = span_text(fold.expiry.assigner.gap_ns), fold.expiry.lateness_ns
+        more = f", its state for {span_text(late)} more" if late else ""
+        return f"a key's row until the watermark is {gap} past its last event{more}"
+    key = "a key" if fold.key else "one row"
+    table = next((one.table for one in plan.sources if one.name == fold.input), None)
+    if table is not None:
+        return f"{key} until it is deleted; where several inputs are read, its deletion for ever"
+    if fold in plan.event_folds:
+        return f"{key} for ever"
+    if plan.frees(fold):
+        return f"{key} until its window in {fold.input!r} is over"
+    if plan.frees(plan.fold(fold.input)):
+        return f"{key} for ever: rows of windows that are over stay in it"
+    return f"{key} as long as {fold.input!r} has rows of it"
