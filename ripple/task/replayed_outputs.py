@@ -285,11 +285,14 @@ async def _and_lanes(act: Coroutine[Any, Any, None], lanes: Lanes) -> None:
 
 def compaction_note(plan: Plan) -> str:
     """Return how compaction explains another digest; "" for a plan without tables."""
-    tables = ", ".join(repr(one.name) for one in plan.sources if one.table is not None)
-    if not tables:
+    names = [one.name for one in plan.sources if one.table is not None]
+    if not names:
         return ""
+    tables = ", ".join(map(repr, names))
+    rebuilt = "".join(f" --rebuild {fold.name}" for fold in plan.folds if fold.input in names)
     return (
         f". If the topic of {tables} is compacted, records before that cut are gone, and only a "
-        "checkpoint leads to it: restore the folder of checkpoints, or name another one and other "
+        "checkpoint that is near enough leads to it: restore the folder of checkpoints, or say"
+        f"{rebuilt} (to ripple run), which writes what differs, or name another folder and other "
         "outputs"
     )

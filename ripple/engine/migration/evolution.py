@@ -369,9 +369,14 @@ class _Judge:
             cause = "its topic, or the fold that it shows, has changed"
         elif not folds[of].same_rows:
             cause = f"the rows of fold {of!r} have changed"
+        elif folds[of].verdict is Verdict.REBUILD and self._reads_table(of):
+            cause = "compaction may have removed records of its table, which is read again"
         else:
             return Judged(Verdict.KEEP, node.kind, node.key, old.key)
         return Judged(Verdict.CHANGED, node.kind, node.key, old.key, cause)
+
+    def _reads_table(self, fold: str) -> bool:
+        return any(source.table is not None for source in self.plan.sources_of(fold))
 
     def _showed_other(self, old: Node, fold: Judged) -> bool:
         """Tell whether a sink showed another fold that computes the same, but for its steps."""
