@@ -28,8 +28,8 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _ready(settings: Settings) -> Callable[[asyncio.Event], Awaitable[None]]:
     """Load the pipeline, which may be slow, and return the worker's coroutine."""
+    from ripple.model.pipeline.division import need_one_division  # noqa: PLC0415 - slow
     from ripple.model.pipeline.file import load_plan  # noqa: PLC0415 - slow
-    from ripple.model.pipeline.topology import need_one_division  # noqa: PLC0415 - slow
 
     plan = load_plan(settings.pipeline)
     need_one_division(plan, "a cluster")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine.output_stream import shown_schema
-from ripple.model.pipeline.topology import Transport, stage_of_output, stages_of
+from ripple.model.pipeline.stages import Transport
+from ripple.model.pipeline.topology import stage_of_output, stages_of
 from ripple.model.schema.compat import (
     Compatible,
     Incompatibility,

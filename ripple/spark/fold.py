@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from ripple.core.errors import InputError
 from ripple.engine.machine import Engine
 from ripple.engine.machine.router import Router
-from ripple.model.pipeline.topology import divided_into, stages_of
+from ripple.model.pipeline.division import divided_into
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.window import OnCount, OnInterval
 from ripple.spark.gather import Gather
 from ripple.spark.merge import entries_in_time

@@ -13,7 +13,8 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import OFFSET, WATERMARK
 from ripple.model.batch import Batch
-from ripple.model.pipeline.topology import divided_into, stages_of
+from ripple.model.pipeline.division import divided_into
+from ripple.model.pipeline.topology import stages_of
 from ripple.spark import packets
 from ripple.spark.packet_output import packet_output_of
 from ripple.spark.packets import packets_in

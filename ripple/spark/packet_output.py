@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.engine.machine.router import Router
-from ripple.model.pipeline.topology import divided_into, stages_of
+from ripple.model.pipeline.division import divided_into
+from ripple.model.pipeline.topology import stages_of
 from ripple.spark import packets
 from ripple.spark.options import BATCH_ROWS
 from ripple.spark.packets import Packet, packets_of

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import ripple
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.division import need_chain, need_no_idle, need_no_table
 from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import need_chain, need_no_idle, need_no_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

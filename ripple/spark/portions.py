@@ -15,7 +15,8 @@ from ripple.connectors.locate import path_of
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction, other_keys_why
-from ripple.model.pipeline.topology import divided_why, several_stages_why, undivided_why
+from ripple.model.pipeline.division import divided_why, undivided_why
+from ripple.model.pipeline.topology import several_stages_why
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.shares import Source, source_at
 from ripple.storage.log_uri import PREFIX

@@ -11,7 +11,8 @@ from ripple.connectors.locate import check_sealed, open_inputs, reached_at
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
-from ripple.model.pipeline.topology import divided_why, need_one_division, outputs_of
+from ripple.model.pipeline.division import divided_why, need_one_division
+from ripple.model.pipeline.topology import outputs_of
 from ripple.task.grouping import group_at
 from ripple.task.retrying_inputs import RetryingInputs
 from ripple.task.several_sources import inputs_of

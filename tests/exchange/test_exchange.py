@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from ripple.exchange.limits import ExchangeLimits
-from ripple.model.pipeline.topology import EdgeKind
+from ripple.model.pipeline.stages import EdgeKind
 from tests.engine.machine.stage_plans import KINDS, PLANS, trades
 from tests.engine.machine.staged import Spread
 from tests.examples import EXAMPLES

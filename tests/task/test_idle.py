@@ -14,8 +14,8 @@ from ripple.core.errors import InputError, PlanError
 from ripple.core.events import no_listener
 from ripple.engine.machine import Engine
 from ripple.model.batch import IdleMarker
+from ripple.model.pipeline.division import need_no_idle
 from ripple.model.pipeline.input_names import markers_of
-from ripple.model.pipeline.topology import need_no_idle
 from ripple.model.schema.columns import records_of
 from ripple.spark.markers import marked
 from ripple.spark.parcel import Parcel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.topology import Transport, outputs_of, stages_of, transport_into
+from ripple.model.pipeline.stages import Transport
+from ripple.model.pipeline.topology import outputs_of, stages_of, transport_into
 from worker.engine.routes import DIVIDING
 from worker.engine.stages import FIRST, name_of
 

@@ -11,13 +11,8 @@ from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Part
 from ripple.engine.edges.kinds import edge_into
 from ripple.engine.machine.router import Router
-from ripple.model.pipeline.topology import (
-    Transport,
-    is_spread,
-    outputs_of,
-    stages_of,
-    transport_into,
-)
+from ripple.model.pipeline.stages import Transport
+from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of, transport_into
 from ripple.storage.checkpoint import Checkpoints
 from ripple.task.repartition.edge import LaneEdge
 from ripple.task.repartition.inputs import DividedInputs

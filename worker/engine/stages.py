@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.topology import (
-    Transport,
-    divided_into,
-    is_spread,
-    stages_of,
-    transport_into,
-)
+from ripple.model.pipeline.division import divided_into
+from ripple.model.pipeline.stages import Transport
+from ripple.model.pipeline.topology import is_spread, stages_of, transport_into
 from ripple.model.window import OnCount, OnInterval
 from worker.engine.routes import DIVIDING
 

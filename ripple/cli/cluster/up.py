@@ -35,7 +35,8 @@ from ripple.connectors.registry import forms
 from ripple.control.process import write
 from ripple.core.errors import InputError, RippleError
 from ripple.core.named_uris import sources_joined
-from ripple.model.pipeline.topology import is_spread, need_one_division
+from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.topology import is_spread
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
 from ripple.task.home import check_home

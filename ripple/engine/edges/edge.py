@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.column import Column
     from ripple.engine.graph.node import Graph
     from ripple.model.pipeline.plan import Fold, Plan
-    from ripple.model.pipeline.topology import Stage, Transport
+    from ripple.model.pipeline.stages import Stage, Transport
 
     Ints = npt.NDArray[np.int64]
     Bools = npt.NDArray[np.bool_]

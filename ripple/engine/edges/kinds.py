@@ -1,4 +1,4 @@
-"""The kinds of edges. When a plan has which one: ``ripple.model.pipeline.topology``."""
+"""The kinds of edges. When a plan has which one: ``ripple.model.pipeline.stages``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ripple.engine.edges.partial_table import PartialTable, partial_schema
 from ripple.engine.edges.remote_groups import RemoteGroups
 from ripple.engine.edges.remote_rows import RemoteRows
 from ripple.engine.edges.row_table import RowTable, row_schema
-from ripple.model.pipeline.topology import EdgeKind, stages_after, stages_of
+from ripple.model.pipeline.stages import EdgeKind
+from ripple.model.pipeline.topology import stages_after, stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ripple.engine.edges.edge_changes import EdgeChanges, Retained, targets_of
 from ripple.engine.operators.groups import Groups
-from ripple.model.pipeline.topology import Transport
+from ripple.model.pipeline.stages import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Collection

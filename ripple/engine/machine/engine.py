@@ -24,9 +24,10 @@ from ripple.engine.snapshots.fitting import check_sources, digests_to_make
 from ripple.engine.snapshots.snapshot import Snapshot, SnapshotError
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
+from ripple.model.pipeline.division import need_chain
 from ripple.model.pipeline.input_names import is_markers
 from ripple.model.pipeline.plan import Fold, Plan
-from ripple.model.pipeline.topology import need_chain, stage_folds
+from ripple.model.pipeline.topology import stage_folds
 from ripple.model.schema.exported import Part
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT

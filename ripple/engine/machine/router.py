@@ -18,7 +18,7 @@ from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.event_fold import EventFold
 from ripple.engine.operators.rows import RejectedRow
 from ripple.engine.snapshots.internal import internal
-from ripple.model.pipeline.topology import divided_into
+from ripple.model.pipeline.division import divided_into
 from ripple.model.schema.exported import Part
 from ripple.model.window import watermark
 

@@ -2,7 +2,9 @@
 
 builder     the calls of users; draft: order of steps, and union of branches;
             checks: the rules for their arguments
-plan        the plan; stages: where it may be cut; description: as readable text; keeping: its state
+plan        the plan; description: as readable text; keeping: its state
+stages      where it may be cut; topology: the stages that it has; division, copartition: how
+            its records must be divided
 table       the source and the fold of a table from a topic
 node_keys   under which keys state is found
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ripple.model.pipeline.division import divided_into, divided_why, undivided_why
 from ripple.model.pipeline.plan import (
     DELETED,
     Derive,
@@ -22,14 +23,8 @@ from ripple.model.pipeline.plan import (
     reads_of,
     type_of,
 )
-from ripple.model.pipeline.topology import (
-    Stage,
-    Transport,
-    divided_into,
-    divided_why,
-    stages_of,
-    undivided_why,
-)
+from ripple.model.pipeline.stages import Stage, Transport
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.types import FieldType, Option
 from ripple.model.window.spec import Session, Sliding, Tumbling, WindowSpec
 

@@ -270,7 +270,7 @@ class Fold:
     reads: the name of its input node. input: the source or union of the rows, or the fold below: a
     new row is added, the replaced one removed. partition: the name of the step that chose ``key``,
     which is empty for one total over everything. partitions, via_log: how its stage is spread, if
-    it begins one (:mod:`ripple.model.pipeline.topology`); no part of its results. expiry: the
+    it begins one (:mod:`ripple.model.pipeline.stages`); no part of its results. expiry: the
     sessions of its keys, of which each shows the newest until it ends; None where keys do not end.
     """
 

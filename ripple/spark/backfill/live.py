@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import open_inputs
 from ripple.core.errors import InputError
-from ripple.model.pipeline.topology import divided_why, stages_of
+from ripple.model.pipeline.division import divided_why
+from ripple.model.pipeline.topology import stages_of
 from ripple.spark.backfill.live_input import looked_at
 from ripple.spark.fold import check_triggers
 from ripple.spark.kafka_shares import PREFIX as KAFKA

@@ -12,7 +12,8 @@ from ripple.connectors.locate import check_sealed, open_inputs
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
-from ripple.model.pipeline.topology import divided_why, stages_of, undivided_why
+from ripple.model.pipeline.division import divided_why, undivided_why
+from ripple.model.pipeline.topology import stages_of
 from ripple.spark.fold import check_triggers
 from ripple.spark.options import absolute, absolute_store
 from ripple.task.grouping import commit_interval_ns, group_at

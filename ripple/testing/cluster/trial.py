@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ripple.core.errors import InputError
 from ripple.core.extras import needed
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.topology import need_one_division
+from ripple.model.pipeline.division import need_one_division
 from ripple.testing.check import NO_EVENTS, as_text
 from ripple.testing.cluster.input import spread
 from ripple.testing.cluster.truth import Truth

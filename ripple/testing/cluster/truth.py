@@ -13,14 +13,9 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.machine.router import OFFSET, Router
 from ripple.model.batch import Batch
 from ripple.model.batch import Marker as BatchMarker
+from ripple.model.pipeline.division import divided_into, divided_why
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
-from ripple.model.pipeline.topology import (
-    divided_into,
-    divided_why,
-    is_spread,
-    outputs_of,
-    stages_of,
-)
+from ripple.model.pipeline.topology import is_spread, outputs_of, stages_of
 from ripple.model.schema.columns import records_of
 from ripple.task.drive import Drive
 from ripple.testing.check import Follower as Reader

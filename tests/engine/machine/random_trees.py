@@ -6,8 +6,9 @@ from random import Random
 from typing import Any
 
 import ripple as rp
+from ripple.model.pipeline.division import undivided_why
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import stages_of, undivided_why
+from ripple.model.pipeline.topology import stages_of
 from tests.engine.machine.stage_plans import Trade
 
 

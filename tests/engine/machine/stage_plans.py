@@ -7,7 +7,7 @@ from typing import Any
 
 import ripple as rp
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import EdgeKind
+from ripple.model.pipeline.stages import EdgeKind
 
 
 @rp.record(version=1)

@@ -19,7 +19,8 @@ from ripple.engine.machine.follower import Follower
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import Stage, Transport, stages_of
+from ripple.model.pipeline.stages import Stage, Transport
+from ripple.model.pipeline.topology import stages_of
 
 
 def whole_run(plan: Plan, shares: list[list[dict[str, Any]]]) -> Engine:

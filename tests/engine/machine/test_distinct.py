@@ -16,7 +16,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.topology import need_one_division
+from ripple.model.pipeline.division import need_one_division
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS as FINAL_WAYS

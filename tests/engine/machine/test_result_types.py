@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import ripple as rp
-from ripple.model.pipeline.topology import EdgeKind, stages_of
+from ripple.model.pipeline.stages import EdgeKind
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.notation import type_to_sexp
 from ripple.testing import check_pipeline
 from tests.engine.machine.staged import Spread, whole_run

@@ -7,7 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from ripple.model.pipeline.topology import EdgeKind, stages_of
+from ripple.model.pipeline.stages import EdgeKind
+from ripple.model.pipeline.topology import stages_of
 from tests.engine.machine.stage_plans import KINDS, PLANS, trades
 from tests.engine.machine.staged import Reader, Receiver, Spread, sorted_rows, whole_run
 from tests.examples import EXAMPLES

@@ -9,8 +9,9 @@ import pytest
 
 import ripple as rp
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.division import need_one_division, undivided_why
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import need_one_division, stages_of, undivided_why
+from ripple.model.pipeline.topology import stages_of
 
 
 @rp.record(version=1)

@@ -9,19 +9,16 @@ import pytest
 
 import ripple as rp
 from ripple.core.errors import PlanError
+from ripple.model.pipeline.division import divided_why, need_one_division, undivided_why
 from ripple.model.pipeline.plan import Plan
+from ripple.model.pipeline.stages import EdgeKind, Transport
 from ripple.model.pipeline.topology import (
-    EdgeKind,
-    Transport,
-    divided_why,
     is_spread,
-    need_one_division,
     outputs_of,
     several_stages_why,
     stages_after,
     stages_of,
     transport_into,
-    undivided_why,
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import ripple as rp
 from ripple.core.errors import PlanError
-from ripple.model.pipeline.topology import need_no_table, need_one_division
+from ripple.model.pipeline.division import need_no_table, need_one_division
 from ripple.model.schema.types import Field, Int, List, Schema, String
 
 

@@ -11,7 +11,7 @@ from ripple.connectors.log.inputs import LogInputs
 from ripple.connectors.record_shape import RecordShape
 from ripple.engine.machine.router import OFFSET, Router
 from ripple.model.expression import col
-from ripple.model.pipeline.topology import divided_into
+from ripple.model.pipeline.division import divided_into
 from ripple.model.window import Tumbling
 from ripple.storage.checkpoint import Checkpoints
 from ripple.storage.log import Topic

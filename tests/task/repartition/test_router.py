@@ -14,8 +14,8 @@ from ripple.engine.machine import Engine
 from ripple.engine.machine.router import OFFSET, WATERMARK, Router
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.expression import col
+from ripple.model.pipeline.division import divided_into
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.topology import divided_into
 from ripple.model.window import Session, Sliding, Tumbling
 from tests.engine.machine.ticks import AGGREGATES, keyed, ticks
 from tests.examples import EXAMPLES

@@ -1,0 +1,163 @@
+"""How the records of a plan's sources must be divided, and what else partitions cannot compute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.copartition import unlike_why
+from ripple.model.pipeline.stages import (
+    PARTITIONS_DEFAULT,
+    Transport,
+    first_folds,
+    key_of,
+    shared_fields,
+    tree_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ripple.model.pipeline.plan import Plan
+
+
+def divided_into(plan: Plan) -> int:
+    """Return among how many partitions of the first stage records are divided anew, where so."""
+    return plan.folds[0].partitions or PARTITIONS_DEFAULT
+
+
+def divided_why(plan: Plan, keyed_by: tuple[str, ...] | None = None) -> str | None:
+    """Return why the records of the source must be divided anew; None where they need not be.
+
+    keyed_by: the fields by which the input that there is was divided, () for nothing, None where
+    nothing is known of it. What the pipeline says counts before.
+    """
+    if not plan.is_chain:
+        return None  # its records are divided as they must be, or it is refused
+    first, source = plan.folds[0], plan.source
+    key = ", ".join(key_of(first))
+    if first.via_log:
+        return "asked for by via='log'"
+    known = source.key or keyed_by
+    if known is None or (known and set(known) <= set(key_of(first))):
+        return None
+    by = f"by {', '.join(known)}" if known else "by nothing"
+    return f"records of {source.name} are divided {by}, and {first.name} needs all of one {key}"
+
+
+def undivided_why(
+    plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+) -> str | None:
+    """Return why the partitions of the sources do not fit all branches, None where they do.
+
+    keyed_by: of each source, by its name, as for ``divided_why``, which says the same of a chain;
+    None before the inputs are known.
+    """
+    if plan.is_chain:
+        return None
+    if len(plan.sources) > 1:
+        return waiting_why(plan) or unlike_why(plan, keyed_by)
+    alone = waiting_why(plan) or _event_edge_why(plan)
+    if alone is not None or not plan.folds:
+        return alone
+    source, by = plan.source, {fold.name: key_of(fold) for fold in first_folds(plan)}
+    known = source.key or (keyed_by or {}).get(source.name)
+    if known is not None:
+        for name, key in by.items():
+            if not known or not set(known) <= set(key):
+                why = (
+                    f"records of {source.name} are divided by {', '.join(known) or 'nothing'}, and "
+                    f"{name} needs all of one {', '.join(key) or 'total'}"
+                )
+                if known and plan.fold(name) not in plan.event_folds:
+                    why += f", for which .source(..., key={list(known)!r}) makes a stage"
+                return why
+    if not shared_fields(by.values()):
+        keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
+        return f"its folds have no field of their keys in common: {keys}"
+    return None
+
+
+def waiting_why(plan: Plan) -> str | None:
+    """Return why a plan needs one process, None where no node waits for the watermark."""
+    names = [node.name for node in plan.waiting]
+    if names:
+        return f"the rows of {names[0]} are a stream of one process"
+    ending = [fold.name for fold in plan.folds if fold.expiry is not None]
+    return f"the keys of {ending[0]} end by ttl= in one process" if ending else None
+
+
+def _event_edge_why(plan: Plan) -> str | None:
+    """Return which fold of a plan with branches needs an event edge, None where none does."""
+    through = [fold.name for fold in plan.folds if fold.via_log]
+    if through:
+        return f"{through[0]} asks for via='log', and there is no log between branches"
+    for edge in (stage.edge for stage in tree_of(plan)):
+        if edge is not None and edge.kind.transport is Transport.LOG:
+            return (
+                f"{edge.to} needs an event edge from {edge.of} ({edge.why}), and there is no log "
+                "between branches"
+            )
+    return None
+
+
+def need_one_division(
+    plan: Plan, where: str, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+) -> None:
+    """Raise PlanError for branches that ``where`` cannot compute in partitions of the sources.
+
+    keyed_by: as for ``undivided_why``.
+    """
+    need_no_idle(plan, where)
+    why = undivided_why(plan, keyed_by)
+    if why is not None and len(plan.sources) > 1:
+        raise PlanError(
+            f"pipeline {plan.name!r} has the sources {plan.source_names}, which {where} reads in "
+            f"partitions divided alike, and {why}; or run it in one process, with ripple run or "
+            "rp.run"
+        )
+    if why is not None:
+        raise PlanError(
+            f"pipeline {plan.name!r} has branches, which {where} computes in the partitions of its "
+            f"source, and {why}: run it in one process, with ripple run or rp.run, or make a "
+            "pipeline of each branch"
+        )
+    table = next((one.name for one in plan.sources if one.table is not None), None)
+    divided = None if table is None else divided_why(plan, (keyed_by or {}).get(table))
+    if divided is not None:
+        raise PlanError(
+            f"pipeline {plan.name!r}: {where} leaves the records of the table {table!r} in the "
+            f"partitions of their topic, where offsets tell the newest of a key, and {divided}: "
+            "let the topic be written by that key, or run it in one process"
+        )
+
+
+def need_no_table(plan: Plan, where: str) -> None:
+    """Raise PlanError for tables from topics: ``where`` reads events alone."""
+    for source in plan.sources:
+        if source.table is not None:
+            raise PlanError(
+                f"pipeline {plan.name!r} reads the table {source.name!r}, and {where} takes "
+                "pipelines over events alone: run it in one process, with ripple run or rp.run, "
+                "or on a cluster"
+            )
+
+
+def need_no_idle(plan: Plan, where: str) -> None:
+    """Raise PlanError for a source with ``idle``: ``where`` reads no markers of idle inputs."""
+    for source in plan.sources:
+        if source.idle_ns is not None:
+            raise PlanError(
+                f"source {source.name!r} has idle=, and {where} reads no markers of idle inputs: "
+                "run it in one process, with ripple run or rp.run, or leave idle= out"
+            )
+
+
+def need_chain(plan: Plan, where: str) -> None:
+    """Raise PlanError unless ``plan`` is a chain: ``where`` computes no other."""
+    plan.need_one_source(where)
+    if not plan.is_chain:
+        raise PlanError(
+            f"pipeline {plan.name!r} has branches, a flat_map or a sink of events, and {where} "
+            "computes chains of folds alone: run it in one process, with ripple run or rp.run"
+        )

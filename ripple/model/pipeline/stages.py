@@ -1,0 +1,153 @@
+"""Stages, which one partition computes alone, and the edges between them: where a plan is cut.
+
+The rules and rejected designs: ``docs/stages.md``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ripple.core.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ripple.model.pipeline.plan import Fold, Plan
+
+PARTITIONS_DEFAULT = 8
+
+
+class Transport(Enum):
+    """How changes get from a stage to one that follows it."""
+
+    EXCHANGE = "exchange"
+    """Over connections: the receiver has a copy, which the sender's table can replace."""
+    LOG = "log"
+    """Through a durable log, which is read again."""
+
+
+class EdgeKind(Enum):
+    """Kinds of edges between stages; ``ripple.engine.edges.kinds`` has their ends."""
+
+    PARTIAL = "partial"
+    ROW = "row"
+    EVENT = "event"
+
+    @property
+    def transport(self) -> Transport:
+        """How changes get to the stage that follows."""
+        return Transport.LOG if self is EdgeKind.EVENT else Transport.EXCHANGE
+
+
+@frozen
+class Edge:
+    """How rows of fold ``of`` come to fold ``to``, which begins a stage. why: for people."""
+
+    of: str
+    to: str
+    kind: EdgeKind
+    why: str
+
+    def as_values(self) -> dict[str, str]:
+        """Return it as JSON values, for people."""
+        return {"of": self.of, "to": self.to, "kind": self.kind.value, "why": self.why}
+
+
+@frozen
+class Stage:
+    """Folds that one partition computes from its own rows alone.
+
+    number: from 0. key: the names of the fields that choose the partition by their hash, () for one
+    total. partitions: how many there are; None for the first stage, which has as many as are
+    configured. edge: the incoming one; None for the first stage, which reads the source. before:
+    the number of the stage that sends over it. Several stages may have the same one before them.
+    """
+
+    number: int
+    key: tuple[str, ...]
+    folds: tuple[str, ...]
+    partitions: int | None
+    edge: Edge | None
+    before: int | None = None
+
+
+def tree_of(plan: Plan) -> Iterator[Stage]:
+    """Yield the stages of a plan whose first folds are divided in one way."""
+    first = first_folds(plan)
+    folds, senders, at = [first], [0], {fold.name: 0 for fold in first}
+    for fold in plan.folds:
+        if fold.name in at:
+            continue
+        before = at[fold.input]
+        key = key_of(folds[before][0])
+        if before and key and set(key) <= set(key_of(fold)):
+            folds[before].append(fold)
+        else:
+            folds.append([fold])
+            senders.append(before)
+            before = len(folds) - 1
+        at[fold.name] = before
+    yield Stage(0, dividing(plan, first), tuple(fold.name for fold in first), None, None)
+    for number, (here, before) in enumerate(zip(folds, senders, strict=True)):
+        if number:
+            head, names = here[0], tuple(fold.name for fold in here)
+            count = head.partitions or (PARTITIONS_DEFAULT if head.key else 1)
+            yield Stage(number, key_of(head), names, count, _edge(plan, head), before)
+
+
+def first_folds(plan: Plan) -> list[Fold]:
+    """Return the folds of the first stage: of events, and those over them with the same division.
+
+    Of a chain the key of its first fold divides them. Otherwise it is what the source says, or the
+    fields that all folds have in common, or, where there are none, those that all folds of events
+    have.
+    """
+    if plan.is_chain:
+        by = key_of(plan.folds[0])
+    else:
+        by = plan.source.key or shared_fields(map(key_of, plan.folds))
+        by = by or shared_fields(map(key_of, plan.event_folds))
+    found = {fold.name: fold for fold in plan.event_folds}
+    for fold in plan.folds:
+        if fold.input in found and by and set(by) <= set(key_of(fold)):
+            found[fold.name] = fold
+    return [fold for fold in plan.folds if fold.name in found]
+
+
+def dividing(plan: Plan, folds: Sequence[Fold]) -> tuple[str, ...]:
+    """Return the fields in the keys of all folds; without folds, the source's dividing fields."""
+    if not folds:
+        return plan.source.key if len(plan.sources) == 1 else ()
+    return shared_fields(map(key_of, folds))
+
+
+def shared_fields(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the fields that all keys have, in the order of the first one."""
+    first, *others = list(keys) or [()]
+    return tuple(name for name in first if all(name in other for other in others))
+
+
+def key_of(fold: Fold) -> tuple[str, ...]:
+    """Return the names of the fields of a fold's key."""
+    return tuple(member.name for member in fold.key)
+
+
+def _edge(plan: Plan, fold: Fold) -> Edge:
+    """Return the first kind of edge that is possible, and why it is that one."""
+    above = plan.fold(fold.input)
+
+    def edge(kind: EdgeKind, why: str) -> Edge:
+        return Edge(above.name, fold.name, kind, why)
+
+    if fold.via_log:
+        return edge(EdgeKind.EVENT, "asked for by via='log'")
+    whole = [one.name for one in fold.aggregates if not one.aggregate.decomposes]
+    if not whole:
+        return edge(EdgeKind.PARTIAL, "every aggregate decomposes into exact accumulators")
+    needs = f"{', '.join(whole)} {'needs' if len(whole) == 1 else 'need'} the rows themselves"
+    if not plan.frees(above):
+        return edge(EdgeKind.ROW, f"{needs}, and {above.name} keeps them all")
+    if plan.frees(fold):
+        return edge(EdgeKind.ROW, f"{needs}, and groups end with the window of {above.name}")
+    return edge(EdgeKind.EVENT, f"{needs}, and groups outlive the windows of {above.name}")
