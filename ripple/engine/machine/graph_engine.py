@@ -157,6 +157,7 @@ class GraphEngine(Engine):
     def _lay(self, plan: Plan, folds: Mapping[str, EventFold]) -> None:
         """Make the nodes that wait, and note in which order they and the folds are settled."""
         marks: dict[str, Waiting] = {}
+        self.waiting = marks
 
         def feeds(name: str) -> list[Mark]:
             found: list[Mark] = []

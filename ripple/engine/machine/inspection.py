@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ripple.model.pipeline.plan import Finals
+from ripple.model.window import watermark
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.graph.column import Column
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
+    from ripple.engine.operators.waiting import Waiting
+    from ripple.model.pipeline.plan import Distinct
 
 VERSION = 1
 
@@ -17,13 +22,13 @@ VERSION = 1
 def inspected(partition: Partition) -> dict[str, Any]:
     """Return the live graph of a partition as values of JSON.
 
-    Per node: name, kind (source, senders, fold, output, edge), rows_in, rows_out, very_late, future
-    and refused (a source's records that came too late to count, are ahead of the time, or do not
-    have its schema), recomputed (results that were computed again), cutoffs (of these, those that
-    were as before), uncomputable (rows that cannot be computed, and are absent), keys (of each
-    window that is held; an output's: its rows), bytes; null where a kind has no such number. Rows
-    are counted since the partition was restored here, events since its first. edges: pairs of
-    numbers of nodes.
+    Per node: name, kind (source, senders, finals, distinct, fold, output, edge), rows_in, rows_out,
+    very_late, future and refused (a source's records that came too late to count, are ahead of the
+    time, or do not have its schema), recomputed (results that were computed again), cutoffs (of
+    these, those that were as before), uncomputable (rows that cannot be computed, and are absent),
+    keys (of each window that is held; an output's: its rows), bytes, watermark_ns (of finals and
+    distinct: no row below it follows); null where a kind has no such number. Rows are counted since
+    the partition was restored here, events since its first. edges: pairs of numbers of nodes.
     """
     plan = partition.plan
     nodes = [_node("senders", "senders")]
@@ -31,11 +36,27 @@ def inspected(partition: Partition) -> dict[str, Any]:
         nodes = [_source(name, each) for name, each in partition.counters_by_source.items()]
     edges: list[tuple[int, int]] = []
     numbers: dict[str, int] = {}
-    rows_of: dict[str, int] = {}
     uncomputable = partition.uncomputable_counts
+    roots = {source.name: number for number, source in enumerate(plan.sources)}
+
+    def roots_of(name: str) -> list[int]:
+        """Return the numbers of the nodes where rows of a stream begin; add those that wait."""
+        if partition.stage:
+            return [0]
+        found = plan.roots_of(name)
+        for root in found:
+            if root not in roots:
+                node = next(one for one in plan.waiting if one.name == root)
+                below = [numbers[node.fold]] if isinstance(node, Finals) else roots_of(node.reads)
+                roots[root] = len(nodes)
+                edges.extend((one, roots[root]) for one in below)
+                nodes.append(_waiting(node, partition.waiting[root], uncomputable))
+        return [roots[root] for root in found]
+
+    rows_of: dict[str, int] = {}
     for fold, column, length_bytes in partition.inspected_folds():
         is_above = fold.input in numbers
-        below = [numbers[fold.input]] if is_above else _roots_of(partition, fold.name, numbers)
+        below = [numbers[fold.input]] if is_above else roots_of(fold.name)
         edges += ((one, len(nodes)) for one in below)
         numbers[fold.name] = len(nodes)
         rows_of[fold.name] = column.row_count
@@ -48,7 +69,7 @@ def inspected(partition: Partition) -> dict[str, Any]:
     here = partition.digests  # other stages show the other outputs
     for output in (one for one in plan.outputs if one.name in here):
         if output.is_stream:
-            edges += ((one, len(nodes)) for one in _roots_of(partition, output.of, numbers))
+            edges += ((one, len(nodes)) for one in roots_of(output.of))
             rows_in = partition.rows_shown(output.of)
             nodes.append(_node(output.name, "output", rows_in=rows_in))
         else:
@@ -75,14 +96,17 @@ def inspected(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _roots_of(partition: Partition, name: str, numbers: Mapping[str, int]) -> list[int]:
-    """Return the numbers of the sources of a node on a stream, and of the folds of final rows."""
-    if partition.stage:
-        return [0]
-    plan = partition.plan
-    found = {source.name: number for number, source in enumerate(plan.sources)}
-    found |= {node.name: numbers[node.fold] for node in plan.finals}
-    return [found[root] for root in plan.roots_of(name)]
+def _waiting(
+    node: Finals | Distinct, one: Waiting, uncomputable: Mapping[str, int]
+) -> dict[str, Any]:
+    return _node(
+        node.name,
+        type(node).__name__.lower(),
+        rows_out=one.given,
+        uncomputable=uncomputable.get(node.name),
+        bytes=one.nbytes,
+        watermark_ns=None if one.watermark_ns == watermark.NONE else one.watermark_ns,
+    )
 
 
 def _source(name: str, counters: Counters) -> dict[str, Any]:
@@ -115,7 +139,7 @@ def _fold(
 
 _NUMBERS = (
     *("rows_in", "rows_out", "very_late", "future", "refused"),
-    *("recomputed", "cutoffs", "uncomputable", "keys", "bytes"),
+    *("recomputed", "cutoffs", "uncomputable", "keys", "bytes", "watermark_ns"),
 )
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.operators.groups import Groups
+    from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
     from ripple.model.pipeline.plan import Fold, Plan
     from ripple.model.schema.exported import Made, Part
@@ -98,6 +99,9 @@ class Partition(Sending):
 
     State, counters and outputs are a function of the cut. No I/O, no clock.
     """
+
+    waiting: Mapping[str, Waiting] = MappingProxyType({})
+    """The nodes that give rows by the watermark, by their names."""
 
     def __init__(
         self,

@@ -70,6 +70,7 @@ class DistinctRows:
         self._by_key = Keyed(self._keys, names)
         self.lost = UncomputableRows(self._keys)
         """Rows that a step behind this node cannot take."""
+        self.given = 0
         self._taken: Rows | None = None
         self._names = names
         self._fields = arrow_fields(node.fields_out)
@@ -122,6 +123,7 @@ class DistinctRows:
         if self._swept_ns == watermark.NONE or mark_ns - self._swept_ns > self.node.within_ns:
             self._sweep(mark_ns)
         self._taken = kept
+        self.given += 0 if kept is None else kept.count
         return kept
 
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:

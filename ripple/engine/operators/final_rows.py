@@ -35,6 +35,9 @@ class FinalRows:
     once: so their order, by window end and then by key, is that of their places in any batches.
     """
 
+    nbytes = 0
+    given = 0
+
     def __init__(self, leaf: WindowedFold, feeds: Sequence[Mark], base: int) -> None:
         """Take rows of ``leaf`` from now on.
 
@@ -75,6 +78,7 @@ class FinalRows:
         rows = Rows(Columns(columns), len(slots), self._base + rank * FLAT_ROWS_MAX)
         rows.times_ns = ends - 1
         self._taken = slots
+        self.given += len(slots)
         return rows
 
     def show(self, stream: StreamRows, name: str, rows: Rows) -> None:

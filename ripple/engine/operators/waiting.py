@@ -24,6 +24,13 @@ class Mark(Protocol):
 class Waiting(Mark, Protocol):
     """A node whose rows enter a stream by the watermark of what it waits for, each once."""
 
+    given: int
+    """The rows taken since the partition was restored here."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
     def take(self) -> Rows | None:
         """Return the rows that follow by now, in their order; None if there are none."""
 

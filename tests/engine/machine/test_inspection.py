@@ -89,3 +89,34 @@ def test_source_shows_the_counts_of_its_records() -> None:
     assert (source["very_late"], source["refused"]) == (2, 0)
     assert source["future"] == engine.counters.future
     assert {one["very_late"] for one in others} == {None}
+
+
+def test_rows_that_come_by_the_watermark_have_nodes_of_their_own() -> None:
+    ticks = Pipeline("p").source("ticks", Tick)
+    first = ticks.distinct("first", "symbol", within="2s", lateness="3s")
+    keyed = first.partition("by", key="symbol").window("w", rp.Tumbling("5s"))
+    final = keyed.fold("bars", n=rp.count()).finals("final")
+    other = first.distinct("other", "symbol", within="9s")
+    over = final.partition("all", key="symbol").fold("sums", bars=rp.count())
+    plan = over.sink("sums-out").also(other.sink("other-out")).also(final.sink("out")).plan()
+    engine = Engine(plan)
+    assert {node["watermark_ns"] for node in engine.inspected()["nodes"]} == {None}
+    second = 1_000_000_000
+    for at, when in enumerate((0, 1, 4, 5, 10, 30), 1):
+        rows = pa.RecordBatch.from_pylist([{"symbol": "A", "t": when * second}])
+        engine.apply("ticks", rows, at)
+        engine.stabilize()
+    found = engine.inspected()
+    nodes = {node["name"]: node for node in found["nodes"]}
+    names = [node["name"] for node in found["nodes"]]
+    assert {(names[of], names[to]) for of, to in found["edges"]} == {
+        *(("ticks", "first"), ("first", "bars"), ("bars", "final"), ("final", "sums")),
+        *(("first", "other"), ("other", "other-out"), ("final", "out"), ("sums", "sums-out")),
+    }
+    assert [nodes[name]["kind"] for name in ("first", "final")] == ["distinct", "finals"]
+    assert {name: nodes[name]["watermark_ns"] for name in ("first", "other", "final")} == (
+        dict.fromkeys(("first", "other", "final"), 27 * second)
+    )
+    assert [nodes[name]["rows_out"] for name in ("first", "bars", "final", "other")] == [3, 2, 2, 1]
+    assert [nodes[name]["rows_in"] for name in ("bars", "sums", "out")] == [3, 2, 2]
+    assert nodes["first"]["bytes"] > 0
