@@ -109,6 +109,30 @@ def test_rows_are_set_and_removed_by_their_keys(tmp_path: Path) -> None:
     assert {"op": "remove", "group": "a", "n": None, "most": None} in groups[-2:]
 
 
+@rp.record(version=1)
+class Row:
+    id: int
+    group: str | None = None
+    price: float | None = None
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3])
+def test_a_log_of_an_outputs_changes_is_that_output_again(tmp_path: Path, batch_rows: int) -> None:
+    """A removed row is a deletion, though its record is a row of nulls."""
+    given = [change(number) for number in range(24)]
+    log, out = f"log:{tmp_path}/rows", tmp_path / "again.jsonl"
+    rp.run(items(), source=given, sink={"rows": log}, batch_rows=1)
+    again = rp.Pipeline("again").table("rows", Row, key="id").sink("again")
+    run: dict[str, Any] = {"source": log, "sink": out, "batch_rows": batch_rows}
+    rp.run(again, checkpoint_dir=tmp_path / "state", **run)
+    newest = {one["id"]: one for one in given}
+    rows = {one["id"]: one for one in lines(out)}
+    there = {one["id"] for one in newest.values() if not one["gone"]}
+    assert {one["id"] for one in rows.values() if one["op"] == "set"} == there
+    assert len(there) < len(newest)
+    assert all(rows[at]["price"] == newest[at]["price"] for at in there)
+
+
 def test_envelopes_without_record_keys_and_transforms_are_refused(tmp_path: Path) -> None:
     table = rp.Pipeline("cdc").table("items", Item, key="id", format="debezium").sink("out")
     (tmp_path / "items.jsonl").write_text("{}\n")

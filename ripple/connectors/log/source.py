@@ -6,11 +6,16 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ripple.connectors.coercion import check_columns
 from ripple.connectors.cutting import recut
 from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.validation import screened
+from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch, Marker
+from ripple.model.pipeline.plan import DELETED
 from ripple.storage.log import PartitionReader, Topic, identity
 from ripple.storage.log.body import columns_of
 
@@ -27,7 +32,8 @@ RECENT_FRAMES = 256
 class LogSource:
     """One partition of a topic, up to ``to_offset``, or its present end, which ``follow`` passes.
 
-    Offsets are the log's own. With ``shape``, records are screened as those of any source are.
+    Offsets are the log's own. With ``shape``, records are screened as those of any source are; of a
+    table, a removed row of an output's changes is a deletion.
     ``batch_rows`` joins small frames and divides large ones, to batches that end at its multiples
     (None: one batch a frame); a batch ends before a marker.
     """
@@ -137,15 +143,30 @@ class LogSource:
         if self._shape is None:
             return batch
         found = screened(batch.records, self._shape, 0)
+        records = self._marked(found, batch.records)
         if not (batch.rejected or found.rejected):
-            return Batch(found.records, batch.next_offset)
+            return Batch(records, batch.next_offset)
         offsets = batch.offsets()
         refused = (
             replace(bad, offset=int(offsets[bad.offset]), row=batch.records.slice(bad.offset, 1))
             for bad in found.rejected
         )
         rejected = sorted((*batch.rejected, *refused), key=lambda bad: bad.offset)
-        return Batch(found.records, batch.next_offset, tuple(rejected))
+        return Batch(records, batch.next_offset, tuple(rejected))
+
+    def _marked(self, found: Batch, changes: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the found records of ``changes``, with the mark of removed rows for a table."""
+        assert self._shape is not None
+        table = self._shape.table
+        if table is None or table.deleted != DELETED or not _is_of_output(changes.schema):
+            return found.records
+        ops = changes.column(OP).take(pa.array(found.offsets()))
+        removed = pc.equal(ops, OP_NAMES[OP_REMOVE])
+        return found.records.append_column(pa.field(DELETED, pa.bool_()), removed)
+
+
+def _is_of_output(schema: pa.Schema) -> bool:
+    return bool(schema.names[0] == OP and schema.types[0] == pa.string())
 
 
 class _Run:
