@@ -54,8 +54,9 @@ def clock(
 
     every: from one tick to the next, as ``"1s"`` or an int of nanoseconds, at least 1 ms. since:
     the time of the first tick, as ISO 8601 with a time zone, or an int of nanoseconds since 1970
-    UTC. It must stay the same: offsets count from there. follow: wait for the next tick; else the
-    input ends at the last one that has come. Raises InputError and PlanError.
+    UTC. It must stay the same: offsets count from there. follow: wait for the next tick, in a
+    run with ``follow=True``; else the input ends at the last one that has come. Raises InputError
+    and PlanError.
     """
     need_text("clock: name", name, InputError)
     need_bool("clock: follow", follow, InputError)
@@ -84,6 +85,11 @@ class ClockInputs:
     def names(self) -> tuple[str, ...]:
         """The only input."""
         return (self._name,)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it waits for the next tick, and never ends."""
+        return self._follow
 
     async def bounds(self) -> tuple[Cut, Cut]:
         """Return offset 0, and the offset of the next tick; see Inputs."""

@@ -162,3 +162,14 @@ def test_windows_end_by_ticks_and_a_restart_reads_on(tmp_path: Path) -> None:
     assert len(second) >= len(first) + 2
     # Whole windows of ticks, but for the first one, which begins with the clock.
     assert set(second[1:]) == {5}
+
+
+def test_a_clock_that_goes_on_is_refused_in_a_run_that_ends(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'ticks': the clock goes on, .* follow=False"):
+        rp.run(
+            heartbeats(),
+            source={"trades": f"log:{tmp_path}/trades", "ticks": rp.clock(**RIGHT)},
+            sink=tmp_path / "out.csv",
+            checkpoint_dir=tmp_path / "state",
+        )
+    assert not (tmp_path / "state").exists()
