@@ -107,6 +107,7 @@ class MarkedInputs(PassedInputs):
     async def open(self, cut: Cut, rows: int, stop: Cut | None = None) -> None:
         """Go to ``cut``; see Inputs. Without ``stop``, markers are added from now on."""
         await self.give_up()
+        self._log.check_first(cut[self._name])
         self._rows, self._stop, self._cut = rows, stop, cut
         self._is_live = stop is None
         if self._is_live:

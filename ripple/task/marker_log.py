@@ -88,6 +88,15 @@ class MarkerLog:
                 "were written with, or begin with other outputs"
             )
 
+    def check_first(self, offset: int) -> None:
+        """Raise InputError if markers from an offset on are gone."""
+        if offset < self.first:
+            raise InputError(
+                f"markers of idle inputs are read from {offset} on, and their log begins at "
+                f"{self.first}: its oldest ones are gone, so begin with another folder of "
+                "checkpoints and outputs"
+            )
+
     async def add(self, markers: Sequence[IdleMarker]) -> None:
         """Add markers; they can be read once they are durable.
 

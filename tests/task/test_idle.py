@@ -226,6 +226,11 @@ def test_markers_of_one_silence_are_merged_and_the_oldest_go(
     assert found[-1] == IdleMarker(40, 40, INPUTS[0], 5)
     assert len(found) < 12
     assert again.barriers(again.first)[INPUTS[0]] <= 5
+    source = CrashSource(pipeline().plan(), events(20, INPUTS), INPUTS)
+    source.install(world, whole=True)
+    engine = Engine(pipeline().plan(), inputs=[*INPUTS, markers_of(0)])
+    with pytest.raises(InputError, match=f"from 0 on, and their log begins at {again.first}"):
+        until(replayed(world, source, engine, 3, {**source.end, markers_of(0): 40}))
 
 
 def test_the_form_of_markers_stays() -> None:
