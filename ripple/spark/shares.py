@@ -146,6 +146,8 @@ def source_at(
             advice = "give offsets of records" if len(plan.sources) == 1 else "leave out the range"
             raise InputError(f"{place} cannot be searched by time: {advice}")
     files = _files(place)
+    if not files:
+        raise InputError(f"cannot read {place}: there is no file")
     names = [source.name]
     if len(files) > 1:
         names = [f"{source.name}/{number}" for number in range(len(files))]
@@ -185,8 +187,6 @@ def _files(place: str) -> list[str]:
         paths = [path]
         if not os.path.exists(path):
             raise InputError(f"cannot read {path}: there is no such file")
-    if not paths:
-        raise InputError(f"cannot read {place}: there is no file")
     return [f"{scheme}{os.path.abspath(one)}" for one in paths]
 
 
