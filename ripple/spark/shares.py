@@ -128,7 +128,8 @@ def source_at(
         raise InputError(
             "a source is a URI (log:DIR/TOPIC, kafka:BROKERS/TOPIC, a file, a folder or a pattern "
             f"of files), which tasks read themselves, not a {type(place).__name__}: name its "
-            "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR"
+            "input, or write it, as with df.write.parquet('DIR'), and name parquet:DIR; what is in "
+            "Python alone, as rp.clock, is read by rp.run"
         )
     if place == "-":
         raise InputError("executors cannot read standard input: name a file or a log")

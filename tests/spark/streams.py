@@ -37,6 +37,9 @@ total = (keyed.window("w", rp.Tumbling(20), lateness=6).fold("rows", n=rp.count(
 large = source.filter("large", rp.col("size") > 2)
 branches = large.sink("events").also(tumbling).also(
     large.partition("l", key="symbol").fold("last", price=rp.last("price")).sink("last-out"))
+elsewhere = shown(rp.Pipeline("p").source("trades", Trade, time="t", key="size")
+    .partition("by", key="size"))
+distinct = source.distinct("once", key="symbol", within=5).sink("out")
 others = tumbling.also(large.partition("z", key="size").fold("by-size", n=rp.count()).sink("sizes"))
 """
 ROWS = 1200

@@ -123,6 +123,24 @@ def test_branches_that_do_not_fit_the_partitions_are_refused(file: str, tmp_path
     assert stream_of(f"{file}:others", str(tmp_path), 1, sinks=sinks).partitions == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("distinct", "the rows of once are a stream of one process"),
+        ("elsewhere", "it is partitioned by symbol, but the pipeline says that trades is part"),
+    ],
+)
+def test_partitions_that_no_cluster_has_either_are_refused_without_naming_one(
+    name: str, why: str, file: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=f"by partition: {why}.*; give 1 partition, which has all"):
+        stream_of(f"{file}:{name}", str(tmp_path), 2)
+    with pytest.raises(InputError) as told:
+        stream_of(f"{file}:{name}", str(tmp_path), 2)
+    assert "run it in a cluster" not in str(told.value)
+    assert stream_of(f"{file}:{name}", str(tmp_path), 1).partitions == 1
+
+
 def test_a_pipeline_goes_from_a_run_to_micro_batches_and_back_with_its_state(
     file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

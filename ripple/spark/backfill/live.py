@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ripple.connectors.inputs import keyed_by
 from ripple.connectors.locate import open_inputs
+from ripple.core.arguments import shown
 from ripple.core.errors import InputError
 from ripple.model.pipeline.division import divided_why
 from ripple.model.pipeline.topology import stages_of
@@ -51,7 +52,7 @@ class LiveSource:
         if not isinstance(place, str) or not place.startswith((PREFIX, KAFKA)):
             raise InputError(
                 f"a live input is a log or a topic, {PREFIX}DIR/TOPIC or {KAFKA}BROKERS/TOPIC, "
-                f"not {place!r}"
+                f"not {shown(place) if isinstance(place, str) else type(place).__name__}"
             )
         inputs = open_inputs(place, plan, 1, follow=False, source=source)
         names = inputs.names
@@ -130,8 +131,8 @@ class Live:
         why = (whole.divided_anew(plan) or whole.together_why(plan)) if count > 1 else None
         if why is not None:
             raise InputError(
-                f"history of {plan.name} is backfilled into one partition only, since {why}; or "
-                "give 1, and continue with ripple run"
+                f"history of {plan.name} is backfilled into one partition only, since {why}. Give "
+                "1, and continue with ripple run"
             )
         if len(whole.shares) > 1:
             check_triggers(plan)

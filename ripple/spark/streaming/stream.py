@@ -94,17 +94,23 @@ class Stream:
             check_triggers(plan)
         if self.partitions == 1:
             return
-        one = "give 1 partition, which has all stages, or run it in a cluster"
+        whole = "give 1 partition, which has all stages"
+        cluster = ", or run it in a cluster"
         if len(stages_of(plan)) > 1:
             raise PlanError(
-                f"{plan.name} has several stages, which tasks of Spark cannot connect: {one}"
+                f"{plan.name} has several stages, which tasks of Spark cannot connect: "
+                f"{whole}{cluster}"
             )
         found = keyed_by(self.inputs(plan, None))
-        why = divided_why(plan, found) or undivided_why(plan, {plan.source.name: found})
         contrary = contradiction(plan.source, found)
-        why = why if contrary is None else f"it {contrary}"
+        apart, anew = undivided_why(plan, {plan.source.name: found}), divided_why(plan, found)
+        why = apart or anew if contrary is None else f"it {contrary}"
         if why is not None:
-            raise InputError(f"{self.source} cannot be read partition by partition: {why}; {one}")
+            # A cluster divides anew the records of a chain alone.
+            remedy = whole if contrary or apart else f"{whole}{cluster}"
+            raise InputError(
+                f"{self.source} cannot be read partition by partition: {why}; {remedy}"
+            )
 
     def settings(self) -> Settings:
         """Return the settings of a task, which also commits between two micro-batches."""
