@@ -52,10 +52,10 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, branches, ending, finals, distinct, sources, tables, engine = guide
+    legs, portfolio, totals, branches, ending, finals, distinct, sources, tables, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
     streams = [branches, ending, finals, distinct, sources, tables]
-    code = "".join([*readme, legs, end, portfolio, *streams, EVENT, engine])
+    code = "".join([*readme, legs, end, portfolio, totals, *streams, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
     assert capfd.readouterr().out == "150.16666666666666,1\n"
@@ -63,6 +63,7 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert (folder / "large.csv").read_text() == TRADES.splitlines(keepends=True)[1]
     assert (folder / "volumes.csv").read_text() == "AAPL,300\n"
     assert (folder / "positions.csv").read_text() == "house,-300\nXNAS,300\n"
+    assert (folder / "per-minute.csv").read_text() == "1708999980000000000,300,1\n"
     minute = "1708999980000000000,1709000040000000000"
     (closed,) = (folder / "minutes.csv").read_text().splitlines()
     assert closed.startswith(f"AAPL,{minute},")
@@ -77,6 +78,13 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert (folder / "accounts.csv").read_text() == "1,DE,12.0\n"
     assert (folder / "balances.csv").read_text() == "DE,12.0,1\n"
     assert names["engine"].cut == {"trades": 1}
+
+
+def test_sources_document_names_the_clock_as_a_source(folder: Path) -> None:
+    (readme,), (code,) = _python("README.md"), _python("docs/sources.md")
+    (folder / "beats.py").write_text(readme + code)
+    task = runpy.run_path("beats.py", run_name="beats")["task"]
+    assert [one.name for one in task.plan.sources] == ["trades", "ticks"]
 
 
 def test_sinks_document_continues_a_file(folder: Path) -> None:

@@ -68,8 +68,9 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
 
 _NO_WINDOW_OVER_TABLE = (
     "windows group events by their time, but a fold gives a table with rows that are "
-    "replaced when they change: put .window(...) before the first .fold(...), or group the rows "
-    "by their window with .partition(..., key='window_start_ns')"
+    "replaced when they change: put .window(...) before the first .fold(...), group the rows by "
+    "their window with .partition(..., key='window_start_ns'), or have the final rows of windows "
+    "as events, with .finals(...)"
 )
 AS_EVENTS = "read the topic as events, with .source(...)"
 _ONE_IN_TABLE = f"a table has one row a key: {AS_EVENTS}, to have a row for each record"
