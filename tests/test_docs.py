@@ -75,8 +75,12 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     bars = (folder / "bars.csv").read_text().splitlines()
     assert [line.rsplit(",", 1)[1] for line in bars] == ["1", "2"]
     assert bars[0].startswith("IBM,1699999980000000000,1700000040000000000,100.0,")
-    assert (folder / "accounts.csv").read_text() == "1,DE,12.0\n"
-    assert (folder / "balances.csv").read_text() == "DE,12.0,1\n"
+    assert (folder / "accounts.jsonl").read_text() == (
+        '{"op":"set","id":1,"country":"DE","balance":12.0}\n'
+    )
+    assert (folder / "balances.jsonl").read_text() == (
+        '{"op":"set","country":"DE","balance":12.0,"accounts":1}\n'
+    )
     assert names["engine"].cut == {"trades": 1}
 
 
