@@ -27,10 +27,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ripple.connectors.commit_group import PreparedGroup
-from ripple.core.errors import OutputError
+from ripple.core.errors import InputError, OutputError
 from ripple.core.events import DeadLettersLost
 from ripple.model.pipeline.input_names import is_markers, markers_of
 from ripple.storage.checkpoint.checkpoints import prefix_of
+from ripple.storage.fenced.errors import FencedError
 from ripple.task.checkpointing import CheckpointWriter
 from ripple.task.dead_letters.hint_store import HintStore
 from ripple.task.dead_letters.in_flight import InFlight
@@ -301,7 +302,16 @@ class Claimed:
         name = markers_of(state.partition)
         await log.read()
         log.check(max((cut.get(name, 0) for cut in cuts), default=0))
-        await log.open(self.owner.epoch, world.random)
+        try:
+            await log.open(self.owner.epoch, world.random)
+        except FencedError as error:
+            # Its epoch is asked for before only where a pipeline has idle=: that takes time.
+            if spec.plan.is_idle:
+                raise
+            raise InputError(
+                f"{error}. Where no other process runs this pipeline, its manifest was lost: run "
+                "it once with idle=, which begins above that epoch, and again without it"
+            ) from error
         if not has_read:
             cuts = cuts or [(await spec.inputs.bounds())[0]]
             read = {one: max(cut.get(one, 0) for cut in cuts) for one in spec.inputs.names}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -429,3 +430,27 @@ def test_a_run_that_finds_its_markers_damaged_leaves_them_as_they_are(tmp_path: 
     (tmp_path / "elsewhere").rename(state / "idle/00000/markers")
     report = rp.run(pipeline("20ms"), source=log, sink=tmp_path / "out.csv", checkpoint_dir=state)
     assert report.cut == first
+
+
+def test_markers_without_a_manifest_are_read_on_above_their_epoch(tmp_path: Path) -> None:
+    log, state = f"log:{tmp_path}/ticks", tmp_path / "state"
+    Topic.create(LiveDisk(tmp_path), "ticks", rp.schema_of(Tick), partitions=1)
+
+    def ran(idle: str | None) -> dict[str, int]:
+        out = tmp_path / "out.csv"
+        return dict(rp.run(pipeline(idle), source=log, sink=out, checkpoint_dir=state).cut or {})
+
+    async def record() -> None:
+        async with open_store(str(state)) as store:
+            held = MarkerLog(store, "idle")
+            await held.open(7, LiveRandom())
+            await held.add([IdleMarker(3, 1, "ticks", 0)])
+
+    asyncio.run(record())
+    first = ran("1h")
+    assert first == {"ticks": 0, markers_of(0): 1}
+    for name in ("manifest", "state", "letters"):
+        shutil.rmtree(state / "idle/00000" / name)
+    with pytest.raises(InputError, match="its manifest was lost: run it once with idle="):
+        ran(None)
+    assert ran("1h") == ran(None) == first
