@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import socket
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -219,6 +220,17 @@ async def test_partitions_at_work_are_those_that_a_coordinator_tells(
     assert not AtWork(1, 2).is_all
     assert not AtWork(0, 0).is_all
     assert AtWork(2, 2).is_all
+
+
+async def test_a_worker_that_says_nothing_is_reported_with_the_time_it_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_options, "PAGE_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        asked = replace(STATUS.members[0], addresses=(("health", f"{host}:{port}"),))
+        _, why = await client_options.pages([asked], "health", "/graph")
+    assert why == {"w1": "no answer within 0.1 s"}
 
 
 def test_commands_of_a_cluster_have_one_name_in_the_help_and_a_working_alias() -> None:

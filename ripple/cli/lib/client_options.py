@@ -236,7 +236,7 @@ async def pages(
         if isinstance(text, str):
             found[one.id] = text
         elif isinstance(text, OSError | ValueError):
-            silent[one.id] = str(text)
+            silent[one.id] = str(text) or f"no answer within {PAGE_S:g} s"
         else:
             raise text
     return found, silent
