@@ -15,7 +15,7 @@ from ripple.connectors.locate import path_of
 from ripple.core.errors import InputError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction, other_keys_why
-from ripple.model.pipeline.division import divided_why, undivided_why
+from ripple.model.pipeline.division import divided_why, undivided_why, waiting_why
 from ripple.model.pipeline.topology import several_stages_why
 from ripple.spark.options import NOWHERE, Bound
 from ripple.spark.shares import Source, source_at
@@ -104,6 +104,7 @@ class Sources:
         known = {one.name: one.keyed_by for one in self.each}
         return (
             self._contradiction(plan)
+            or waiting_why(plan)
             or undivided_why(plan, known)
             or several_stages_why(plan)
             or other_keys_why(plan)

@@ -26,8 +26,19 @@ if TYPE_CHECKING:
     from ripple.testing.sim.chance import Chance
 
 # One of each kind of edge; all of them where more is asked for.
-TRIALS = ("branched", "tree", "sources", "windows", "window_totals", "chain", "totals", "rows")
-TRIALS = TRIALS[: 6 if EXAMPLES == 1 else 8]
+TRIALS = (
+    "branched",
+    "tree",
+    "sources",
+    "by_watermark",
+    "endings",
+    "windows",
+    "window_totals",
+    "chain",
+    "totals",
+    "rows",
+)
+TRIALS = TRIALS[: 8 if EXAMPLES == 1 else 10]
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

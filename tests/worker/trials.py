@@ -90,6 +90,41 @@ def branched_stages() -> Any:
     )
 
 
+def ordered() -> Any:
+    """Show and fold final rows and distinct ones, in windows again, and end keys by event time."""
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    keyed = start.partition("first", key=("symbol", "venue"))
+    bars = keyed.window("w", rp.Tumbling(10), lateness=4)
+    final = bars.fold("bars", total=rp.sum("price"), n=rp.count()).finals("final")
+    large = final.filter("of-more", rp.col("total") > 0)
+    hours = large.partition("second", key="symbol").window("h", rp.Tumbling(40))
+    highest = hours.fold("hours", n=rp.sum("n"), last=rp.last("total"))
+    once = start.distinct("once", ("venue", "symbol"), within=6, lateness=4)
+    runs = once.partition("third", key="symbol").window("v", rp.Session(15))
+    return (
+        final.sink("final-out")
+        .also(highest.sink("hours-out"))
+        .also(once.sink("once-out"))
+        .also(runs.fold("runs", n=rp.count(), first=rp.first("price")).sink("last"))
+    )
+
+
+def ending() -> Any:
+    """Fold by keys that end by event time, and show final rows and distinct ones beside them."""
+    start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    by_symbol = start.partition("first", key="symbol")
+    ends = by_symbol.fold("newest", n=rp.count(), last=rp.last("price"), ttl=30)
+    over = ends.partition("second", key=("symbol", "n")).fold("by_n", at=rp.max("last"))
+    bars = by_symbol.window("w", rp.Tumbling(10), lateness=4).fold("bars", n=rp.count())
+    once = start.distinct("once", "symbol", within=6, lateness=4)
+    return (
+        ends.sink("shown")
+        .also(over.sink("last"))
+        .also(bars.finals("final").sink("final-out"))
+        .also(once.sink("once-out"))
+    )
+
+
 @rp.record(version=1)
 class Quote:
     symbol: str
@@ -150,9 +185,12 @@ def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-# Two sources, of 12 and 8 partitions; branches of one stage and of several, and a chain of one.
+# Two sources, of 12 and 8 partitions; rows that follow by the watermark, and keys that end by it.
+# Branches of one stage and of several, and a chain of one.
 # Then partial edges, of rows that stay and of windows that end; a row edge; both.
 sources = ClusterTrial(both_sources(), from_both("sources"))
+by_watermark = ClusterTrial(ordered(), events("ordered"))
+endings = ClusterTrial(ending(), events("endings"))
 streams = ClusterTrial(streamed(), events("streams"))
 branched = ClusterTrial(branches(), events("branched"))
 tree = ClusterTrial(branched_stages(), events("tree"))

@@ -261,9 +261,11 @@ class GraphEngine(Engine):
         fate = Fate(count, rows)
         branches = port.branches(rows, fate)
         held, folded = port.admitted(branches, fate, too_late)
-        dead = fate.dead
+        dead, division = fate.dead, self._divisions.get(given.name)
         for one, taken in held:
             fate.count_in(taken)
+            if division is not None and taken.count:
+                division.check(given.name, taken, one.node, divides=False)
             one.hold(taken)
         for fold, taken in folded:
             fate.count_in(taken)

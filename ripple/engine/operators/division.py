@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import EventNode, Fold, Plan
+    from ripple.model.pipeline.plan import Distinct, EventNode, Fold, Plan
 
 
 _OR_DIVIDE = ", or have the records divided anew, with .partition(..., via='log')"
@@ -40,12 +40,14 @@ class Division:
     partitions: int
 
     def tells(self, plan: Plan) -> bool:
-        """Return whether it knows the partition of each key of the folds of the source's events.
+        """Return whether it knows the partition of each key of folds and nodes of distinct rows.
 
         Not where a map comes first: it may make other keys, each still in one partition.
         """
-        folds = plan.folds[:1] if plan.is_chain else plan.event_folds
-        keys = [{field.name for field in fold.key} for fold in folds if self._leads(plan, fold)]
+        nodes: tuple[Fold | Distinct, ...] = plan.folds[:1]
+        if not plan.is_chain:
+            nodes = *plan.distincts, *plan.event_folds
+        keys = [{field.name for field in node.key} for node in nodes if self._leads(plan, node)]
         has_map = any(
             isinstance(step, Map | FlatMap) and self._leads(plan, step) for step in plan.steps
         )
@@ -55,12 +57,12 @@ class Division:
         """Return whether records of the source come to a node."""
         return source_of(plan, next(iter(self.numbers))) in plan.sources_of(node.name)
 
-    def check(self, name: str, rows: Rows, fold: Fold, *, divides: bool = True) -> None:
-        """Raise InputError unless all these rows of a fold belong to their input's partition.
+    def check(self, name: str, rows: Rows, node: Fold | Distinct, *, divides: bool = True) -> None:
+        """Raise InputError unless all these rows of a node belong to their input's partition.
 
         divides: whether records could be divided anew.
         """
-        kinds = {field.name: field for field in arrow_fields(fold.key)}
+        kinds = {field.name: field for field in arrow_fields(node.key)}
         schema = pa.schema([kinds[field] for field in self.key])
         keys = pa.RecordBatch.from_arrays(
             [arrow_column(rows.columns[field.name], field.type) for field in schema], schema=schema

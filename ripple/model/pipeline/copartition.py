@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.plan import FlatMap, Map, type_of
+from ripple.model.pipeline.plan import FlatMap, Fold, Map, type_of
 from ripple.model.schema.types import Int, Int64, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.model.pipeline.plan import Fold, Plan, SourceSpec
+    from ripple.model.pipeline.plan import Distinct, Plan, SourceSpec
     from ripple.model.schema.types import Field
 
 
@@ -36,21 +36,23 @@ def unlike_why(
                 f"{fold.name} asks for via='log', and there is no log between several sources and "
                 "a fold: leave it out"
             )
+    nodes: tuple[Fold | Distinct, ...] = (*plan.distincts, *plan.folds)
+    for node in nodes:
         first: SourceSpec | None = None
-        for source in plan.sources_of(fold.name):
+        for source in plan.sources_of(node.name):
             key = keys[source.name]
             if key is None:
                 if keyed_by is not None:
-                    return _untold(fold, source)
+                    return _untold(node, source)
                 continue
-            for why in _outside(plan, fold, source, key):
+            for why in _outside(plan, node, source, key):
                 return why
             first = first or source
             if key != keys[first.name]:
                 others = ", ".join(keys[first.name] or ())
                 return (
                     f"records of {first.name} are divided by {others} and those of {source.name} "
-                    f"by {', '.join(key)}, and {fold.name} reads both: divide both by the same "
+                    f"by {', '.join(key)}, and {node.name} reads both: divide both by the same "
                     "fields, in the same order"
                 )
     return None
@@ -82,38 +84,46 @@ def contradiction(source: SourceSpec, found: tuple[str, ...] | None) -> str | No
     )
 
 
-def _untold(fold: Fold, source: SourceSpec) -> str:
-    key = fold.key[0].name if fold.key else "FIELD"
+def _untold(node: Fold | Distinct, source: SourceSpec) -> str:
+    key = node.key[0].name if node.key else "FIELD"
     say = f".source({source.name!r}, ..., key={key!r})"
     if source.table is not None:
         say = f"?key={key} in the URI of its topic"
     return (
-        f"nothing tells by which fields records of {source.name} are divided, and {fold.name} "
-        f"needs all of one {_text_of(fold)}: if their writer divides them by {key}, say {say}"
+        f"nothing tells by which fields records of {source.name} are divided, and {node.name} "
+        f"needs all of one {_text_of(node)}: if their writer divides them by {key}, say {say}"
     )
 
 
-def _outside(plan: Plan, fold: Fold, source: SourceSpec, key: tuple[str, ...]) -> Iterator[str]:
-    """Yield why a source that is divided by a key does not fit a fold, once at most."""
-    of_fold = {field.name: field for field in fold.key}
+def _outside(
+    plan: Plan, node: Fold | Distinct, source: SourceSpec, key: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield why a source that is divided by a key does not fit a node, once at most."""
+    of_node = {field.name: field for field in node.key}
     of_source = {field.name: field for field in source.fields}
-    if not key or not set(key) <= of_fold.keys():
-        remedy = f"write them to a topic that is divided by fields of the key of {fold.name}"
-        if fold not in plan.event_folds:
-            remedy = f"fold the rows of {fold.input} in a pipeline of its own, from their sink"
+    if not key or not set(key) <= of_node.keys():
+        remedy = f"write them to a topic that is divided by fields of the key of {node.name}"
+        if isinstance(node, Fold) and not _events_of_sources(plan, node):
+            remedy = f"fold the rows of {node.input} in a pipeline of its own, from their sink"
         yield (
             f"records of {source.name} are divided by {', '.join(key) or 'nothing'}, and "
-            f"{fold.name} needs all of one {_text_of(fold)}: {remedy}"
+            f"{node.name} needs all of one {_text_of(node)}: {remedy}"
         )
         return
     for name in key:
-        theirs, ours = _kind(of_source[name]), _kind(of_fold[name])
+        theirs, ours = _kind(of_source[name]), _kind(of_node[name])
         if theirs != ours:
             yield (
                 f"records of {source.name} are divided by {name}, which is {theirs} there and "
-                f"{ours} in the key of {fold.name}, and their hashes differ: declare {name} with "
+                f"{ours} in the key of {node.name}, and their hashes differ: declare {name} with "
                 "one type in all sources"
             )
+
+
+def _events_of_sources(plan: Plan, fold: Fold) -> bool:
+    """Return whether a fold takes records as they come, rather than rows of a fold or node."""
+    roots = plan.roots_of(fold.name)
+    return fold in plan.event_folds and any(source.name in roots for source in plan.sources)
 
 
 def _kind(field: Field) -> str:
@@ -124,5 +134,5 @@ def _kind(field: Field) -> str:
     return "an integer" if isinstance(kind, Int | Int64) else type(kind).__name__.lower()
 
 
-def _text_of(fold: Fold) -> str:
-    return ", ".join(field.name for field in fold.key) or "total"
+def _text_of(node: Fold | Distinct) -> str:
+    return ", ".join(field.name for field in node.key) or "total"

@@ -16,9 +16,9 @@ from ripple.model.pipeline.stages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from ripple.model.pipeline.plan import Plan
+    from ripple.model.pipeline.plan import Distinct, Fold, Plan
 
 
 def divided_into(plan: Plan) -> int:
@@ -56,30 +56,52 @@ def undivided_why(
     if plan.is_chain:
         return None
     if len(plan.sources) > 1:
-        return waiting_why(plan) or unlike_why(plan, keyed_by)
-    alone = waiting_why(plan) or _event_edge_why(plan)
-    if alone is not None or not plan.folds:
+        return unlike_why(plan, keyed_by)
+    alone, keyed = _event_edge_why(plan), _keyed(plan)
+    if alone is not None or not keyed:
         return alone
-    source, by = plan.source, {fold.name: key_of(fold) for fold in first_folds(plan)}
+    source, by = plan.source, {node.name: key_of(node) for node in keyed}
+    staying = staying_why(plan)
+    stay = "" if staying is None else f", while {staying}"
     known = source.key or (keyed_by or {}).get(source.name)
     if known is not None:
         for name, key in by.items():
             if not known or not set(known) <= set(key):
                 why = (
                     f"records of {source.name} are divided by {', '.join(known) or 'nothing'}, and "
-                    f"{name} needs all of one {', '.join(key) or 'total'}"
+                    f"{name} needs all of one {', '.join(key) or 'total'}{stay}"
                 )
-                if known and plan.fold(name) not in plan.event_folds:
+                if known and staying is None and plan.fold(name) not in plan.event_folds:
                     why += f", for which .source(..., key={list(known)!r}) makes a stage"
                 return why
     if not shared_fields(by.values()):
         keys = ", ".join(f"{name} is by {', '.join(key) or '()'}" for name, key in by.items())
-        return f"its folds have no field of their keys in common: {keys}"
+        nodes = "folds and distinct rows" if plan.distincts else "folds"
+        return f"its {nodes} have no field of their keys in common: {keys}{stay}"
     return None
 
 
+def _keyed(plan: Plan) -> Sequence[Fold | Distinct]:
+    """Return the nodes of the first stage that need all records of a key."""
+    if not plan.folds:
+        return plan.distincts
+    folds = first_folds(plan) if staying_why(plan) is None else plan.folds
+    return (*plan.distincts, *folds)
+
+
+def staying_why(plan: Plan) -> str | None:
+    """Return what keeps all folds in one stage, None where they may have several.
+
+    Rows that follow by the watermark of a partition are a stream inside it.
+    """
+    if plan.waiting:
+        return f"the rows of {plan.waiting[0].name} stay in their partition"
+    ending = [fold.name for fold in plan.folds if fold.expiry is not None]
+    return f"the keys of {ending[0]} end in their partition" if ending else None
+
+
 def waiting_why(plan: Plan) -> str | None:
-    """Return why a plan needs one process, None where no node waits for the watermark."""
+    """Return why one task of Spark reads all inputs, None where nothing waits for the watermark."""
     names = [node.name for node in plan.waiting]
     if names:
         return f"the rows of {names[0]} are a stream of one process"
@@ -92,7 +114,8 @@ def _event_edge_why(plan: Plan) -> str | None:
     through = [fold.name for fold in plan.folds if fold.via_log]
     if through:
         return f"{through[0]} asks for via='log', and there is no log between branches"
-    for edge in (stage.edge for stage in tree_of(plan)):
+    stages = tree_of(plan) if staying_why(plan) is None else ()
+    for edge in (stage.edge for stage in stages):
         if edge is not None and edge.kind.transport is Transport.LOG:
             return (
                 f"{edge.to} needs an event edge from {edge.of} ({edge.why}), and there is no log "

@@ -13,7 +13,7 @@ from ripple.core.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.plan import Distinct, Fold, Plan
 
 PARTITIONS_DEFAULT = 8
 
@@ -115,11 +115,11 @@ def first_folds(plan: Plan) -> list[Fold]:
     return [fold for fold in plan.folds if fold.name in found]
 
 
-def dividing(plan: Plan, folds: Sequence[Fold]) -> tuple[str, ...]:
-    """Return the fields in the keys of all folds; without folds, the source's dividing fields."""
-    if not folds:
+def dividing(plan: Plan, keyed: Sequence[Fold | Distinct]) -> tuple[str, ...]:
+    """Return the fields in the keys of all nodes; without any, the source's dividing fields."""
+    if not keyed:
         return plan.source.key if len(plan.sources) == 1 else ()
-    return shared_fields(map(key_of, folds))
+    return shared_fields(map(key_of, keyed))
 
 
 def shared_fields(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -128,9 +128,9 @@ def shared_fields(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in other for other in others))
 
 
-def key_of(fold: Fold) -> tuple[str, ...]:
-    """Return the names of the fields of a fold's key."""
-    return tuple(member.name for member in fold.key)
+def key_of(node: Fold | Distinct) -> tuple[str, ...]:
+    """Return the names of the fields of a node's key."""
+    return tuple(member.name for member in node.key)
 
 
 def _edge(plan: Plan, fold: Fold) -> Edge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.division import undivided_why
+from ripple.model.pipeline.division import staying_why, undivided_why
 from ripple.model.pipeline.stages import Stage, Transport, dividing, tree_of
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def several_stages_why(plan: Plan) -> str | None:
 
 
 def _stages(plan: Plan) -> Iterator[Stage]:
-    if undivided_why(plan) is None and len(plan.sources) == 1:
+    if undivided_why(plan) is None and len(plan.sources) == 1 and not staying_why(plan):
         yield from tree_of(plan)
     else:
         names = tuple(fold.name for fold in plan.folds)
-        yield Stage(0, dividing(plan, plan.folds), names, None, None)
+        yield Stage(0, dividing(plan, (*plan.distincts, *plan.folds)), names, None, None)

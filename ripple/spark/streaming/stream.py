@@ -12,7 +12,7 @@ from ripple.connectors.locate import check_sealed, open_inputs
 from ripple.core.errors import InputError, PlanError
 from ripple.engine.operators.division import Division
 from ripple.model.pipeline.copartition import contradiction
-from ripple.model.pipeline.division import divided_why, undivided_why
+from ripple.model.pipeline.division import divided_why, undivided_why, waiting_why
 from ripple.model.pipeline.topology import stages_of
 from ripple.spark.fold import check_triggers
 from ripple.spark.options import absolute, absolute_store
@@ -103,7 +103,8 @@ class Stream:
             )
         found = keyed_by(self.inputs(plan, None))
         contrary = contradiction(plan.source, found)
-        apart, anew = undivided_why(plan, {plan.source.name: found}), divided_why(plan, found)
+        apart = waiting_why(plan) or undivided_why(plan, {plan.source.name: found})
+        anew = divided_why(plan, found)
         why = apart or anew if contrary is None else f"it {contrary}"
         if why is not None:
             # A cluster divides anew the records of a chain alone.

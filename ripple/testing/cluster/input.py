@@ -51,7 +51,19 @@ def spread(
                 listed += [Marker(each, one.watermark_ns) for each in own]
             else:
                 listed.append((own[_number_of(plan, source, one, len(listed), len(own))], one))
-    return CrashSource(plan, [*listed, *(Marker(each, END) for each in names)], names)
+    end_ns = _newest_ns(plan, listed) if any(fold.expiry for fold in plan.folds) else END
+    return CrashSource(plan, [*listed, *(Marker(each, end_ns) for each in names)], names)
+
+
+def _newest_ns(plan: Plan, listed: Iterable[Happening]) -> int:
+    """Return the greatest time of events: that inputs end ends no key with ttl=."""
+    times = {source.name: source.time_field for source in plan.sources}
+    found = [0]
+    for one in listed:
+        if isinstance(one, tuple):
+            name, event = one
+            found.append(event.get(times[source_of(plan, name).name]) or 0)
+    return max(found)
 
 
 def one_by_one_with_input(events: Iterable[Happening], source: str) -> list[Happening]:

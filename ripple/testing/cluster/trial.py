@@ -142,10 +142,26 @@ class ClusterTrial:
         for output in self.truth.events:
             for number, rows in enumerate(scene.events(output)):
                 self._compare_events(output, number, rows, scene.shape.partitions)
+        for output in self.truth.rows:
+            self._compare_rows(output, scene.events(output))
         dead_letters = await scene.dead_letters()
         assert dead_letters == self.truth.dead_letters, (
             f"dead letters: {dead_letters ^ self.truth.dead_letters}"
         )
+
+    def _compare_rows(self, output: str, found: Sequence[Sequence[Any]]) -> None:
+        """Raise AssertionError unless each row is there once, and final rows in their order."""
+        expected = list(map(as_text, self.truth.rows[output]))
+        whole = sorted(as_text(row) for rows in found for row in rows)
+        assert whole == sorted(expected), (
+            f"output {output!r}: the cluster has {whole}, one process {sorted(expected)}"
+        )
+        finals = {node.name for node in self.plan.finals}
+        if finals.issuperset(self.plan.roots_of(self.plan.output(output).of)):
+            for number, rows in enumerate(found):
+                left = iter(expected)
+                for row in map(as_text, rows):
+                    assert row in left, f"output {output!r}, partition {number}: {row} is too late"
 
     def _compare_events(
         self, output: str, number: int, rows: Sequence[Any], partitions: int

@@ -42,8 +42,8 @@ class Truth:
     def __init__(self, plan: Plan, source: CrashSource, *, has_broker: bool = False) -> None:
         """Compute the end: ``tables`` and ``digests`` by output, ``dead_letters`` by offset.
 
-        events: those of each output that shows some, by input, in order. schemas: of the topic of
-        each output.
+        events: those of each output that shows some, by input, in order; where nodes wait for the
+        watermark ``rows`` has them, of all inputs. schemas: of the topic of each output.
         """
         self.plan = plan
         self.source = source
@@ -65,7 +65,10 @@ class Truth:
         engine = Engine(plan, inputs=source.inputs)
         self.dead_letters |= self._feed(engine, source.end)
         for output, rows in engine.stabilize().outputs.items():
-            for row in rows.to_pylist() if output not in reader.streams else ():
+            if output in reader.streams:
+                reader.streams[output] += rows.to_pylist()
+                continue
+            for row in rows.to_pylist():
                 key = tuple(row[part] for part in reader.identity[output])
                 if row.pop(OP) == OP_REMOVE:
                     reader.tables[output].pop(key, None)
@@ -73,7 +76,9 @@ class Truth:
                     reader.tables[output][key] = row
         self.tables: dict[str, Table] = reader.tables
         self.identity = reader.identity
-        self.events = {output: self._events_of(output) for output in reader.streams}
+        waits = bool(plan.waiting)
+        self.rows: dict[str, list[Row]] = reader.streams if waits else {}
+        self.events = {} if waits else {name: self._events_of(name) for name in reader.streams}
         self.schemas = {one.name: schema_of_output(plan, one) for one in plan.outputs}
         self.digests = engine.digests
 

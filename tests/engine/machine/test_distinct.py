@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 import ripple as rp
 import ripple.model.aggregate as ra
-from ripple.core.errors import PlanError
+from ripple.core.errors import InputError, PlanError
 from ripple.engine.machine import Engine
 from ripple.engine.machine.engine import SnapshotError
 from ripple.engine.migration.adaptation import ChangedPlanError, decide
+from ripple.engine.operators.division import Division
+from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS as FINAL_WAYS
@@ -280,10 +283,34 @@ class Untimed:
     symbol: str
 
 
-def test_a_cluster_refuses_distinct_rows_by_name() -> None:
+def test_a_cluster_takes_distinct_rows_where_the_partitions_of_the_source_fit_their_key() -> None:
     plan = start().distinct("d", "symbol", within=1).sink("out").plan()
-    with pytest.raises(PlanError, match="the rows of d are a stream of one process"):
-        need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster", {"ticks": ("symbol",)})
+    (stage,) = stages_of(plan)
+    assert (stage.key, stage.edge) == (("symbol",), None)
+    why = "divided by size, and d needs all of one symbol, while the rows of d stay in their part"
+    with pytest.raises(PlanError, match=f"{why}.*or make a pipeline of each branch"):
+        need_one_division(plan, "a cluster", {"ticks": ("size",)})
+    with pytest.raises(PlanError, match="divided by nothing, and d needs all of one symbol"):
+        need_one_division(plan, "a cluster", {"ticks": ()})
+    once = start().distinct("d", "symbol", within=1)
+    whole = once.partition("by-size", key="size").fold("f", n=rp.count()).sink("out").plan()
+    with pytest.raises(PlanError, match="keys in common: d is by symbol, f is by size, while the"):
+        need_one_division(whole, "a cluster")
+
+
+def test_a_key_of_distinct_rows_in_a_partition_of_another_is_an_error() -> None:
+    engine = Engine(start().distinct("d", "symbol", within=1).sink("out").plan(), 0, ["ticks/0"])
+    engine.expect(Division(("symbol",), {"ticks/0": 0}, 2))
+    apart = {
+        name: int(partition_numbers(records_of([{"symbol": name}], FIELDS[:1]), ("symbol",), 2)[0])
+        for name in "ABCDEF"
+    }
+    here, there = (next(name for name in apart if apart[name] == at) for at in (0, 1))
+    engine.apply("ticks/0", records_of(rows_of((here, 1, 3)), FIELDS), 1)
+    with pytest.raises(InputError, match=f"the symbol '{there}' is in ticks/0, which is partition"):
+        engine.apply("ticks/0", records_of(rows_of((there, 1, 3)), FIELDS), 2)
 
 
 def test_held_rows_are_kept_or_refused_after_a_change() -> None:

@@ -16,6 +16,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.migration.adaptation import decide
 from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
+from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS, among_events, bars, pipeline_of, shown, windowed
@@ -213,10 +214,32 @@ def test_bad_uses_are_told_what_to_write() -> None:
     assert "with .finals(name)" in refused(lambda: rp.union("u", base, final))
 
 
-def test_a_cluster_and_spark_refuse_final_rows_by_name() -> None:
-    plan = bars(events(), rp.Tumbling(50), None, 20).finals("final").sink("out").plan()
-    with pytest.raises(PlanError, match="the rows of final are a stream of one process"):
-        need_one_division(plan, "a cluster")
+def test_a_cluster_takes_final_rows_where_one_stage_has_all_folds() -> None:
+    final = bars(events(), rp.Tumbling(50), None, 20).finals("final")
+    need_one_division(final.sink("out").plan(), "a cluster")
+    again = final.partition("again", key=("n", "symbol")).fold("g", of=rp.count())
+    plan = again.sink("out").plan()
+    need_one_division(plan, "a cluster", {"ticks": ("symbol",)})
+    (stage,) = stages_of(plan)
+    assert (stage.key, stage.edge) == (("symbol",), None)
+    assert stage.folds[-1] == "g"
+    total = again.partition("all", key=()).fold("total", n=rp.sum("of")).sink("out").plan()
+    why = "by symbol, and total needs all of one total, while the rows of final stay in their"
+    with pytest.raises(PlanError, match=why):
+        need_one_division(total, "a cluster", {"ticks": ("symbol",)})
+    with pytest.raises(PlanError, match=r"no field of their keys in common: .*, total is by \(\)"):
+        need_one_division(total, "a cluster")
+
+
+def test_final_rows_of_several_sources_stay_in_partitions_divided_alike() -> None:
+    start = rp.Pipeline("p")
+    ticks, more = (start.source(name, Tick, key="symbol") for name in ("ticks", "more"))
+    bar = bars(rp.union("u", ticks, more), rp.Tumbling(50), None, 20).finals("final")
+    need_one_division(bar.sink("out").plan(), "a cluster")
+    over = bar.partition("by-n", key="n").fold("g", of=rp.count()).sink("out").plan()
+    why = "by symbol, and g needs all of one n: fold the rows of final in a pipeline of its own"
+    with pytest.raises(PlanError, match=why):
+        need_one_division(over, "a cluster")
 
 
 def test_a_branch_of_final_rows_keeps_the_state_of_the_fold_below() -> None:

@@ -208,8 +208,10 @@ def test_bad_uses_are_told_what_to_write() -> None:
     )
     assert [field.name for field in keyed.fold("f", ttl=ra.count()).fields] == ["symbol", "ttl"]
     plan = counted("1d").plan()
-    with pytest.raises(PlanError, match="the keys of f end by ttl= in one process"):
-        need_one_division(plan, "a cluster")
+    need_one_division(plan, "a cluster", {plan.source.name: ("symbol",)})
+    why = "needs all of one symbol, while the keys of f end in their partition: run it in one"
+    with pytest.raises(PlanError, match=why):
+        need_one_division(plan, "a cluster", {plan.source.name: ("size",)})
     assert counted("1d").plan().topology_hash != counted("2d").plan().topology_hash
     assert counted(None).plan().is_chain
 
