@@ -149,7 +149,9 @@ def difference(
         return Difference(f"{where}: rows that were final before differ", output.name)
     key, one, other = differing
     row = one or other or {}
-    events = events_of(plan, row, shares, cut, is_event=output.is_stream)
+    sources = plan.sources_of(output.name)
+    own = [share for share in shares if source_of(plan, share.name) in sources]
+    events = events_of(plan, row, own, cut, is_event=output.is_stream)
     return Difference(where, output.name, repr(key), one, other, events)
 
 

@@ -13,6 +13,7 @@ from ripple.model.pipeline.file import load_plan
 from ripple.model.pipeline.plan import Plan
 from ripple.spark.checkpoint_check import AgainstCheckpoints
 from ripple.spark.crashes import Crashes
+from ripple.spark.finding import difference, table_of
 from ripple.spark.log_table import open_topic
 from ripple.spark.oracle_check import AgainstOracle
 from ripple.spark.output_check import AgainstLog, Divided
@@ -105,6 +106,18 @@ def test_the_oracle_finds_wrong_folds_and_events(tmp_path: Path) -> None:
     for each in by_output.values():
         assert each["expected"] != each["found"]
     assert by_output["rows-out"]["events"]
+
+
+def test_events_of_a_difference_are_those_of_the_sources_of_its_output(tmp_path: Path) -> None:
+    one = Checked(tmp_path, "market", (1, 1))
+    engine = one.place.run(one.place.whole, "state")
+    for name, field in (("rows-out", "size"), ("bars-out", "bid")):
+        output = one.plan.output(name)
+        expected = table_of(engine.table(name), one.plan, output)
+        read = one.sources.shares, dict(engine.cut)
+        told = difference(one.plan, output, "at the cut", (expected, {}), read)
+        assert told.events
+        assert all(field in event for event in told.events)
 
 
 def test_an_event_that_is_too_many_in_a_log_is_found(tmp_path: Path) -> None:
