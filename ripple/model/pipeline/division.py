@@ -140,10 +140,12 @@ def need_one_division(
             "rp.run"
         )
     if why is not None:
+        parts, own = "branches", "make a pipeline of each branch"
+        if staying_why(plan) is not None:
+            parts, own = "rows by the watermark", "divide it by a field of all these keys"
         raise PlanError(
-            f"pipeline {plan.name!r} has branches, which {where} computes in the partitions of its "
-            f"source, and {why}: run it in one process, with ripple run or rp.run, or make a "
-            "pipeline of each branch"
+            f"pipeline {plan.name!r} has {parts}, which {where} computes in the partitions of its "
+            f"source, and {why}: run it in one process, with ripple run or rp.run, or {own}"
         )
     table = next((one.name for one in plan.sources if one.table is not None), None)
     divided = None if table is None else divided_why(plan, (keyed_by or {}).get(table))
