@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ripple.core.errors import InputError
 from ripple.spark.marks import Mark
 from ripple.spark.portions import Sources
-from ripple.storage.store.opening import open_store
+from ripple.storage.store.opening import store_to_read
 from ripple.task.marker_log import MarkerLog
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def marked(sources: Sources, place: str, plan: Plan) -> Sources:
 
 
 async def _read(place: str, pipeline: str) -> dict[str, list[Mark]]:
-    async with open_store(place) as store:
+    async with store_to_read(place, "--markers") as store:
         log = MarkerLog(store, pipeline)
         await log.read()
     if log.first or not log.is_there:

@@ -374,6 +374,12 @@ def test_markers_for_spark_are_those_of_the_run_that_has_read_the_source(tmp_pat
         Parcel.of(plan, lambda _: b"")
     ripple("log", "create", tmp_path / "ticks", "--schema", "trade")
     sources = sources_at(f"log:{tmp_path}/ticks", plan)
+    with pytest.raises(
+        InputError, match=r"there is no folder .*state: name another with --markers"
+    ):
+        marked(sources, str(tmp_path / "state"), plan)
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "state").mkdir()
     with pytest.raises(InputError, match="no markers of pipeline 'idle' can be replayed"):
         marked(sources, str(tmp_path / "state"), plan)
 
