@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.world.broker import Broker
     from ripple.world.ports import Executor
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ripple.connectors.contract import Commit, Sink, Source
     from ripple.connectors.inputs import Inputs
     from ripple.connectors.registry import UseName
-    from ripple.model.pipeline.plan import Output, Plan, SourceSpec, TableSpec
+    from ripple.model.pipeline.nodes import Output, SourceSpec, TableSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.checks import Checks
     from ripple.model.schema.types import Schema
     from ripple.world.ports import Executor

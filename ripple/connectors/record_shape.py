@@ -16,7 +16,7 @@ from ripple.model.schema.types import Bool, Field, Float, Int, Int64, Option, Sc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.model.pipeline.plan import SourceSpec, TableSpec
+    from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.checks import Checks
 
 TIMESTAMP_NS_END = 1 << 62

@@ -14,7 +14,7 @@ from ripple.core.errors import InputError
 from ripple.engine.machine import Engine
 from ripple.model.batch import Batch
 from ripple.model.pipeline.input_names import source_of
-from ripple.model.pipeline.plan import WINDOW_FIELD_NAMES
+from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES
 from ripple.spark import packets
 from ripple.spark.oracle import Table, first_difference
 from ripple.spark.packets import Packet
@@ -22,7 +22,8 @@ from ripple.spark.packets import Packet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.shares import Share
 
 OUR_ENGINE = "ripple.engine.machine:Engine"

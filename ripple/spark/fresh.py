@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from ripple.engine.machine import Changes
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.oracle import Table
     from ripple.spark.progress import Reporter
     from ripple.spark.sampling import Sample

@@ -13,7 +13,8 @@ from ripple.spark.options import BATCH_ROWS
 if TYPE_CHECKING:
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.options import Bound
 
 PREFIX = "kafka:"

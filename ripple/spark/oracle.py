@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.model.batch import Marker
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
     from ripple.testing.reference.steps import Row
     from ripple.testing.reference.windows import Event, Key
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ripple.connectors.contract import Commit
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.packets import Packet
     from ripple.spark.parcel import Parcel
     from ripple.spark.progress import Reporter

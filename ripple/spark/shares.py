@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from ripple.connectors.inputs import Inputs
     from ripple.model.batch import Batch, Marker
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

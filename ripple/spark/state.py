@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.plan import INTERNAL_PREFIX
+from ripple.model.pipeline.nodes import INTERNAL_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

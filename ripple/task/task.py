@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from ripple.core.events import Event
     from ripple.engine.machine import Engine
     from ripple.model.pipeline.builder import Pipeline
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.world import ObjectStore, World
 
 # A commit waits for its dead letters for as long as the store is away: it is no reason to end.

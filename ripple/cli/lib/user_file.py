@@ -11,7 +11,8 @@ from ripple.model.pipeline import file
 from ripple.model.pipeline.file import FILE_HELP, NAME_DEFAULT
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
 
 __all__ = ["FILE_HELP", "NAME_DEFAULT", "load_plan", "load_sources"]
 

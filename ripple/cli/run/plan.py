@@ -21,7 +21,7 @@ from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compa
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.description import blind_spots, type_text
 from ripple.model.pipeline.keeping import keeping
-from ripple.model.pipeline.plan import type_of
+from ripple.model.pipeline.nodes import type_of
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import Checkpoints, partitions
 from ripple.storage.store.opening import store_to_read

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.description import fields_text, window_text
 from ripple.model.pipeline.keeping import keeping
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     Derive,
     Distinct,
     Filter,
@@ -16,12 +16,13 @@ from ripple.model.pipeline.plan import (
     Output,
     SourceSpec,
     Union,
-    inputs_first,
 )
+from ripple.model.pipeline.plan import inputs_first
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import EventNode, FoldAggregate, Plan
+    from ripple.model.pipeline.nodes import EventNode, FoldAggregate
+    from ripple.model.pipeline.plan import Plan
 
 # More than this is unreadable, and its layout takes too long.
 NODES_MAX = 300

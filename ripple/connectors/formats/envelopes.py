@@ -12,7 +12,7 @@ from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.record_keys import RecordKeys
-    from ripple.model.pipeline.plan import TableSpec
+    from ripple.model.pipeline.nodes import TableSpec
     from ripple.world.broker import Read
 
 _UPSERTS = ("c", "r", "u")

@@ -11,13 +11,13 @@ from ripple.connectors.formats.contract import at_rows
 from ripple.connectors.formats.envelopes import Envelopes
 from ripple.connectors.formats.record_keys import RecordKeys
 from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
-from ripple.model.pipeline.plan import DELETED
+from ripple.model.pipeline.nodes import DELETED
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.formats.record_keys import KeyForm
     from ripple.connectors.record_shape import RecordShape
-    from ripple.model.pipeline.plan import TableSpec
+    from ripple.model.pipeline.nodes import TableSpec
     from ripple.world.broker import Read
 
 NO_KEY = "the value is null, and there is no record key: it names no row to delete"

@@ -23,7 +23,7 @@ from ripple.model.schema.types import Field, Float, Option, Schema
 
 if TYPE_CHECKING:
     from ripple.connectors.formats.registry import Registry
-    from ripple.model.pipeline.plan import Output
+    from ripple.model.pipeline.nodes import Output
 
 ValueForm = Literal["json", "csv", "msgpack", "avro", "json-schema"]
 FORMS: tuple[ValueForm, ...] = ("json", "csv", "msgpack", "avro", "json-schema")

@@ -23,7 +23,8 @@ from ripple.world.broker import Records
 
 if TYPE_CHECKING:
     from ripple.connectors.kafka.row_values import RowValues
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
 
 
 class Rows:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from ripple.connectors.connector import Grouping, Writing
     from ripple.connectors.kafka.cuts import Cuts
     from ripple.connectors.kafka.settings import Security
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
 
 T = TypeVar("T", bound=str)
 

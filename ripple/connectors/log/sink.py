@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.connectors.contract import Commit
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.world.ports import Clock, Disk, Guards
 
 NOTE = "ripple.reached"

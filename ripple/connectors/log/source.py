@@ -15,7 +15,7 @@ from ripple.connectors.record_shape import arrow_schema_of
 from ripple.connectors.validation import screened
 from ripple.core.row_ops import OP, OP_NAMES, OP_REMOVE
 from ripple.model.batch import Batch, Marker
-from ripple.model.pipeline.plan import DELETED
+from ripple.model.pipeline.nodes import DELETED
 from ripple.storage.log import PartitionReader, Topic, identity
 from ripple.storage.log.body import columns_of
 

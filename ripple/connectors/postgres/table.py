@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
     from ripple.connectors.postgres.uri import PostgresUri
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
 
 STAGED: LiteralString = "ripple_staged"

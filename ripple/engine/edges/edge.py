@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ripple.engine.edges.remote_rows import RemoteRows
     from ripple.engine.graph.column import Column
     from ripple.engine.graph.node import Graph
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
     from ripple.model.pipeline.stages import Stage, Transport
 
     Ints = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.column import Column
     from ripple.engine.graph.node import Graph
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
 
     Ints = npt.NDArray[np.int64]
     Bools = npt.NDArray[np.bool_]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
 
     Ints = npt.NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from ripple.engine.snapshots.ledger import Ledger
 from ripple.engine.snapshots.slot_arrays import grown
 from ripple.model.expression.typed import kind_of
 from ripple.model.keys.space import key_space
-from ripple.model.pipeline.plan import type_of
+from ripple.model.pipeline.nodes import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.node import Graph
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
 
     Ints = npt.NDArray[np.int64]
 

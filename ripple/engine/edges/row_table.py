@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.graph.column import Column
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]

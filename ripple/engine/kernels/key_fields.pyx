@@ -13,7 +13,7 @@ from ripple.model.keys.index cimport KeyIndex
 from ripple.core.hashing cimport mix
 
 from ripple.model.keys.space import HASH_SEED, PairKeys, TextKeys
-from ripple.model.pipeline.plan import WINDOW_FIELD_NAMES
+from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES
 from ripple.model.schema.types import Int64
 
 cdef extern from *:

@@ -26,7 +26,8 @@ from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.division import need_chain
 from ripple.model.pipeline.input_names import is_markers
-from ripple.model.pipeline.plan import Fold, Plan
+from ripple.model.pipeline.nodes import Fold
+from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.topology import stage_folds
 from ripple.model.schema.exported import Part
 from ripple.model.window import duration_ns, watermark
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.division import Division
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.batch import IdleMarker
-    from ripple.model.pipeline.plan import SourceSpec, TableSpec
+    from ripple.model.pipeline.nodes import SourceSpec, TableSpec
     from ripple.model.schema.exported import Lent
 
     Ints = npt.NDArray[np.int64]

@@ -32,7 +32,8 @@ from ripple.model.canonical import digest_of
 from ripple.model.expression.bound import numbers
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.input_names import inputs_by_source
-from ripple.model.pipeline.plan import Distinct, inputs_first
+from ripple.model.pipeline.nodes import Distinct
+from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
     from ripple.engine.operators.uncomputable import UncomputableRows
     from ripple.engine.operators.waiting import Mark, Waiting
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Plan, TableSpec
+    from ripple.model.pipeline.nodes import Fold, TableSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Part
 
     Ints = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from ripple.model.window import watermark
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ripple.model.pipeline.plan import SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.schema.exported import Lent
 
 

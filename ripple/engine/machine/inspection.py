@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.plan import Finals
+from ripple.model.pipeline.nodes import Finals
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
     from ripple.engine.operators.waiting import Waiting
-    from ripple.model.pipeline.plan import Distinct
+    from ripple.model.pipeline.nodes import Distinct
 
 VERSION = 1
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ripple.core.cut import Cut
     from ripple.engine.kernels.view import View
     from ripple.engine.machine.partition import Partition
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
 
 # Rows that changed and were not taken, before the whole table is given instead.
 WAITING_ROWS_MIN = 1 << 16

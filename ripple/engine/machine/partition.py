@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ripple.engine.operators.groups import Groups
     from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.exported import Made, Part
     from ripple.model.schema.types import Field
 

@@ -11,7 +11,7 @@ from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.admission import Admission
 from ripple.engine.operators.arrow_types import arrow_fields
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
 
     Ints = npt.NDArray[np.int64]
 

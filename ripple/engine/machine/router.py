@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ripple.engine.machine.inputs import Input
     from ripple.engine.operators.rows import Rows
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
 
     Ints = npt.NDArray[np.int64]
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ripple.engine.operators.union_rows import united
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX, Union, Waiting, reads_of
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, Union, Waiting, reads_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ripple.engine.operators.event_fold import EventFold
     from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
-    from ripple.model.pipeline.plan import EventNode, Plan
+    from ripple.model.pipeline.nodes import EventNode
+    from ripple.model.pipeline.plan import Plan
 
 _NONE_LATE: Mapping[int, npt.NDArray[np.bool_] | None] = MappingProxyType({})
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Distinct, Plan
+    from ripple.model.pipeline.nodes import Distinct
+    from ripple.model.pipeline.plan import Plan
 
 
 class ChangedPlanError(RippleError):

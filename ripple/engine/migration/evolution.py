@@ -26,11 +26,13 @@ from ripple.engine.migration.lineage import (
 )
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.model.pipeline.node_keys import unknown_folds
-from ripple.model.pipeline.plan import Distinct, Fold, inputs_first
+from ripple.model.pipeline.nodes import Distinct, Fold
+from ripple.model.pipeline.plan import inputs_first
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Migration, Plan
+    from ripple.model.pipeline.nodes import Migration
+    from ripple.model.pipeline.plan import Plan
 
 _PLACES_MAX = 5  # of code that changed, in a message
 

@@ -11,7 +11,7 @@ from ripple.engine.operators.windowed_fold import FAILED
 from ripple.engine.snapshots.internal import internal
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Fold, Migration
+    from ripple.model.pipeline.nodes import Fold, Migration
 
 
 class MigrationError(RippleError):

@@ -11,7 +11,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import InputError, SchemaError
 from ripple.engine.kernels.screen import Screen
 from ripple.engine.operators.arrow_types import arrow_fields, conformed
-from ripple.model.pipeline.plan import DELETED
+from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.exported import as_arrow
 from ripple.model.schema.failing import Judge
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.kernels.columns import Layout
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.schema.exported import Part
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ripple.engine.operators.rows import RejectedRow
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.engine.operators.waiting import Mark
-    from ripple.model.pipeline.plan import Distinct
+    from ripple.model.pipeline.nodes import Distinct
 
     Ints = npt.NDArray[np.int64]
     ByInput = Callable[[Ints], Iterator[tuple[str, Ints, Ints, Ints]]]

@@ -16,13 +16,14 @@ from ripple.core.errors import InputError
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
 from ripple.model.pipeline.input_names import source_of
-from ripple.model.pipeline.plan import FlatMap, Map
+from ripple.model.pipeline.nodes import FlatMap, Map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import Distinct, EventNode, Fold, Plan
+    from ripple.model.pipeline.nodes import Distinct, EventNode, Fold
+    from ripple.model.pipeline.plan import Plan
 
 
 _OR_DIVIDE = ", or have the records divided anew, with .partition(..., via='log')"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.result_rows import Bounds
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
     from ripple.model.schema.types import Field
 
     Ints = npt.NDArray[np.int64]

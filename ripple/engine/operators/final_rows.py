@@ -13,7 +13,7 @@ from ripple.engine.operators.result_rows import row_arrays
 from ripple.engine.operators.rows import Rows
 from ripple.engine.operators.uncomputable import Failure, UncomputableRow
 from ripple.engine.operators.waiting import settled_ns
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX, WINDOW_FIELD_NAMES
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX, WINDOW_FIELD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

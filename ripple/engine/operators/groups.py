@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.canonical import Form
     from ripple.engine.graph.node import Graph, Node
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
 
     Ints = npt.NDArray[np.int64]
 

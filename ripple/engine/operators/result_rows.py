@@ -18,7 +18,7 @@ from ripple.engine.snapshots.internal import internal
 from ripple.model.aggregate import AggregateError
 from ripple.model.expression.bound import Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.pipeline.plan import Fold, Map, type_of
+from ripple.model.pipeline.nodes import Fold, Map, type_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

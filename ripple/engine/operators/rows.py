@@ -17,7 +17,7 @@ from ripple.core.frozen import frozen
 from ripple.engine.kernels.columns import Columns, Held
 from ripple.model.expression.bound import Bound, Values, numbers
 from ripple.model.expression.typed import Kind, kind_of
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
     Derive,
     EventNode,

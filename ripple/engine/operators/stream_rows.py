@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import Fields
+    from ripple.model.pipeline.nodes import Fields
 
     Ints = npt.NDArray[np.int64]
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 from ripple.engine.kernels.columns import Columns
 from ripple.engine.operators.arrow_types import arrow_column, arrow_fields
 from ripple.engine.operators.rows import Rows, renumbered
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-    from ripple.model.pipeline.plan import Union
+    from ripple.model.pipeline.nodes import Union
 
     Ints = npt.NDArray[np.int64]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ripple.engine.graph.node import Graph
     from ripple.engine.operators.rows import Rows
-    from ripple.model.pipeline.plan import Fold
+    from ripple.model.pipeline.nodes import Fold
 
     Ints = npt.NDArray[np.int64]
 

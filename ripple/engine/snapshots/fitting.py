@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from ripple.engine.snapshots.snapshot import SnapshotError
 from ripple.model.canonical import digest_of
-from ripple.model.pipeline.plan import Output
+from ripple.model.pipeline.nodes import Output
 from ripple.model.pipeline.topology import stage_folds
 
 if TYPE_CHECKING:
     from ripple.engine.snapshots.snapshot import Snapshot
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
 
 
 def digests_to_make(plan: Plan, snapshot: Snapshot) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ripple.model.pipeline.plan import INTERNAL_PREFIX
+from ripple.model.pipeline.nodes import INTERNAL_PREFIX
 
 
 def internal(name: str) -> str:

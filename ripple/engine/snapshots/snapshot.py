@@ -13,7 +13,7 @@ from ripple.core.errors import RippleError
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Distinct
+    from ripple.model.pipeline.nodes import Distinct
 
 
 class SnapshotError(RippleError):

@@ -44,7 +44,7 @@ from ripple.model.pipeline.draft import (
 )
 from ripple.model.pipeline.folding import fold_of
 from ripple.model.pipeline.node_keys import keyed
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     Derive,
     Fields,
     Filter,
@@ -52,11 +52,11 @@ from ripple.model.pipeline.plan import (
     Map,
     Migration,
     Output,
-    Plan,
     SourceSpec,
     Step,
     types_of,
 )
+from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.table import table_fold, table_source
 from ripple.model.pipeline.waiting import distinct_of, finals_of
 from ripple.model.records import checks_of

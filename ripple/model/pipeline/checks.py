@@ -16,7 +16,7 @@ from ripple.core.row_ops import OP
 from ripple.model.canonical import digest_of
 from ripple.model.expression.expr import Operand, as_column
 from ripple.model.expression.typed import unknown_field
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     INTERNAL_PREFIX,
     WINDOW_FIELD_NAMES,
     Fields,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.plan import FlatMap, Fold, Map, type_of
+from ripple.model.pipeline.nodes import FlatMap, Fold, Map, type_of
 from ripple.model.schema.types import Int, Int64, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ripple.model.pipeline.plan import Distinct, Plan, SourceSpec
+    from ripple.model.pipeline.nodes import Distinct, SourceSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
 
 

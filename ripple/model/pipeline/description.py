@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ripple.model.pipeline.division import divided_into, divided_why, undivided_why
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     DELETED,
     Derive,
     Distinct,
@@ -16,13 +16,13 @@ from ripple.model.pipeline.plan import (
     FlatMap,
     Fold,
     Map,
-    Plan,
     SourceSpec,
     TableSpec,
     Union,
     reads_of,
     type_of,
 )
+from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.stages import Stage, Transport
 from ripple.model.pipeline.topology import stages_of
 from ripple.model.schema.types import FieldType, Option

@@ -18,7 +18,8 @@ from ripple.model.pipeline.stages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ripple.model.pipeline.plan import Distinct, Fold, Plan
+    from ripple.model.pipeline.nodes import Distinct, Fold
+    from ripple.model.pipeline.plan import Plan
 
 
 def divided_into(plan: Plan) -> int:

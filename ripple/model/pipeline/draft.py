@@ -9,16 +9,16 @@ from itertools import count, product
 
 from ripple.core.errors import PlanError
 from ripple.core.frozen import frozen
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     SOURCES_MAX,
     EventNode,
     Fields,
     Fold,
     Migration,
     Output,
-    Plan,
     SourceSpec,
 )
+from ripple.model.pipeline.plan import Plan
 from ripple.model.window.spec import WindowSpec
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import ripple
 from ripple.core.errors import InputError, PlanError, RippleError
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.plan import Plan, SourceSpec
+from ripple.model.pipeline.nodes import SourceSpec
+from ripple.model.pipeline.plan import Plan
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType

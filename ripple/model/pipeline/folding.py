@@ -10,7 +10,7 @@ from ripple.model.aggregate import Aggregate
 from ripple.model.expression.expr import as_column, col
 from ripple.model.pipeline.checks import blaming_field, check_new_field, check_result_field
 from ripple.model.pipeline.draft import need_time, reads_table
-from ripple.model.pipeline.plan import WINDOW_FIELD_NAMES, Fields, Fold, FoldAggregate, types_of
+from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, Fields, Fold, FoldAggregate, types_of
 from ripple.model.schema.types import Field, Int64
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT, OnEveryElement, Session, window_spec

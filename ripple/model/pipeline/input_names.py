@@ -14,7 +14,8 @@ from ripple.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
 
 _MARKERS = "ripple.markers/"
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.frozen import frozen
 from ripple.model.pipeline.description import span_text
-from ripple.model.pipeline.plan import Distinct, Finals, Fold, inputs_first
+from ripple.model.pipeline.nodes import Distinct, Finals, Fold
+from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ripple.core.errors import PlanError
 from ripple.model.canonical import canonical, digest_of, node_key
 from ripple.model.code_fingerprint.owner import library_of_module
 from ripple.model.pipeline.checks import blaming, blaming_field
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     Derive,
     Distinct,
     Filter,
@@ -29,16 +29,17 @@ from ripple.model.pipeline.plan import (
     Output,
     SourceSpec,
     Union,
-    inputs_first,
     type_of,
 )
+from ripple.model.pipeline.plan import inputs_first
 from ripple.model.schema.notation import type_to_sexp
 
 if TYPE_CHECKING:
     from ripple.core.sexp import Sexp
     from ripple.model.canonical import OfCode
     from ripple.model.code_fingerprint.form import CodeForm
-    from ripple.model.pipeline.plan import EventNode, Fields, FoldAggregate, NodeOf, Plan, Step
+    from ripple.model.pipeline.nodes import EventNode, Fields, FoldAggregate, NodeOf, Step
+    from ripple.model.pipeline.plan import Plan
 
 _N = TypeVar("_N", "SourceSpec", "EventNode", "Step", "Fold", "Output")
 

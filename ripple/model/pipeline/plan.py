@@ -13,356 +13,42 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from functools import lru_cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 from ripple.core.errors import OutputError, PlanError
 from ripple.core.frozen import frozen
 from ripple.core.sexp import dumps
 from ripple.model.canonical import digest, digest_of
 from ripple.model.code_fingerprint.owner import version_of
+from ripple.model.pipeline.nodes import (
+    Distinct,
+    EventNode,
+    Fields,
+    Finals,
+    FlatMap,
+    Fold,
+    Migration,
+    Node,
+    Output,
+    SourceSpec,
+    Union,
+    Waiting,
+    reads_of,
+)
 from ripple.model.schema import notation
-from ripple.model.schema.checks import Checks, checks_to_sexp
+from ripple.model.schema.checks import checks_to_sexp
 from ripple.model.schema.fingerprint import canonical, fingerprint
-from ripple.model.schema.types import Bool, Field, FieldType, Option, Schema
+from ripple.model.schema.types import Schema
 from ripple.model.window.spec import Session
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ripple.core.sexp import Sexp
     from ripple.model.code_fingerprint.form import CodeForm
-    from ripple.model.expression.bound import Bound
-    from ripple.model.window.spec import WindowSpec
-
-INTERNAL_PREFIX = "ripple."  # of the engine's own columns in tables of state
-
-DELETED = f"{INTERNAL_PREFIX}deleted"  # the mark of a deletion, where no field of the record is it
 
 FORMAT_VERSION = 1  # of the canonical form; a change of it changes every hash
-
-Fields: TypeAlias = tuple[Field, ...]
-
-DELETED_FIELD = Field(DELETED, Bool(), optional=True)
-
-
-@frozen
-class TableSpec:
-    """How the records of a source become a table: per key the one with the greatest offset.
-
-    key: the names of the fields that identify a row. fields: of a record that is no deletion.
-    deleted: the field that is true in a deletion; DELETED where a record without a value is one.
-    format: of the values, "debezium" for its envelopes, "" for records as they are. truncate: what
-    follows from a truncated table, "stop" or "letter": the run stops, or the record is rejected.
-    """
-
-    key: tuple[str, ...]
-    fields: Fields
-    deleted: str = DELETED
-    format: str = ""
-    truncate: str = "stop"
-
-
-@frozen
-class SourceSpec:
-    """The source of events, or of a table's changes.
-
-    time_field: the ``int`` field with the event time in nanoseconds, or None without event time.
-    out_of_order_ns: how much older than the latest event time an event may be and still be on time.
-    reject_future_ns: how far ahead of the watermark an event may be and still count, None for any.
-    record: the class that the schema was derived from, or None. checks: conditions on fields for
-    their record to count, fitted to the fields' types. key: the fields by which their writer
-    chooses the partition, () if unknown. ordinal: orders the sources of a pipeline. idle_ns: how
-    long an input is silent until a marker raises its watermark, None for ever; not in the node key,
-    since results follow from the markers. table: how its records become a table, None for a stream;
-    then fields that a deletion may lack are optional.
-    """
-
-    name: str
-    schema: Schema
-    topic: str | None
-    time_field: str | None
-    out_of_order_ns: int
-    record: type | None
-    node_key: str
-    checks: Mapping[str, Checks] = field(default_factory=lambda: MappingProxyType({}), hash=False)
-    reject_future_ns: int | None = None
-    key: tuple[str, ...] = ()
-    ordinal: int = field(default=0, compare=False)
-    idle_ns: int | None = None
-    table: TableSpec | None = None
-
-    @property
-    def fields(self) -> Fields:
-        """The fields of a record."""
-        return self.schema.fields
-
-    @property
-    def fields_taken(self) -> Fields:
-        """The fields of a record in an engine: with the mark of deletions, if no other is it."""
-        if self.table is None or self.table.deleted != DELETED:
-            return self.schema.fields
-        return (*self.schema.fields, DELETED_FIELD)
-
-    @property
-    def fields_needed(self) -> Fields:
-        """The fields of a record that counts and is no deletion."""
-        return self.schema.fields if self.table is None else self.table.fields
-
-
-@frozen
-class Derive:
-    """Adds fields computed from those before, all from the same input row.
-
-    A row in which an expression fails is not passed on: an event is dead-lettered, a result row is
-    absent. reads: the name of the node whose rows it takes, as in every step.
-    """
-
-    name: str
-    exprs: tuple[tuple[str, Bound], ...]
-    fields_in: Fields
-    fields_out: Fields
-    node_key: str
-    reads: str
-
-
-@frozen
-class Filter:
-    """Passes on the rows for which the condition is true: neither false nor null."""
-
-    name: str
-    condition: Bound
-    fields_in: Fields
-    fields_out: Fields
-    node_key: str
-    reads: str
-
-
-@frozen
-class Map:
-    """Replaces each row by the result of a Python function.
-
-    batch=False: called with one row, an instance of ``row`` (attributes are the fields), returns
-    an instance of ``into``. batch=True: called with a dict of read-only NumPy arrays, one per
-    field, returns such a dict for the fields of ``into``. On result rows, ``kept`` names the key
-    and window fields, which are carried over past the function.
-    """
-
-    name: str
-    function: Callable[[Any], Any]
-    batch: bool
-    row: type | None
-    into: type | None
-    schema: Schema
-    kept: tuple[str, ...]
-    fields_in: Fields
-    fields_out: Fields
-    node_key: str
-    reads: str
-
-
-# Invariant: of one record, all steps together make at most FLAT_ROWS_MAX rows.
-@frozen
-class FlatMap:
-    """Replaces each event by the rows that a Python function returns: none, one or many.
-
-    Called with one row, an instance of ``row``; returns an iterable of instances of ``into``. The
-    rows of one record have its offset, and an index each, from 0 on.
-    """
-
-    name: str
-    function: Callable[[Any], Any]
-    row: type | None
-    into: type | None
-    schema: Schema
-    fields_in: Fields
-    fields_out: Fields
-    node_key: str
-    reads: str
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The fields that are carried over: none."""
-        return ()
-
-
-FLAT_ROWS_MAX = 10_000
-SOURCES_MAX = 16
-
-Step: TypeAlias = Derive | Filter | Map | FlatMap
-
-
-@frozen
-class Union:
-    """The rows of several streams with the same fields, each with its identity and its place.
-
-    reads: the names of its input nodes. Where one record comes by several of them, its rows are
-    numbered anew, in this order.
-    """
-
-    name: str
-    reads: tuple[str, ...]
-    fields_out: Fields
-    node_key: str
-
-
-@frozen
-class Finals:
-    """The final rows of a windowed fold, as a stream: each enters it when its window is over.
-
-    Their event time is the last nanosecond of the window. fold: its name. reads: its last node.
-    """
-
-    name: str
-    fold: str
-    lateness_ns: int
-    fields_out: Fields
-    node_key: str
-    reads: str
-
-
-@frozen
-class Distinct:
-    """The rows of a stream without those that another one of their key precedes too closely.
-
-    A row follows once it is final, ``lateness_ns`` above it by the watermark, unless one of its key
-    with a smaller place is at most ``within_ns`` before it.
-    """
-
-    name: str
-    key: Fields
-    within_ns: int
-    lateness_ns: int
-    fields_out: Fields
-    node_key: str
-    reads: str
-
-
-Waiting: TypeAlias = Finals | Distinct
-"""Nodes that give rows by the watermark: streams begin anew with them."""
-EventNode: TypeAlias = Step | Union | Waiting
-
-
-@frozen
-class FoldAggregate:
-    """One named aggregate of a fold, with its inputs bound to the rows that are folded.
-
-    The key of a table's rows follows them where it decides between equal rows. bound: the aggregate
-    bound to the types of its inputs, which makes states.
-    """
-
-    name: str
-    aggregate: Any
-    inputs: tuple[Bound, ...]
-    bound: Any
-
-
-# Invariants: ``row`` begins with the fields of ``key``, then window_start_ns and window_end_ns
-# exactly if there is a window, and no name is in it twice. A fold over a fold has no window and no
-# ordered aggregate but those by value.
-@frozen
-class Fold:
-    """A keyed view: per key (and window) the aggregates over its rows, then ``steps`` on that.
-
-    reads: the name of its input node. input: the source or union of the rows, or the fold below: a
-    new row is added, the replaced one removed. partition: the name of the step that chose ``key``,
-    which is empty for one total over everything. partitions, via_log: how its stage is spread, if
-    it begins one (:mod:`ripple.model.pipeline.stages`); no part of its results. expiry: the
-    sessions of its keys, of which each shows the newest until it ends; None where keys do not end.
-    """
-
-    name: str
-    input: str
-    partition: str
-    key: Fields
-    window: WindowSpec | None
-    aggregates: tuple[FoldAggregate, ...]
-    steps: tuple[Step, ...]
-    row: Fields
-    fields_in: Fields
-    node_key: str
-    reads: str
-    partitions: int | None = None
-    via_log: bool = False
-    expiry: WindowSpec | None = None
-
-    @property
-    def timing(self) -> WindowSpec | None:
-        """What judges its events by their times: its window, or the sessions that its keys last."""
-        return self.window or self.expiry
-
-    @property
-    def fields_read(self) -> tuple[str, ...]:
-        """The names of the fields of its input that it reads: of the key, then of aggregates."""
-        read = [member.name for member in self.key]
-        read += [name for one in self.aggregates for bound in one.inputs for name in bound.columns]
-        return tuple(dict.fromkeys(read))
-
-    @property
-    def ends_with_window(self) -> bool:
-        """Whether a group of rows, having their window in its key, is over when that is."""
-        return any(member.name == "window_start_ns" for member in self.key)
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """The names of the fields that identify a result row."""
-        window = WINDOW_FIELD_NAMES if self.window is not None else ()
-        return (*(member.name for member in self.key), *window)
-
-    @property
-    def row_key(self) -> Fields:
-        """The fewest fields that identify a result row: the key, and a window's start.
-
-        A session's end may move, and its start identifies it already.
-        """
-        if self.window is None:
-            return self.key
-        return (*self.key, *(one for one in self.row if one.name == WINDOW_FIELD_NAMES[0]))
-
-
-WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
-
-
-@frozen
-class Output:
-    """A sink: the rows of a fold or of a stream, under a name and perhaps a topic.
-
-    is_stream: whether ``of`` is a stream: its rows have no key, and never change. key: of a stream,
-    the fields of the record key, in systems with keys.
-    """
-
-    name: str
-    of: str
-    topic: str | None
-    fields: Fields
-    node_key: str
-    is_stream: bool = False
-    key: Fields = ()
-
-
-NodeOf: TypeAlias = SourceSpec | EventNode | Fold | Output
-
-
-class Node(NamedTuple):
-    """A node of the graph, and the names of those whose rows it takes; a source takes none."""
-
-    of: NodeOf
-    inputs: tuple[str, ...]
-
-
-@frozen
-class Migration:
-    """Makes the state of ``fold`` from that of a fold with other code, a table of leaf state.
-
-    from_digest: 32 hexadecimal digits, the end of that fold's node key.
-    """
-
-    fold: str
-    from_digest: str
-    function: Callable[[pa.Table], pa.Table]
 
 
 @frozen
@@ -620,22 +306,6 @@ def inputs_first(plan: Plan) -> tuple[Node, ...]:
                 found[node.of.name] = node
         left = tuple(node for node in left if node.of.name not in found)
     return tuple(found.values())
-
-
-def reads_of(step: EventNode) -> tuple[str, ...]:
-    """Return the names of the input nodes of a step on events."""
-    return step.reads if isinstance(step, Union) else (step.reads,)
-
-
-def type_of(member: Field) -> FieldType:
-    """Return the type of a field's values, an ``Option`` if the field may be absent."""
-    optional = member.optional and not isinstance(member.type, Option)
-    return Option(member.type) if optional else member.type
-
-
-def types_of(fields: Fields) -> dict[str, FieldType]:
-    """Return name to type, as expressions are bound to."""
-    return {member.name: type_of(member) for member in fields}
 
 
 def _source_notes(source: SourceSpec) -> dict[str, str]:

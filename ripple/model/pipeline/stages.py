@@ -13,7 +13,8 @@ from ripple.core.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ripple.model.pipeline.plan import Distinct, Fold, Plan
+    from ripple.model.pipeline.nodes import Distinct, Fold
+    from ripple.model.pipeline.plan import Plan
 
 PARTITIONS_DEFAULT = 8
 

@@ -20,7 +20,7 @@ from ripple.model.pipeline.checks import (
     record_of,
     type_text,
 )
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     DELETED,
     DELETED_FIELD,
     Filter,

@@ -10,7 +10,8 @@ from ripple.model.pipeline.stages import Stage, Transport, dividing, tree_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ripple.model.pipeline.plan import Fold, Plan
+    from ripple.model.pipeline.nodes import Fold
+    from ripple.model.pipeline.plan import Plan
 
 # A process works on one plan, and its parts ask for the stages again and again.
 _newest: tuple[Plan, tuple[Stage, ...]] | None = None

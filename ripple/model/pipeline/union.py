@@ -11,7 +11,7 @@ from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline, pipeline_of
 from ripple.model.pipeline.checks import blaming, check_name, type_text
 from ripple.model.pipeline.draft import AS_EVENTS, Draft, Stage, reads_table, united
-from ripple.model.pipeline.plan import Fields, Union, type_of
+from ripple.model.pipeline.nodes import Fields, Union, type_of
 from ripple.model.schema.types import Field, Int, Int64, Option
 
 

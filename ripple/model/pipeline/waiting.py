@@ -8,7 +8,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.checks import dividing_fields
 from ripple.model.pipeline.draft import need_time
-from ripple.model.pipeline.plan import SOURCES_MAX, Distinct, Finals
+from ripple.model.pipeline.nodes import SOURCES_MAX, Distinct, Finals
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import LATENESS_DEFAULT
 

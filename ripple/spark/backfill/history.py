@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live import Live
     from ripple.spark.parcel import Parcel
     from ripple.spark.portions import Sources

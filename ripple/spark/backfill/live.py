@@ -24,7 +24,8 @@ from ripple.task.restore import notes_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.spark.backfill.live_input import LiveInput
     from ripple.spark.shares import Share
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.inputs import Inputs
     from ripple.core.cut import Cut
-    from ripple.model.pipeline.plan import SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
 
 # Among this many first records of a log, not all are late.
 _FIRST_RECORDS = 16

@@ -16,7 +16,8 @@ from ripple.testing.crash.source import CrashSource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
     from ripple.testing.check import Happening
 
 INPUTS = 12  # many numbers of partitions divide them

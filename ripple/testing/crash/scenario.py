@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ripple.connectors.contract import Sink
-    from ripple.model.pipeline.plan import Output, Plan
+    from ripple.model.pipeline.nodes import Output
+    from ripple.model.pipeline.plan import Plan
     from ripple.task.report import Report
     from ripple.testing.check import Happening
     from ripple.testing.reference.steps import Row

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
-from ripple.model.pipeline.plan import Distinct, Finals, Fold, inputs_first
+from ripple.model.pipeline.nodes import Distinct, Finals, Fold
+from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
 from ripple.testing.reference.interpreter import (
@@ -36,7 +37,8 @@ from ripple.testing.reference.steps import (
 from ripple.testing.reference.windows import Event, Key, Window
 
 if TYPE_CHECKING:
-    from ripple.model.pipeline.plan import Plan, SourceSpec
+    from ripple.model.pipeline.nodes import SourceSpec
+    from ripple.model.pipeline.plan import Plan
 
 
 @dataclass

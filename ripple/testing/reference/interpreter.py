@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 from ripple.core.errors import InputError
 from ripple.model.aggregate.custom import Custom
 from ripple.model.aggregate.errors import IntegerRangeError
-from ripple.model.pipeline.plan import Fold, FoldAggregate, Plan, SourceSpec
+from ripple.model.pipeline.nodes import Fold, FoldAggregate, SourceSpec
+from ripple.model.pipeline.plan import Plan
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import (
     FUTURE_TOLERANCE_DEFAULT,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ripple.model.pipeline.plan import (
+from ripple.model.pipeline.nodes import (
     FLAT_ROWS_MAX,
     Derive,
     EventNode,

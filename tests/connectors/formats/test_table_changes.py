@@ -22,7 +22,7 @@ from ripple.connectors.formats.table_changes import NO_KEY, TableValues
 from ripple.connectors.record_shape import RecordShape
 from ripple.core.errors import InputError
 from ripple.model.keys.partitioner import key_bytes
-from ripple.model.pipeline.plan import DELETED, SourceSpec
+from ripple.model.pipeline.nodes import DELETED, SourceSpec
 from ripple.model.schema.avro import to_avro
 from ripple.model.schema.columns import records_of
 from ripple.model.schema.types import Bool, Field, Int, String

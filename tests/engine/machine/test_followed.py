@@ -26,7 +26,8 @@ from ripple.engine.operators.result_rows import column_fields, typed_column
 from ripple.model.expression import col
 from ripple.model.expression.typed import kind_of
 from ripple.model.keys.space import key_space
-from ripple.model.pipeline.plan import Plan, type_of
+from ripple.model.pipeline.nodes import type_of
+from ripple.model.pipeline.plan import Plan
 from ripple.model.window import Assigner, OnEveryElement, Session, Trigger, Tumbling, watermark
 from tests.engine.machine.shapes import IDS, SHAPES
 from tests.engine.machine.ticks import AGGREGATES, TOTALS, keyed, ticks

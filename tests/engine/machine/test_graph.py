@@ -14,7 +14,7 @@ import ripple.model.aggregate as ra
 from ripple.engine.machine import Engine
 from ripple.engine.machine.graph_engine import GraphEngine
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.plan import FLAT_ROWS_MAX
+from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline
 from tests.engine.machine.ticks import AGGREGATES, ASSIGNERS, TRIGGERS, Tick, ticks

@@ -17,7 +17,7 @@ from ripple.engine.machine import Engine
 from ripple.engine.operators.division import Division
 from ripple.engine.snapshots.increment import applied
 from ripple.model.keys.partitioner import partition_numbers
-from ripple.model.pipeline.plan import DELETED
+from ripple.model.pipeline.nodes import DELETED
 from ripple.model.schema.columns import records_of
 from ripple.testing import check_pipeline
 from tests.engine.machine.ticks import finished

@@ -15,7 +15,8 @@ from ripple.engine.migration.evolution import compare
 from ripple.engine.migration.lineage import Node
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.builder import Pipeline
-from ripple.model.pipeline.plan import Migration, Plan
+from ripple.model.pipeline.nodes import Migration
+from ripple.model.pipeline.plan import Plan
 from ripple.model.schema.types import Field, Float, Int64, Schema, String
 from tests.engine.machine.trades import Row, rows
 from tests.engine.migration.versions import Version, edited, fed, shown

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ripple.connectors.contract import Commit
     from ripple.connectors.target import Target
-    from ripple.model.pipeline.plan import Output
+    from ripple.model.pipeline.nodes import Output
     from ripple.model.schema.exported import Made
 
 Kind = Literal["string", "integer", "float", "bool", "raw", "op"]
