@@ -167,21 +167,15 @@ struct Growing {
             for (int64_t row = 0; row < rows; row++)
                 append_bit(valid, row, true);
         grow(false);
-        switch (shape->kind) {
-        case 'd':
-        case 'i':
-            numbers.push_back(0);
-            break;
-        case 'b':
-            append_bit(truths, rows - 1, false);
-            break;
-        case 'r':
-            for (Growing& part : parts)
-                part.append_null();
-            break;
-        default:
-            ends.push_back(ends.back());
-        }
+        fill();
+    }
+
+    // Append what stands within a record that is null: no null, since a field may declare that it
+    // has none.
+    void append_empty()
+    {
+        grow(true);
+        fill();
     }
 
     // Append the value at `at`, return its end.
@@ -276,6 +270,26 @@ struct Growing {
         if (nulls)
             append_bit(valid, rows, is_value);
         rows++;
+    }
+
+    // Give the last row a value that nobody reads.
+    void fill()
+    {
+        switch (shape->kind) {
+        case 'd':
+        case 'i':
+            numbers.push_back(0);
+            break;
+        case 'b':
+            append_bit(truths, rows - 1, false);
+            break;
+        case 'r':
+            for (Growing& part : parts)
+                part.append_empty();
+            break;
+        default:
+            ends.push_back(ends.back());
+        }
     }
 
     void close(size_t end)

@@ -57,6 +57,15 @@ def test_arrays_are_held_as_lists_of_their_values_are(of: pa.DataType, data: st.
     assert found.equals(pa.array(listed, of))
 
 
+def test_fields_of_a_null_record_are_not_null_themselves() -> None:
+    """A field may say that it has no nulls, and Parquet's writer looks."""
+    inner = pa.struct([pa.field("y", pa.int64(), False), pa.field("t", pa.string(), False)])
+    found = Form(pa.struct([("x", inner)])).arrow([None, canonical({"x": None})])
+    assert found.to_pylist() == [None, {"x": None}]
+    assert found.field("x").null_count == 1
+    assert [found.field("x").field(name).null_count for name in "yt"] == [0, 0]
+
+
 def test_floats_that_no_text_tells_apart_stay_as_they_are() -> None:
     form = Form(pa.list_(pa.float64()))
     held, _ = form.written([[0.0, -0.0, math.nan, 3]])
