@@ -24,8 +24,10 @@ from nats.js.errors import NotFoundError
 from ripple.connectors import buffered_input
 from ripple.connectors.commit_group import SinkGroup
 from ripple.connectors.connector import Reading, Writing
+from ripple.connectors.contract import Commit
 from ripple.connectors.nats.envelope import ACK, Message, dumps, dumps_message
 from ripple.connectors.nats.opening import check, continue_sink, open_inputs
+from ripple.connectors.nats.sink import NatsSink
 from ripple.connectors.nats.uri import NatsUri
 from ripple.connectors.record_shape import RecordShape
 from ripple.connectors.registry import own
@@ -286,6 +288,37 @@ def test_killed_server_loses_and_doubles_nothing_that_is_written(
         number for cut in range(CUTS) for number in changes(cut)["number"].to_pylist()
     ]
     assert {row["name"]: row["number"] for row in found} == newest(CUTS)
+
+
+def test_cuts_may_follow_an_unfinished_one_before_a_commit(
+    server: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def headers(self: NatsSink, to: Commit, since: Commit | None, row: int, *of: int) -> Any:
+        if row:
+            raise InterruptedError("the writer ends in the middle of a cut")
+        return whole(self, to, since, row, *of)
+
+    whole, place = NatsSink._headers, unique(tmp_path)
+    sink = continue_sink(place, WRITING)
+    sink.write(changes(0), reached(0))
+    with monkeypatch.context() as patched:
+        patched.setattr("ripple.connectors.nats.sink.AT_ONCE", 1)
+        patched.setattr("ripple.connectors.nats.sink.FAILURES", ())
+        patched.setattr(NatsSink, "_headers", headers)
+        with pytest.raises(InterruptedError):
+            sink.commit(reached(0))
+    sink.close()
+    again = continue_sink(place, WRITING)
+    assert (again.committed, again.unfinished) == (None, reached(0).cut)
+    with pytest.raises(OutputError, match="must be completed before"):
+        again.write(changes(2), reached(2))
+    for cut in (0, 2):
+        again.write(changes(cut), reached(cut))
+    again.commit(reached(2))
+    again.close()
+    assert [row["number"] for row in read(place)] == [
+        number for cut in (0, 2) for number in changes(cut)["number"].to_pylist()
+    ]
 
 
 async def test_a_commit_waits_for_a_server_that_is_away(

@@ -106,17 +106,8 @@ class NatsSink:
     def write(self, changes: pa.RecordBatch, reached: Commit) -> None:
         """Hold the changes that are not yet in the stream for the commit; see Sink."""
         rows = [row.as_py() for row in self._lines.values(changes)]
-        if self.unfinished is not None and dict(self.unfinished) != dict(reached.cut):
-            raise OutputError(
-                f"{self.name} holds a part of the changes up to {dict(self.unfinished)}: they must "
-                f"be completed before those up to {dict(reached.cut)}"
-            )
-        if self.unfinished is not None and self._state.rows != len(rows):
-            raise OutputError(
-                f"{self.name} holds {self._state.done} of {self._state.rows} changes up to "
-                f"{dict(reached.cut)}, and now they are {len(rows)}: the pipeline was changed, or "
-                "is not a function of its input"
-            )
+        if self.unfinished is not None and not self._pending:  # else the first of these complete it
+            self._check_completes(self.unfinished, reached, len(rows))
         if rows:
             self._pending.append((rows, reached))
             self._pending_bytes += sum(map(len, rows))
@@ -139,6 +130,20 @@ class NatsSink:
                     loop.call(self._client.close())
             finally:
                 loop.close()
+
+    def _check_completes(self, unfinished: Mapping[str, int], reached: Commit, rows: int) -> None:
+        """Raise OutputError unless these are the rows of the unfinished cut."""
+        if dict(unfinished) != dict(reached.cut):
+            raise OutputError(
+                f"{self.name} holds a part of the changes up to {dict(unfinished)}: they must "
+                f"be completed before those up to {dict(reached.cut)}"
+            )
+        if self._state.rows != rows:
+            raise OutputError(
+                f"{self.name} holds {self._state.done} of {self._state.rows} changes up to "
+                f"{dict(reached.cut)}, and now they are {rows}: the pipeline was changed, or is "
+                "not a function of its input"
+            )
 
     def _send_pending(self) -> None:
         while self._pending:
