@@ -24,6 +24,7 @@ from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
 from tests.engine.machine.finals import WAYS as FINAL_WAYS
 from tests.engine.machine.finals import bars
+from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import Tick, ticks
 from tests.examples import EXAMPLES
 
@@ -147,28 +148,6 @@ def test_distinct_rows_of_several_sources(
     check_pipeline(several(within), given_rows, SIZES, restarts=[min(restart, len(given_rows))])
 
 
-def read(pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> Any:
-    """Return the results after a reading of lanes in a random order, with restores."""
-    plan, chance = pipeline.plan(), random.Random(seed)
-    engine = Engine(plan, inputs=list(lanes))
-    left = {name: list(rows) for name, rows in lanes.items()}
-    while any(left.values()):
-        name = chance.choice([name for name, rows in left.items() if rows])
-        size = chance.randint(1, 7)
-        rows, left[name] = left[name][:size], left[name][size:]
-        engine.apply(name, records_of(rows, FIELDS), engine.cut[name] + len(rows))
-        if chance.random() < 0.5:
-            engine.stabilize()
-            if chance.random() < 0.2:
-                engine = Engine.restore(plan, engine.snapshot())
-    engine.stabilize()
-    held = {
-        name: sorted(map(repr, table.to_pylist()))
-        for name, table in engine.snapshot().tables.items()
-    }
-    return engine.digests, engine.counters, held
-
-
 @settings(max_examples=10 * EXAMPLES)
 @given(data=st.data(), within=spans, happened=ticks())
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(
@@ -177,7 +156,7 @@ def test_a_cut_does_not_tell_how_its_inputs_interleaved(
     lanes: dict[str, list[Any]] = {"ticks": [], "more": []}
     for event in happened:
         lanes[data.draw(st.sampled_from(["ticks", "more"]))].append(event)
-    one, other = (read(several(within), lanes, data.draw(st.integers())) for _ in range(2))
+    one, other = (read_mixed(several(within), lanes, data.draw(st.integers())) for _ in range(2))
 
     assert one == other
 

@@ -18,6 +18,7 @@ from ripple.model.pipeline.builder import Pipeline
 from ripple.model.pipeline.division import need_one_division
 from ripple.model.schema.columns import records_of
 from ripple.testing import Marker, check_pipeline, crash_test
+from tests.engine.machine.interleaved import read_mixed
 from tests.engine.machine.ticks import AGGREGATES, Tick, ticks
 from tests.examples import EXAMPLES
 
@@ -72,35 +73,15 @@ def test_keys_that_end_by_several_inputs_with_markers(
     check_pipeline(ending(start(), ttl), mixed, SIZES, inputs=["a", "b"], restarts=[at])
 
 
-def read(pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> Any:
-    """Return the results after a reading of lanes in a random order, with restores."""
-    plan, chance = pipeline.plan(), random.Random(seed)
-    engine = Engine(plan, inputs=list(lanes))
-    left = {name: list(rows) for name, rows in lanes.items()}
-    while any(left.values()):
-        name = chance.choice([name for name, rows in left.items() if rows])
-        size = chance.randint(1, 7)
-        rows, left[name] = left[name][:size], left[name][size:]
-        engine.apply(name, records_of(rows, FIELDS), engine.cut[name] + len(rows))
-        if chance.random() < 0.5:
-            engine.stabilize()
-            if chance.random() < 0.2:
-                engine = Engine.restore(plan, engine.snapshot())
-    engine.stabilize()
-    held = {
-        name: sorted(map(repr, table.to_pylist()))
-        for name, table in engine.snapshot().tables.items()
-    }
-    return engine.digests, engine.counters, held
-
-
 @settings(max_examples=8 * EXAMPLES)
 @given(data=st.data(), ttl=spans, happened=ticks())
 def test_a_cut_does_not_tell_how_its_inputs_interleaved(data: Any, ttl: int, happened: Any) -> None:
     lanes: dict[str, list[Any]] = {"a": [], "b": []}
     for event in happened:
         lanes[data.draw(st.sampled_from(["a", "b"]))].append(event)
-    one, other = (read(ending(start(), ttl), lanes, data.draw(st.integers())) for _ in range(2))
+    one, other = (
+        read_mixed(ending(start(), ttl), lanes, data.draw(st.integers())) for _ in range(2)
+    )
 
     assert one == other
 
