@@ -54,6 +54,7 @@ from ripple.model.pipeline.nodes import (
     Output,
     SourceSpec,
     Step,
+    Waiting,
     types_of,
 )
 from ripple.model.pipeline.plan import Plan
@@ -445,16 +446,7 @@ class Pipeline:
         """
         with self._step("distinct", name) as draft:
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
-            return _grown(
-                draft,
-                "distinct",
-                steps=(*draft.steps, node),
-                waits=True,
-                is_settled=True,
-                root=name,
-                path=(*draft.path, name),
-                at=name,
-            )
+            return _begun(draft, "distinct", node)
 
     def finals(self, name: str, /) -> Pipeline:
         """Make a stream of a fold's final rows: each enters it once its window is over.
@@ -465,19 +457,7 @@ class Pipeline:
         """
         with self._step("finals", name) as draft:
             node = finals_of(name, draft)
-            return _grown(
-                draft,
-                "finals",
-                steps=(*draft.steps, node),
-                fold=None,
-                finals=name,
-                waits=True,
-                is_settled=True,
-                root=name,
-                row=None,
-                path=(*draft.path, name),
-                at=name,
-            )
+            return _begun(draft, "finals", node, fold=None, finals=name, row=None)
 
     def sink(
         self,
@@ -592,6 +572,21 @@ def pipeline_of(draft: Draft) -> Pipeline:
 
 def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
     return pipeline_of(replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes))
+
+
+def _begun(draft: Draft, verb: str, node: Waiting, **changes: Any) -> Pipeline:
+    """Return the pipeline with a stream that begins anew, of a node that waits."""
+    return _grown(
+        draft,
+        verb,
+        steps=(*draft.steps, node),
+        waits=True,
+        is_settled=True,
+        root=node.name,
+        path=(*draft.path, node.name),
+        at=node.name,
+        **changes,
+    )
 
 
 def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:
