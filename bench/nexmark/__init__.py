@@ -4,7 +4,7 @@ data        the events, made by the crate ``nexmark`` (generator)
 queries     pipelines and SQL
 results     rows, and their differences
 engines     the engines compared
-published   figures of an engine that is not run here
+published   figures of another engine, as published
 figures     ``python -m bench nexmark``
 """
 

@@ -1,4 +1,4 @@
-"""Figures of engines that are not run here, as their makers publish them."""
+"""Published figures of engines outside this benchmark."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Retry(NamedTuple):
 class Retrying:
     """Runs retries one after the other, each as its own process.
 
-    store: of dead letters. source: where records are appended, of several sources each as
+    store: of dead letters. source: the target of the records, of several sources each as
     ``SOURCE=URI``, separated by commas; "" if it is not configured.
     """
 
@@ -98,7 +98,7 @@ def _source_of(name: str, source: str) -> str:
 async def retry(asked: Retry, *, store: str, source: str) -> Values:
     """Append the records again, each once; return the result. Raises AskedError.
 
-    store: of dead letters. source: where records are appended; see Retrying.
+    store: of dead letters. source: the target of the records; see Retrying.
     """
     source = _source_of(asked.input, source)
     if not source:

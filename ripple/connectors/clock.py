@@ -96,7 +96,7 @@ class ClockInputs:
         return {self._name: 0}, {self._name: self._there}
 
     async def check(self, cut: Cut, identities: Mapping[str, str]) -> None:
-        """Raise InputError unless the ticks before ``cut`` are those that were read."""
+        """Raise InputError unless the ticks before ``cut`` are those of the cut."""
         was = identities.get(self._name, "")
         if cut[self._name] and was and was != self._identity:
             raise InputError(
@@ -117,7 +117,7 @@ class ClockInputs:
         self._stop = end if stop is None else stop[self._name]
 
     def next(self, cut: Cut) -> tuple[str, Batch] | Signal:
-        """Return the ticks after ``cut`` that have come; see Inputs."""
+        """Return the due ticks after ``cut``; see Inputs."""
         first = self._at = cut[self._name]
         if first >= self._stop:
             return Signal.ENDED
@@ -147,7 +147,7 @@ class ClockInputs:
 
     @property
     def _there(self) -> int:
-        """The offset of the next tick, which no tick that was read is behind."""
+        """The offset of the next tick, after all those read."""
         passed_ns = self._clock.now_ns() - self._since_ns
         come = passed_ns // self._every_ns + 1 if passed_ns >= 0 else 0
         return max(self._at, self._recorded, come)

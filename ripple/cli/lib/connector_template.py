@@ -21,7 +21,7 @@ CONNECTOR = Connector(
     sink=Use("ripple_NAME:Rows", "appended; rows of a failed run stay"),
     continued_sink=Use("ripple_NAME:Rows", "rows since the last checkpoint may be repeated"),
     check="ripple_NAME:check",
-    path_of=str,  # so that no run writes to its source
+    path_of=str,  # for the check that no run writes to its source
 )
 
 

@@ -65,7 +65,7 @@ class RecordKeys:
 
 
 def payload(found: Any) -> Any:
-    """Return the content of what Kafka Connect wraps with its schema, or what is not wrapped."""
+    """Return the content of Kafka Connect's wrapper with a schema, or a value without one."""
     if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
         return found["payload"]
     return found

@@ -27,7 +27,7 @@ class TableValues:
     """A format of a table's values, in a system whose records have keys too."""
 
     def __init__(self, rows: Values, table: TableSpec, form: KeyForm) -> None:
-        """rows: the format of values that are rows. form: of the record keys."""
+        """rows: the format of row values. form: of the record keys."""
         self._rows = rows
         self._table = table
         names = set(table.key)

@@ -4,6 +4,6 @@ node        the core, compiled: nodes, edges, scopes, stabilize; heap: the dirty
 heights     heights when an edge is added; invariants: the graph's invariants, as code
 cell, bind  nodes with one value; cutoff: when a value counts as unchanged
 column      nodes with a row per slot
-canonical   values that are no numbers, as columns hold them: bytes, from Arrow and to it
+canonical   texts, lists and records as columns hold them: bytes, from Arrow and to it
 arguments   checks of users' arguments
 """

@@ -170,8 +170,8 @@ struct Growing {
         fill();
     }
 
-    // Append what stands within a record that is null: no null, since a field may declare that it
-    // has none.
+    // Append an empty value within a null record: no null, since a field may be declared without
+    // any.
     void append_empty()
     {
         grow(true);
@@ -272,7 +272,7 @@ struct Growing {
         rows++;
     }
 
-    // Give the last row a value that nobody reads.
+    // Give the last row a placeholder.
     void fill()
     {
         switch (shape->kind) {

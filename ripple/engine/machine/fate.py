@@ -34,7 +34,7 @@ class Fate:
         rows.rejected = []
 
     def drop_late(self, rows: Rows, late: Mask | None) -> None:
-        """Drop the rows that are too late for a window."""
+        """Drop the rows too late for a window."""
         if late is not None:
             self._late |= late & self._mask_of(rows)
             rows.keep(~late[rows.origins])
@@ -54,7 +54,7 @@ class Fate:
 
     @property
     def very_late(self) -> int:
-        """How many reached windows alone, all of which were over for them."""
+        """The number of records that reached closed windows alone."""
         late = self._late & ~self._taken
         late[list(self._refused)] = False
         return int(late.sum())

@@ -74,7 +74,7 @@ class GraphEngine(Engine):
         return {name: port.counters for name, port in self._ports.items()}
 
     def expect(self, division: Division) -> None:
-        """Refuse keys of a source that do not belong where they come from; see Engine."""
+        """Refuse keys of a source in a partition of others; see Engine."""
         if division.tells(self.plan):
             self._divisions |= dict.fromkeys(division.numbers, division)
 

@@ -301,13 +301,13 @@ class Partition(Sending):
         return [fold.unfolded for fold in above if fold.fold.input == name]
 
     def _groups_for_others(self) -> list[Groups]:
-        """Return the groups that are kept for folds of other stages."""
+        """Return the groups kept for folds of other stages."""
         return [one.groups for one in self._outgoing.values() if one.groups is not None]
 
     # --- changes for other stages ---
 
     def sending(self, stage: int) -> Sending:
-        """Return what this partition sends to one of the stages that follow it."""
+        """Return the partition's outgoing edge to one of the next stages."""
         return SendingTo(self, self._outgoing[stage])
 
     def _sender(self, *targets: int) -> Outgoing:
@@ -537,7 +537,7 @@ class Partition(Sending):
         return PendingSnapshot(rest, savings)
 
     def _whole_tables(self) -> dict[str, pa.Table]:
-        """Return the state that is not by slot, and so of no increment: none of most."""
+        """Return the state without slots, and so without increments: none of most."""
         return {}
 
     def _rejected_counters(self) -> Mapping[str, int]:

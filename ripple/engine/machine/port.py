@@ -57,7 +57,7 @@ class Port(Way):
         streams: Mapping[str, StreamRows],
         distincts: Sequence[DistinctRows],
     ) -> None:
-        """Lead the records through ``plan`` to the nodes that hold, fold or show them."""
+        """Lead the records through ``plan`` to its waiting nodes, folds and outputs."""
         super().lead(plan, folds, streams, distincts)
         windows = [one.fold.timing for one in self.folds if one.fold.timing is not None]
         latenesses_ns = {one.node.lateness_ns for one in self.distincts}

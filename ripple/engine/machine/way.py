@@ -31,7 +31,7 @@ SPAN = (1 << 59) // FLAT_ROWS_MAX * FLAT_ROWS_MAX
 class Way:
     """The nodes over the rows of one source, or of one node of final rows, each after its inputs.
 
-    root: the name of where it begins.
+    root: the name of its first node.
     """
 
     def __init__(self, root: str) -> None:
@@ -51,7 +51,7 @@ class Way:
         streams: Mapping[str, StreamRows],
         distincts: Sequence[DistinctRows],
     ) -> None:
-        """Lead the rows through ``plan`` to the nodes that hold, fold or show them."""
+        """Lead the rows through ``plan`` to its waiting nodes, folds and outputs."""
         reached = {self.root}
         for step in plan.steps:
             if not isinstance(step, Waiting) and not reached.isdisjoint(reads_of(step)):

@@ -441,8 +441,8 @@ class Pipeline:
         the first row of each run stays. Rows of one time stand in the order of sources and offsets.
         key: the field, or fields; never null. within: a span of event time. lateness: how far below
         the watermark a row still counts, "60s" by default; rows that come by the watermark are
-        never late, and take none. emit: "final": a row is given once, when no row that is on
-        time can precede it any more, ``lateness`` above it by the watermark.
+        never late, and take none. emit: "final": a row is given once, when no row on time
+        can precede it any more, ``lateness`` above it by the watermark.
         """
         with self._step("distinct", name) as draft:
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)

@@ -72,7 +72,7 @@ class Reach:
         self.counts = {name: len(each.names) for name, each in opened.items()}
         """The number of each source's partitions."""
         self.keyed_by = keyed_by_source(opened)
-        """The fields that divide records among them, by source; None where it does not matter."""
+        """The dividing fields by source; None where the division does not matter."""
         self._sinks = {
             Owner(plan.name, name): _commits(plan, name, place) for name, place in sinks.items()
         }
