@@ -337,16 +337,6 @@ class Partition(Sending):
     # --- cut and tables ---
 
     @property
-    @abstractmethod
-    def cut(self) -> dict[str, int]:
-        """The cut: the next offset of each input."""
-
-    @property
-    @abstractmethod
-    def watermark_ns(self) -> int:
-        """The merged watermark: the minimum over all that feeds it."""
-
-    @property
     def is_stable(self) -> bool:
         """Whether ``stabilize`` was called after the last change."""
         return self._reported
