@@ -81,7 +81,8 @@ gate: $(VENV)/.bench  ## compare workloads with an older commit: AGAINST=COMMIT 
 bench-history: $(VENV)/.bench  ## figures of this version, in bench/history: ONLY="log memory"
 	$(PYTHON) -m bench --resume --json bench/history/$$($(PYTHON) -c 'import ripple; print(ripple.__version__)').json $(ONLY)
 
-# The tests with many times as many random examples and seeds: EXAMPLES=20 takes an hour and more.
+# The tests with many times as many random examples and seeds, others each time: EXAMPLES=20 takes an
+# hour and more.
 wide: $(VENV)/.dev  ## the tests with many times the random examples: EXAMPLES=20
 	RIPPLE_EXAMPLES=$(or $(EXAMPLES),20) $(PYTHON) -m pytest --dist worksteal -n $$(nproc)
 

@@ -232,7 +232,8 @@ class UnitKeys:
 
     def slots(self, columns: Sequence[KeyColumn]) -> Slots:
         """Return slot 0 for every row; the number of rows is that of ``columns[0]``."""
-        self.index.add(b"")
+        if len(columns[0]):
+            self.index.add(b"")
         return np.zeros(len(columns[0]), np.int64)
 
     def arrays(self, slots: Slots) -> list[pa.Array]:

@@ -65,3 +65,12 @@ def test_hashes_are_pinned() -> None:
     space = key_space([text, number])
     slots = space.slots([pa.array(["AAPL"]), pa.array([60])])
     assert space.hashes(slots).tolist() == [10188982615469395719]
+
+
+@pytest.mark.parametrize("shape", [(), *SHAPES])
+def test_no_rows_make_no_keys(shape: tuple[type, ...]) -> None:
+    space = key_space([Field(f"k{i}", t()) for i, t in enumerate(shape)])
+    columns = [pa.array([], ARROW[t]) for t in shape] or [np.empty(0)]
+
+    assert len(space.slots(columns)) == 0
+    assert len(space.index) == 0

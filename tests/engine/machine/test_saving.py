@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ripple.model.aggregate as ra
 from ripple.engine.machine import Engine, Snapshot, SnapshotError
 from ripple.engine.snapshots.increment import applied
 from ripple.engine.snapshots.saving import Saving
+from ripple.model.pipeline.builder import Pipeline
 from tests.engine.machine.shapes import IDS, SHAPES
 from tests.engine.machine.ticks import counts, finished, sorted_rows
-from tests.engine.machine.trades import Row, batch_of, rows, vwap_plan
+from tests.engine.machine.trades import Row, Trade, batch_of, rows, vwap_plan
 from tests.examples import EXAMPLES
 
 each_shape = pytest.mark.parametrize(("assigner", "trigger"), SHAPES, ids=IDS)
@@ -156,3 +158,14 @@ def test_changes_alone_restore_nothing() -> None:
     changes = finished(engine.begin_snapshot(engine.snapshot().number))
     with pytest.raises(SnapshotError, match="holds only what changed"):
         Engine.restore(engine.plan, changes)
+
+
+def test_nothing_is_restored_as_nothing() -> None:
+    keyed = Pipeline("test").source("trades", Trade).partition("p", key="symbol")
+    total = keyed.fold("f", n=ra.count()).partition("all", key=()).fold("total", n=ra.sum("n"))
+    plan = total.sink("out").plan()
+    before = Engine(plan).snapshot()
+    restored = Engine.restore(plan, before)
+
+    assert restored.snapshot() == before
+    assert restored.keys_held == 0
