@@ -23,7 +23,6 @@ from ripple.engine.changes.rows import (
     Set,
 )
 from ripple.engine.changes.table import Table
-from ripple.engine.changes.text import of_sexp, to_sexp
 
 __all__ = [
     "ABSENT",
@@ -43,7 +42,5 @@ __all__ = [
     "apply",
     "compose",
     "diff",
-    "of_sexp",
     "same",
-    "to_sexp",
 ]

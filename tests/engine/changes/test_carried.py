@@ -15,8 +15,8 @@ from ripple.core.errors import DeltaError
 from ripple.core.row_ops import OP
 from ripple.engine.changes import Final, Patch, Remove, Set
 from ripple.engine.changes.column_table import ColumnTable
-from ripple.engine.changes.convert import of_rows, to_rows
 from ripple.engine.changes.rows import FieldRemove, FieldSet
+from tests.engine.changes.convert import of_rows, to_rows
 from tests.engine.changes.strategies import LAYOUT, ROW, keyed_deltas, tables, unordered
 
 DELTAS = [

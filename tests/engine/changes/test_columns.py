@@ -16,7 +16,6 @@ from ripple.core.row_ops import OP
 from ripple.engine.changes import FieldRemove, FieldSet, Final, Patch, Remove, Set, Table
 from ripple.engine.changes import columns as columns_form
 from ripple.engine.changes.column_table import ColumnTable
-from ripple.engine.changes.convert import of_rows, to_rows
 from ripple.engine.changes.layout import CLEARED, Layout
 from ripple.model.schema.types import (
     Bool,
@@ -25,6 +24,7 @@ from ripple.model.schema.types import (
     Schema,
     String,
 )
+from tests.engine.changes.convert import of_rows, to_rows
 from tests.engine.changes.strategies import (
     LAYOUT,
     ROW,
