@@ -2,7 +2,7 @@
 
 opening     by URI; probe: tests the guarantee that the first put wins
 disk, memory, s3    the stores; s3_settings, s3_errors
-retrying, timed, cached    wrappers of any store
+retrying, cached    wrappers of any store
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ from ripple.storage.store.disk import DiskStore
 from ripple.storage.store.errors import StoreRefusedError, UnsafeStoreError
 from ripple.storage.store.memory import MemoryStore
 from ripple.storage.store.retrying import RetryingStore, RetrySettings
-from ripple.storage.store.timed import StoreCall, TimedStore
 
 __all__ = [
     "DiskStore",
     "MemoryStore",
     "RetrySettings",
     "RetryingStore",
-    "StoreCall",
     "StoreRefusedError",
-    "TimedStore",
     "UnsafeStoreError",
 ]

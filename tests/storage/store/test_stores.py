@@ -15,7 +15,6 @@ from ripple.storage.store import (
     RetryingStore,
     RetrySettings,
     StoreRefusedError,
-    TimedStore,
 )
 from ripple.testing import Chance, SimDisk, SimStore
 from ripple.world import LiveDisk, ObjectStore, StoreError
@@ -26,7 +25,7 @@ from tests.world.store_contract import StoreContract
 
 KINDS = [
     *("memory", "disk", "disk folder", "simulated", "simulated disk"),
-    *("retrying", "timed", "retrying over trouble"),
+    *("retrying", "retrying over trouble"),
 ]
 
 
@@ -41,7 +40,6 @@ class TestEveryStore(StoreContract):
             "simulated": SimStore(),
             "simulated disk": DiskStore(SimDisk(), Chance()),
             "retrying": RetryingStore(MemoryStore(), ManualClock(), Chance()),
-            "timed": TimedStore(MemoryStore(), ManualClock(), lambda call: None),
             "retrying over trouble": RetryingStore(troubled, ManualClock(), Chance()),
         }
         return stores[request.param]
@@ -119,23 +117,6 @@ async def test_attempt_without_answer_counts_as_unknown() -> None:
     with pytest.raises(StoreError, match="no answer") as caught:
         await RetryingStore(Silent(), ManualClock(), Chance(), settings).put_if_absent("a.b", b"")
     assert caught.value.done is None
-
-
-async def test_observer_hears_of_every_call() -> None:
-    seen = []
-    store = TimedStore(
-        TroubledStore(MemoryStore(), iter(["", "", "before"])), ManualClock(), seen.append
-    )
-
-    await store.put_if_absent("a/1.json", b"one")
-    await store.get("a/1.json", length_max=3)
-    with pytest.raises(StoreError):
-        await store.list("a/")
-    assert [(c.operation, c.length_bytes, c.failed) for c in seen] == [
-        ("put_if_absent", 3, False),
-        ("get", 3, False),
-        ("list", 0, True),
-    ]
 
 
 async def test_stopped_store_retries_no_more() -> None:
