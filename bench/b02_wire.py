@@ -27,7 +27,8 @@ from ripple.core.codec.crc import crc32c
 from ripple.core.row_ops import OP, OP_SET
 from ripple.engine.changes.column_table import ColumnTable
 from ripple.engine.changes.layout import Layout
-from ripple.exchange.wire.bin_prot import codec_for, list_of
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.codec import list_of
 from ripple.exchange.wire.edge_messages import Bundle, Section
 from ripple.exchange.wire.envelope import Decoder, encode
 from ripple.exchange.wire.messages import cut_of, from_frame, to_frame

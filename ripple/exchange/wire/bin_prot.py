@@ -13,59 +13,23 @@ from ripple.core.errors import SchemaError
 from ripple.engine.changes.shape import case_of
 from ripple.exchange.wire.codec import (
     BOOL,
-    BYTES,
-    DEPTH_MAX,
     FLOAT,
     INT,
     INT64,
-    INT_MAX,
-    INT_MIN,
     SEXP,
     STRING,
-    UNIT,
     Codec,
     Later,
-    enumeration,
     later,
     list_of,
     option,
-    pair,
     record,
-    tuple_as,
-    tuple_of,
-    union,
     variant,
 )
 from ripple.model.schema import types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = [
-    "BOOL",
-    "BYTES",
-    "DEPTH_MAX",
-    "FLOAT",
-    "INT",
-    "INT64",
-    "INT_MAX",
-    "INT_MIN",
-    "SEXP",
-    "STRING",
-    "UNIT",
-    "Codec",
-    "codec_for",
-    "enumeration",
-    "later",
-    "list_of",
-    "option",
-    "pair",
-    "record",
-    "tuple_as",
-    "tuple_of",
-    "union",
-    "variant",
-]
 
 # The nesting depth of references within one value.
 REF_DEPTH_MAX = 64

@@ -62,10 +62,7 @@ class Extreme(Aggregate):
         """Its name for users."""
         return "max" if self.last else "min"
 
-    @property
-    def decomposes(self) -> bool:
-        """The extreme of the parts' extremes is that of the whole."""
-        return True
+    decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:
         of = need_order(self, *types)

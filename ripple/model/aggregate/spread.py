@@ -56,10 +56,7 @@ class Spread(Aggregate):
         """By how much the count is lowered."""
         return (f"ddof={self.ddof}",)
 
-    @property
-    def decomposes(self) -> bool:
-        """Exact moments add up."""
-        return True
+    decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)

@@ -45,11 +45,7 @@ class Count(Aggregate):
     """How many."""
 
     name = "count"
-
-    @property
-    def decomposes(self) -> bool:
-        """Sums add up."""
-        return True
+    decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:  # noqa: ARG002 - anything can be counted
         return Bound((("", Int64()),), lambda _retractable: CountState())
@@ -72,11 +68,7 @@ class Sum(Aggregate):
     """The exact sum."""
 
     name = "sum"
-
-    @property
-    def decomposes(self) -> bool:
-        """Sums add up."""
-        return True
+    decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
@@ -103,11 +95,7 @@ class Mean(Aggregate):
     """The exact mean."""
 
     name = "mean"
-
-    @property
-    def decomposes(self) -> bool:
-        """Sums add up."""
-        return True
+    decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)
@@ -134,11 +122,7 @@ class Vwap(Aggregate):
     """The volume-weighted average price."""
 
     name = "vwap"
-
-    @property
-    def decomposes(self) -> bool:
-        """Sums add up."""
-        return True
+    decomposes = True
 
     def _bind(self, *types: FieldType) -> Bound:
         self.need_numbers(*types)

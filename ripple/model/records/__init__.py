@@ -8,7 +8,7 @@ constraints checks that annotations of other libraries ask for; declared: settin
 from __future__ import annotations
 
 from ripple.model.records.constraints import checks_of
-from ripple.model.records.derive import schema_of, schemas_of, time_field_of
+from ripple.model.records.derive import schema_of, time_field_of
 from ripple.model.records.record import Timestamp, field, record
 
 __all__ = [
@@ -17,6 +17,5 @@ __all__ = [
     "field",
     "record",
     "schema_of",
-    "schemas_of",
     "time_field_of",
 ]

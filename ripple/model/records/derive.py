@@ -88,21 +88,20 @@ def schema_of(cls: type, *, name: str | None = None, version: int | None = None)
 
     Raises SchemaError naming class and field for a type that a schema cannot express.
     """
-    return _derive(cls, name, version, {})
-
-
-def schemas_of(cls: type) -> tuple[Schema, ...]:
-    """Return the schema of ``cls`` and of each class that it mentions by ``Ref``, in that order.
-
-    Raises SchemaError as :func:`schema_of` does, and if two classes that
-    are mentioned would have schemas of the same name.
-    """
-    references: dict[str, type] = {schema_name_of(cls): cls}
-    schemas: list[Schema] = []
-    # A reference may bring further ones; the dict keeps their order of appearance.
-    while len(schemas) < len(references):
-        schemas.append(_derive(list(references.values())[len(schemas)], None, None, references))
-    return tuple(schemas)
+    if not is_record_class(cls):
+        raise SchemaError(
+            f"{_show(cls)} is not a record class: decorate it with @record, or make it a "
+            "dataclass, a msgspec.Struct or a pydantic model"
+        )
+    if name is not None:
+        need_text("schema_of: name", name, SchemaError)
+    info = record_info(cls)
+    return Schema(
+        name=name or schema_name_of(cls),
+        fields=_Walk().fields(cls, cls.__name__),
+        version=version if version is not None else (info.version if info else 1),
+        doc=info.doc if info else docstring_of(cls),
+    )
 
 
 def time_field_of(cls: type) -> str | None:
@@ -120,31 +119,12 @@ def time_field_of(cls: type) -> str | None:
     return names[0] if names else None
 
 
-def _derive(
-    cls: type, name: str | None, version: int | None, references: dict[str, type]
-) -> Schema:
-    if not is_record_class(cls):
-        raise SchemaError(
-            f"{_show(cls)} is not a record class: decorate it with @record, or make it a "
-            "dataclass, a msgspec.Struct or a pydantic model"
-        )
-    if name is not None:
-        need_text("schema_of: name", name, SchemaError)
-    info = record_info(cls)
-    return Schema(
-        name=name or schema_name_of(cls),
-        fields=_Walk(references).fields(cls, cls.__name__),
-        version=version if version is not None else (info.version if info else 1),
-        doc=info.doc if info else docstring_of(cls),
-    )
-
-
 class _Walk:
     """One derivation: knows the classes it is inside of, so that a recursive one becomes a Ref."""
 
-    def __init__(self, references: dict[str, type]) -> None:
+    def __init__(self) -> None:
         self._inside: list[type] = []
-        self._references = references
+        self._references: dict[str, type] = {}
 
     def fields(self, cls: type, path: str) -> tuple[Field, ...]:
         check_names(cls)

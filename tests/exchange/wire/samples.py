@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ripple.exchange.wire.bin_prot import STRING
+from ripple.exchange.wire.codec import STRING
 from ripple.exchange.wire.edge_messages import (
     Bundle,
     Follow,

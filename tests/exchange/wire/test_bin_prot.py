@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripple.core.errors import SchemaError
-from ripple.exchange.wire.bin_prot import (
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.codec import (
     BOOL,
     BYTES,
     DEPTH_MAX,
@@ -26,7 +27,6 @@ from ripple.exchange.wire.bin_prot import (
     SEXP,
     STRING,
     UNIT,
-    codec_for,
     enumeration,
     later,
     list_of,

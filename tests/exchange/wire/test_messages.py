@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripple.exchange.wire.bin_prot import STRING, list_of, pair, record
-from ripple.exchange.wire.codec import INT
+from ripple.exchange.wire.codec import INT, STRING, list_of, pair, record
 from ripple.exchange.wire.edge_messages import (
     SECTIONS_MAX,
     Bundle,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ripple.engine.changes.rows import FieldRemove, FieldSet, MapRemove, MapSet, Patch, Remove, Set
-from ripple.exchange.wire.bin_prot import FLOAT, INT, INT64, STRING, Codec, codec_for, option
+from ripple.exchange.wire.bin_prot import codec_for
+from ripple.exchange.wire.codec import FLOAT, INT, INT64, STRING, Codec, option
 from ripple.exchange.wire.messages import Delta, Handshake, Heartbeat
 from ripple.exchange.wire.records import CHECKPOINT, SCHEMA, Checkpoint, NodeSnapshot, delta_of
 from ripple.model.schema.types import (

@@ -16,7 +16,7 @@ import pydantic
 import pytest
 
 from ripple.core.errors import SchemaError
-from ripple.model.records import Timestamp, record, schema_of, schemas_of
+from ripple.model.records import Timestamp, record, schema_of
 from ripple.model.schema import (
     Bool,
     Case,
@@ -176,7 +176,7 @@ class Forest:
 
 def test_recursion_below_the_root_is_a_reference_that_resolves() -> None:
     node = Record((Field("value", Int()), Field("children", List(Ref("tree")))))
-    forest, tree = schemas_of(Forest)
+    forest, tree = schema_of(Forest), schema_of(Tree)
     assert forest.fields == (Field("first", node), Field("others", List(node)))
     assert tree == Schema("tree", node.fields)
 
@@ -185,7 +185,7 @@ def test_two_classes_of_one_schema_name_cannot_both_be_referred_to() -> None:
     other = dataclasses.make_dataclass("Tree", [("forest", Forest), ("again", "Any")])
     other.__annotations__["again"] = list[other]  # type: ignore[valid-type]
     with pytest.raises(SchemaError, match=r"two record classes would both be schema 'tree'"):
-        schemas_of(other)
+        schema_of(other)
 
 
 def test_annotated_field_type_is_taken_as_it_is() -> None:
