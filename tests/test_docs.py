@@ -52,9 +52,9 @@ def test_readme_pipeline_writes_a_row_per_window(folder: Path) -> None:
 
 def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     readme, guide = _python("README.md"), _python("docs/pipelines.md")
-    legs, portfolio, totals, branches, ending, finals, distinct, sources, tables, engine = guide
+    legs, portfolio, totals, branches, ending, finals, distinct, sources, *tables, engine = guide
     end = 'rp.run(positions, source="trades.csv", sink="positions.csv")\n'
-    streams = [branches, ending, finals, distinct, sources, tables]
+    streams = [branches, ending, finals, distinct, sources, *tables]
     code = "".join([*readme, legs, end, portfolio, totals, *streams, EVENT, engine])
     (folder / "guide.py").write_text(code)
     names = runpy.run_path("guide.py", run_name="guide")
@@ -81,6 +81,10 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert (folder / "balances.jsonl").read_text() == (
         '{"op":"set","country":"DE","balance":12.0,"accounts":1}\n'
     )
+    (row,) = (folder / "rates.jsonl").read_text().splitlines()
+    assert row == '{"op":"set","currency":"EUR","rate":1.08,"at":1700000100000000000}'
+    (row,) = (folder / "hourly.jsonl").read_text().splitlines()
+    assert row.endswith('"changes":2,"last":1.08}')
     assert names["engine"].cut == {"trades": 1}
 
 

@@ -115,7 +115,8 @@ class Reading:
     Inputs wait for more at the end. part: the partition of these inputs; None: all. executor: for
     blocking work of Inputs. one_shot: whether the run has no checkpoints: nothing retries but
     the source. whole: whether such a run takes all partitions at a URI, each as an input; else one
-    of several must be named.
+    of several must be named. needs_all: whether the records of a table that later ones replace
+    matter, too, so that they must not be removed.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Reading:
     executor: Executor = INLINE
     one_shot: bool = False
     whole: bool = False
+    needs_all: bool = False
 
 
 @frozen

@@ -53,6 +53,7 @@ def open_source(
     header: bool = False,
     whole: bool = False,
     table: TableSpec | None = None,
+    needs_all: bool = False,
 ) -> Inputs:
     """Return the inputs of a one-shot run at ``place``: they end, and never wait.
 
@@ -61,15 +62,17 @@ def open_source(
     a record class; a source, or inputs.
     checks: further conditions on fields; records that fail are rejected. whole: take all partitions
     at the URI; else one of several must be named. table: how its records become one; then the
-    engine has the checks. Raises InputError, SchemaError and
-    ConnectorError.
+    engine has the checks. needs_all: whether its replaced records matter, too. Raises
+    InputError, SchemaError and ConnectorError.
     """
     check_batch_rows(batch_rows)
     shape = RecordShape(schema, checks) if table is None else RecordShape(schema, table=table)
     if not isinstance(place, (str, os.PathLike)):
         _check_keys(name, shape, None)
         return ended(_held(place, shape, name, batch_rows), name)
-    reading = Reading(name, shape, batch_rows, header=header, one_shot=True, whole=whole)
+    reading = Reading(
+        name, shape, batch_rows, header=header, one_shot=True, whole=whole, needs_all=needs_all
+    )
     found = find(text_of(place), "source")
     _check_keys(name, shape, found.use)
     return ended(found.opened(reading, is_readable), name)
@@ -93,7 +96,15 @@ def open_inputs(
     """
     source = plan.source if source is None else source
     shape = RecordShape.of(source)
-    reading = Reading(source.name, shape, batch_rows, follow=follow, part=part, executor=executor)
+    reading = Reading(
+        source.name,
+        shape,
+        batch_rows,
+        follow=follow,
+        part=part,
+        executor=executor,
+        needs_all=plan.has_versions_of(source),
+    )
     found = find(place, "continued_source")
     _check_keys(source.name, shape, found.use)
     if part is not None and part.of > 1 and not found.use.has_parts:

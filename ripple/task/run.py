@@ -160,6 +160,7 @@ def open_sources(
             header=header,
             whole=True,
             table=source.table,
+            needs_all=plan.has_versions_of(source),
         )
         for source in plan.sources
     }

@@ -228,6 +228,23 @@ TABLE: dict[str, P] = {
     "Pipeline.table(truncate)": P(
         lambda v: rp.Pipeline("p").table("s", In, key="k", truncate=v), ""
     ),
+    "Pipeline.table(time)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", time=v), "none", f"event time|{INPUT}"
+    ),
+    "Pipeline.table(out_of_order)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", time="t", out_of_order=v),
+        "zero three np_int",
+    ),
+    "Pipeline.table(reject_future)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", time="t", reject_future=v),
+        "none zero three np_int",
+    ),
+    "Pipeline.table(idle)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", time="t", idle=v), "none"
+    ),
+    "Pipeline.versions(name)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", time="t").versions(v), "digit word"
+    ),
     "Pipeline.derive(name)": P(lambda v: SOURCE.derive(v, z=rp.col("n")), "digit word"),
     "Pipeline.derive(fields)": P(
         lambda v: SOURCE.derive("d", z=v),

@@ -31,6 +31,12 @@ class Item:
     group: str
     price: float = rp.field(gt=0)
 
+@rp.record(version=1)
+class Priced:
+    id: int
+    price: float
+    at: int
+
 def pipeline_of(name, **how):
     table = rp.Pipeline(name).table("items", Item, key="id", **how)
     return (
@@ -43,6 +49,12 @@ def pipeline_of(name, **how):
 plain = pipeline_of("plain")
 debezium = pipeline_of("cdc", format="debezium")
 lenient = pipeline_of("cdc", format="debezium", truncate="letter")
+versions = (
+    rp.Pipeline("versions")
+    .table("items", Priced, key="id", time="at")
+    .versions("changes")
+    .sink("rows")
+)
 """
 PARTITIONS = 3
 Changes = list[tuple[int, dict[str, Any] | None]]
@@ -243,3 +255,35 @@ def test_envelopes_of_debezium_are_a_table(
     assert f"{topic}/0, offset 9: the table was truncated" in said
     said = ran(tmp_path, "lenient", *given)
     assert "Events processed:  10\n" in said
+
+
+def test_versions_of_a_topic_are_its_records_and_those_of_a_compacted_one_are_refused(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    records = [
+        plain(1, {"id": 1, "price": 2.0, "at": 5}),
+        plain(1, None),
+        plain(2, {"id": 2, "price": 3.0, "at": 9}),
+        plain(1, {"id": 1, "price": 4.0, "at": 7}),
+    ]
+
+    async def told(topics: Topics) -> None:
+        await topics.create(topic, 1)
+        await topics.append(TopicPartition(topic, 0), records)
+        await topics.create(f"{topic}-compacted", 1, **{"cleanup.policy": "compact"})
+
+    story(broker, told)
+    place, sink = f"kafka:{broker.bootstrap}/{topic}", ("--sink", "rows=rows.jsonl")
+    ran(tmp_path, "versions", "--source", place, *sink)
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": 1, "price": 2.0, "at": 5, "deleted": False},
+        {"id": 1, "price": None, "at": 5, "deleted": True},
+        {"id": 2, "price": 3.0, "at": 9, "deleted": False},
+        {"id": 1, "price": 4.0, "at": 7, "deleted": False},
+    ]
+    durable = (*sink, "--checkpoint-dir", "state")
+    for how in (sink, durable):
+        said = ran(tmp_path, "versions", "--source", f"{place}-compacted", *how, code=1)
+        assert "as the versions of 'items': the topic is compacted, and compaction has" in said
+        assert said.count("\n") == 1

@@ -81,6 +81,43 @@ def test_a_table_and_a_stream_are_read_side_by_side_on_a_cluster() -> None:
     cluster_test(table.also(sold), [one for pair in pairs for one in pair], seeds=range(EXAMPLES))
 
 
+@rp.record(version=1)
+class Timed:
+    id: int
+    price: float = rp.field(gt=0)
+    gone: bool
+    at: int
+
+
+def timed() -> rp.Pipeline:
+    table = rp.Pipeline("timed").table(
+        "items", Timed, key="id", deleted="gone", time="at", out_of_order=2
+    )
+    versions = table.versions("versions")
+    bars = versions.partition("by-id", key="id").window("w", rp.Tumbling(10), lateness=3)
+    whole = bars.fold("bars", n=rp.count(), last=rp.last("gone")).sink("bars-out")
+    return table.sink("rows").also(versions.sink("versions-out")).also(whole)
+
+
+def versions(count: int) -> list[dict[str, Any]]:
+    """Return changes of which some times go back, and of which a deletion may have none."""
+    found = []
+    for number in range(1, count + 1):
+        at = None if number % 6 == 0 else number - (number % 5 == 0) * 6
+        row = {"id": number * 7 % 5, "price": number % 4 + 0.5, "at": at}
+        found.append({**row, "gone": number % 3 == 0})
+    return found
+
+
+def test_a_table_and_its_versions_do_not_tell_of_a_crash_at_every_thirteenth_effect() -> None:
+    report = crash_test(timed(), versions(30), seeds=range(4 * EXAMPLES), pairs=1, every=13)
+    assert report.lives > report.runs > 20
+
+
+def test_a_cluster_has_the_versions_of_a_table_beside_its_rows() -> None:
+    cluster_test(timed(), versions(60), seeds=range(EXAMPLES))
+
+
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -16,6 +16,7 @@ from ripple.model.pipeline.nodes import (
     Output,
     SourceSpec,
     Union,
+    Versions,
 )
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.pipeline.topology import stages_of
@@ -99,6 +100,8 @@ def _step(step: EventNode, stage: int) -> dict[str, Any]:
         kind, about = "finals", f"of {step.fold}"
     elif isinstance(step, Distinct):
         kind, about = "distinct", ", ".join(field.name for field in step.key)
+    elif isinstance(step, Versions):
+        kind, about = "versions", f"of {step.reads}"
     elif isinstance(step, Derive):
         kind, about = "derive", ", ".join(f"{name} = {bound.expr!r}" for name, bound in step.exprs)
     elif isinstance(step, Filter):

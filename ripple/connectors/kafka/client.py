@@ -27,6 +27,7 @@ T = TypeVar("T")
 REQUEST_S = 15.0
 PATIENCE_S = 15.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+_POLICY = "cleanup.policy"
 
 
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
@@ -117,6 +118,17 @@ class KafkaClient:
             return await private.cluster_id(self.open_client) or self.brokers
 
         return await self._patiently("the cluster", ask)
+
+    async def is_compacted(self, topic: str) -> bool:
+        """Return whether replaced records are removed; False without the right to ask."""
+        from ripple.connectors.kafka import private_writing  # noqa: PLC0415 - for versions alone
+
+        async def ask() -> bool:
+            node = await private_writing.controller(self.open_client)
+            found = await private_writing.configs(self.open_client, node, topic, [_POLICY])
+            return "compact" in found.get(_POLICY, "")
+
+        return await self._patiently(f"topic {topic!r}", ask)
 
     def await_topic(self, topic: str) -> None:
         """Wait from now on for a topic that a broker does not know.

@@ -48,6 +48,10 @@ class KafkaReader:
         """Return the cluster's id."""
         return await self._client.cluster_id()
 
+    async def is_compacted(self, topic: str) -> bool:
+        """Return whether a topic's replaced records are removed."""
+        return await self._client.is_compacted(topic)
+
     def topic_id(self, topic: str) -> str:
         """Return what a topic has for itself for ever, "" where that is not known."""
         return self._client.topic_id(topic)

@@ -47,6 +47,8 @@ def open_inputs(path: str, reading: Reading) -> KafkaInputs:
     """
     place, security, values = _opened(path, reading)
     count = _wanted(place, _count(place, security))
+    if reading.needs_all:
+        _check_kept(place, security, reading.name)
     number = _partition(place, count)
     if number is None and count > 1 and reading.one_shot and not reading.whole:
         raise InputError(
@@ -198,6 +200,16 @@ def _check_key(place: KafkaUri, security: Security, count: int) -> None:
         keys = _asked(place, security, lambda reader: sampled_keys(reader, place.topic, count))
         check_division(str(place), keys, count)
         _known.divided.add((place.brokers, place.topic))
+
+
+def _check_kept(place: KafkaUri, security: Security, name: str) -> None:
+    """Raise InputError for a topic of which replaced records are removed."""
+    if _asked(place, security, lambda reader: reader.is_compacted(place.topic)):
+        raise InputError(
+            f"cannot read {place} as the versions of {name!r}: the topic is compacted, and "
+            "compaction has removed versions that a replay would need: write them to a topic with "
+            "cleanup.policy=delete, or use the table as it is, without .versions(...)"
+        )
 
 
 def _count(place: KafkaUri, security: Security) -> int:

@@ -210,7 +210,9 @@ class GraphEngine(Engine):
 
     def _table_of(self, fold: Fold) -> TableSpec | None:
         port = self._ports.get(fold.input)
-        return None if port is None or len(port.inputs) > 1 else port.source.table
+        if port is None or len(port.inputs) > 1 or fold.reads != fold.input:
+            return None
+        return port.source.table
 
     def _watermark_of(self, leaf: Leaf) -> int:
         return min(given.watermark_ns for given in self._feeds[leaf.fold.name])
@@ -256,8 +258,7 @@ class GraphEngine(Engine):
         assert offsets is not None, "every row has a place"
         count, port = batch.num_rows, self._port_of[given.name]
         rows = Rows(Columns(batch, port.layout), count, port.places(given.name, offsets))
-        if not port.admission.passes(rows.columns):
-            port.admission.refuse(rows)
+        port.admit(rows, given)
         before_ns, origin = given.watermark_ns, rows.origin
         times, too_late = self._judged(given, port, rows, count)
         fate = Fate(count, rows)
@@ -312,7 +313,10 @@ class GraphEngine(Engine):
 
     def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
         """Fold rows of an input, and check that new keys belong to the partition."""
-        known = known_keys(fold, self._port_of[given.name].source)
+        source = self._port_of[given.name].source
+        if source.table is not None and fold.fold.reads == source.name:
+            rows.times_ns = None  # the newest record of a table is that by offset
+        known = known_keys(fold, source)
         division = self._divisions.get(given.name)
         fold.apply(rows, crossing)
         if division is not None and len(fold.keys.index) > known:

@@ -11,6 +11,7 @@ from ripple.engine.machine.counters import Counters
 from ripple.engine.machine.way import SPAN, Way
 from ripple.engine.operators.admission import Admission
 from ripple.engine.operators.arrow_types import arrow_fields
+from ripple.engine.operators.deletion_times import give_times
 from ripple.model.pipeline.nodes import FLAT_ROWS_MAX
 from ripple.model.window import duration_ns, watermark
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ripple.engine.machine.inputs import Input
     from ripple.engine.operators.distinct_rows import DistinctRows
     from ripple.engine.operators.event_fold import EventFold
+    from ripple.engine.operators.rows import Rows
     from ripple.engine.operators.stream_rows import StreamRows
     from ripple.model.pipeline.nodes import SourceSpec
     from ripple.model.pipeline.plan import Plan
@@ -48,7 +51,7 @@ class Port(Way):
         self.accepted = pa.schema(arrow_fields(source.fields_taken))
         """The schema of batches that need no conversion."""
         self.layout = Layout(self.accepted)
-        self.admission = Admission(source, self.layout)
+        self._admission = Admission(source, self.layout)
 
     def lead(
         self,
@@ -64,6 +67,13 @@ class Port(Way):
         self.latenesses_ns = sorted(latenesses_ns | {window.lateness_ns for window in windows})
         spans_ns = [window.future_ns for window in windows]
         self.future_ns = min(spans_ns, default=duration_ns(FUTURE_TOLERANCE_DEFAULT))
+
+    def admit(self, rows: Rows, given: Input) -> None:
+        """Reject the records of an input that do not count, before they are judged by time."""
+        if not self._admission.passes(rows.columns):
+            self._admission.refuse(rows)
+        if self.source.table is not None:
+            give_times(rows, self.source, given.watermark_ns, given.future_ns_max)
 
     @property
     def offset_max(self) -> int:

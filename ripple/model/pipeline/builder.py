@@ -13,6 +13,7 @@ from ripple.core.errors import PlanError
 from ripple.model.expression.expr import Expr, Operand, as_operand
 from ripple.model.expression.typed import Kind
 from ripple.model.pipeline.checks import (
+    ahead_in,
     blaming,
     blaming_field,
     check_distinct,
@@ -58,7 +59,7 @@ from ripple.model.pipeline.nodes import (
     types_of,
 )
 from ripple.model.pipeline.plan import Plan
-from ripple.model.pipeline.table import table_fold, table_source
+from ripple.model.pipeline.table import table_fold, table_source, versions_of
 from ripple.model.pipeline.waiting import distinct_of, finals_of
 from ripple.model.records import checks_of
 from ripple.model.schema.types import Field, Schema
@@ -141,11 +142,7 @@ class Pipeline:
             check_text(topic, "topic")
             time_field = time_field_in(time, cls, schema)
             delay_ns = duration_ns(out_of_order, "out_of_order")
-            ahead_ns = None
-            if reject_future is not None:
-                ahead_ns = duration_ns(reject_future, "reject_future")
-                if time_field is None:
-                    raise PlanError("reject_future needs an event time: name it with time=")
+            ahead_ns = ahead_in(reject_future, time_field)
             idle_ns = idle_in(idle, time_field)
             names = tuple(field.name for field in dividing_fields(key, schema.fields))
             ordinal = next(draft.ordinals)
@@ -166,13 +163,7 @@ class Pipeline:
             sources = (*draft.sources, spec)
             check_count(sources)
             seen = {"fields": schema.fields, "row": cls, "path": (name,), "at": name, "root": name}
-            raw: dict[str, Any] = {
-                "fold": None,
-                "finals": "",
-                "waits": False,
-                "is_settled": False,
-            }
-            return _grown(draft, "source", sources=sources, read=(spec,), **raw, **seen)
+            return _grown(draft, "source", sources=sources, read=(spec,), **_RAW, **seen)
 
     def table(
         self,
@@ -184,6 +175,10 @@ class Pipeline:
         deleted: Key = None,
         format: Literal["debezium"] | None = None,  # noqa: A002 - as sources have it
         truncate: Literal["stop", "letter"] = "stop",
+        time: Key = None,
+        out_of_order: str | int = "0s",
+        reject_future: str | int | None = None,
+        idle: str | int | None = None,
     ) -> Pipeline:
         """Read a table's changes: per key, the record with the greatest offset is the row.
 
@@ -194,6 +189,8 @@ class Pipeline:
         field but the key. format: "debezium" for envelopes of Debezium, of which ``before`` is
         never read. truncate: whether a truncated table ("op": "t") stops the run, since it names no
         key, or is a dead letter. Steps and folds after it work as on the results of a fold.
+        time: the field with the event time, which :meth:`versions` need; out_of_order,
+        reject_future and idle are as for a source, and need it. The table does not depend on it.
         """
         with self._step("table", name) as draft:
             check_text(topic, "topic")
@@ -206,23 +203,54 @@ class Pipeline:
                 deleted=deleted,
                 format=format,
                 truncate=truncate,
+                time=time,
+                out_of_order=out_of_order,
+                reject_future=reject_future,
+                idle=idle,
             )
             sources = (*draft.sources, source)
             check_count(sources)
             fold = table_fold(source)
             made = (fold.partition, fold.name, fold.steps[0].name)
+            raw = {**_RAW, "is_table": True}
             return _grown(
                 reduce(Draft.begun, made, draft),
                 "table",
+                **{**raw, "fold": fold},
                 sources=sources,
                 read=(source,),
                 root=name,
                 folds=(*draft.folds, fold),
-                fold=fold,
                 fields=fold.row,
                 row=None,
                 path=(name, fold.partition, fold.name),
                 at=fold.steps[0].name,
+            )
+
+    def versions(self, name: str, /) -> Pipeline:
+        """Make a stream of a table's accepted changes, right after a :meth:`table` with ``time=``.
+
+        A row has the fields of the record, and ``deleted``, or the field that ``.table(...,
+        deleted=)`` names: it is true in a deletion, which needs no other field but the key. The
+        event time is the field ``time=``; a deletion without one has the newest time of its input
+        before it. Where a key's times go back, its newest version is not the row of the table,
+        which goes by offsets.
+        """
+        with self._step("versions", name) as draft:
+            node, fold = versions_of(name, draft), draft.fold
+            assert fold is not None, "versions are those of a table"
+            read = {*(one.of for one in draft.outputs), *(one.input for one in draft.folds)}
+            folds = tuple(one for one in draft.folds if one is not fold or one.name in read)
+            return _grown(
+                draft,
+                "versions",
+                **{**_RAW, "deleted": node.deleted},
+                steps=(*draft.steps, node),
+                folds=folds,
+                fields=node.fields_out,
+                row=None,
+                path=(draft.root,),
+                at=name,
             )
 
     def derive(self, name: str, /, **fields: Operand) -> Pipeline:
@@ -457,7 +485,7 @@ class Pipeline:
         """
         with self._step("finals", name) as draft:
             node = finals_of(name, draft)
-            return _begun(draft, "finals", node, fold=None, finals=name, row=None)
+            return _begun(draft, "finals", node, fold=None, finals=name, row=None, deleted="")
 
     def sink(
         self,
@@ -574,6 +602,16 @@ def _grown(draft: Draft, verb: str, **changes: Any) -> Pipeline:
     return pipeline_of(replace(draft, stage=TRANSITIONS[draft.stage, verb], **changes))
 
 
+_RAW: dict[str, Any] = {
+    "fold": None,
+    "finals": "",
+    "waits": False,
+    "is_settled": False,
+    "is_table": False,
+    "deleted": "",
+}
+
+
 def _begun(draft: Draft, verb: str, node: Waiting, **changes: Any) -> Pipeline:
     """Return the pipeline with a stream that begins anew, of a node that waits."""
     return _grown(
@@ -591,6 +629,8 @@ def _begun(draft: Draft, verb: str, node: Waiting, **changes: Any) -> Pipeline:
 
 def _with_step(draft: Draft, verb: str, step: Step, row: type | None) -> Pipeline:
     seen: dict[str, Any] = {"fields": step.fields_out, "row": row, "at": step.name}
+    if isinstance(step, Map | FlatMap):
+        seen["deleted"] = ""
     last = draft.fold
     if last is None:
         return _grown(draft, verb, steps=(*draft.steps, step), **seen)

@@ -68,6 +68,16 @@ def idle_in(idle: str | int | None, time_field: str | None) -> int | None:
     return idle_ns
 
 
+def ahead_in(reject_future: str | int | None, time_field: str | None) -> int | None:
+    """Return how far ahead of the watermark an event may be, in nanoseconds; None for any."""
+    if reject_future is None:
+        return None
+    ahead_ns = duration_ns(reject_future, "reject_future")
+    if time_field is None:
+        raise PlanError("reject_future needs an event time: name it with time=")
+    return ahead_ns
+
+
 def key_field(key: Operand, fields: Fields, last: Fold | None) -> Field:
     """Return the field that rows are grouped by; ``last`` is the fold that they come from."""
     types = types_of(fields)

@@ -19,6 +19,7 @@ from ripple.model.pipeline.nodes import (
     SourceSpec,
     TableSpec,
     Union,
+    Versions,
     reads_of,
     type_of,
 )
@@ -123,6 +124,8 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
     elif isinstance(step, Distinct):
         key = ", ".join(field.name for field in step.key)
         yield f"distinct {step.name}: by {key}, within {span_text(step.within_ns)}"
+    elif isinstance(step, Versions):
+        yield f"versions {step.name}: {fields_text(step.fields_out)}"
     elif isinstance(step, Derive):
         yield f"derive {step.name}: {', '.join(f'{name} = {e.expr!r}' for name, e in step.exprs)}"
     elif isinstance(step, Filter):
@@ -137,6 +140,8 @@ def _step_lines(plan: Plan, step: EventNode) -> Iterator[str]:
     if isinstance(step, Distinct):
         late = span_text(step.lateness_ns)
         yield from _details(("rows enter", f"once the watermark is {late} past them"))
+    if isinstance(step, Versions):
+        yield from _details(("of", step.reads), ("deleted where", f"{step.deleted} is true"))
     yield from _details(("node", step.node_key))
 
 

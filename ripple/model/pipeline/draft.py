@@ -61,6 +61,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.RESULTS, "filter"): Stage.RESULTS,
     (Stage.RESULTS, "map"): Stage.RESULTS,
     (Stage.RESULTS, "finals"): Stage.EVENTS,
+    (Stage.RESULTS, "versions"): Stage.EVENTS,
     (Stage.RESULTS, "partition"): Stage.REKEYED,
     (Stage.RESULTS, "sink"): Stage.RESULTS,
     (Stage.REKEYED, "fold"): Stage.RESULTS,
@@ -107,6 +108,13 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         (stage, "finals"): _NO_WINDOW_YET
         for stage in (Stage.EMPTY, Stage.EVENTS, Stage.KEYED, Stage.WINDOWED)
     },
+    **{
+        (stage, "versions"): (
+            "versions are those of a table from a topic: put it right after .table(...)"
+        )
+        for stage in Stage
+        if stage is not Stage.RESULTS
+    },
     (Stage.EMPTY, "distinct"): _NOTHING_YET,
     **{(stage, "distinct"): _BEFORE_PARTITION for stage in (Stage.KEYED, Stage.WINDOWED)},
     **{
@@ -142,11 +150,13 @@ REFUSALS: dict[tuple[Stage, str], str] = {
 # is the fold of these rows, None of events; ``root`` is their source, union or node of final rows,
 # and ``read`` their sources, of ``sources``; ``finals`` names the node of final rows among their
 # roots; ``waits`` says whether some of the rows come by the watermark, and ``is_settled`` whether
-# all do, of which none is late; ``path`` names the source, partitions, windows and folds before.
-# ``partition`` is set from its step to the fold, ``window`` likewise. The nodes have their paths
-# for keys: their meaning is not examined yet. ``used`` has each name's step, which distinguishes a
-# step common to branches from two of one name. ``is_open`` until a sink shows the last step. All
-# branches of one Pipeline share ``ordinals``.
+# all do, of which none is late; ``is_table`` whether they are rows of a table from a topic, or
+# folded from them; ``deleted`` names the field that is true in deletions, of versions of a table;
+# ``path`` names the source, partitions, windows and folds before. ``partition`` is set from its
+# step to the fold, ``window`` likewise. The nodes have their paths for keys: their meaning is not
+# examined yet. ``used`` has each name's step, which distinguishes a step common to branches from
+# two of one name. ``is_open`` until a sink shows the last step. All branches of one Pipeline share
+# ``ordinals``.
 @frozen
 class Draft:
     """A pipeline as far as it has been written."""
@@ -174,6 +184,8 @@ class Draft:
     finals: str = ""
     waits: bool = False
     is_settled: bool = False
+    is_table: bool = False
+    deleted: str = ""
     path: tuple[str, ...] = ()
     at: str = ""
 
@@ -193,14 +205,9 @@ class Draft:
 
 def refusal(draft: Draft, verb: str) -> str | None:
     """Return why a step may not be written here, and the alternative; None if it may."""
-    if verb in _NOT_OVER_TABLES and reads_table(draft):
+    if verb in _NOT_OVER_TABLES and draft.is_table:
         return _NOT_OVER_TABLES[verb]
     return None if (draft.stage, verb) in TRANSITIONS else REFUSALS[draft.stage, verb]
-
-
-def reads_table(draft: Draft) -> bool:
-    """Return whether the rows here come of a table from a topic."""
-    return any(source.table is not None for source in draft.read)
 
 
 def check_topic(topic: str | None, outputs: Iterable[Output]) -> None:

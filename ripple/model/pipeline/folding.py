@@ -9,7 +9,7 @@ from ripple.core.errors import PlanError
 from ripple.model.aggregate import Aggregate
 from ripple.model.expression.expr import as_column, col
 from ripple.model.pipeline.checks import blaming_field, check_new_field, check_result_field
-from ripple.model.pipeline.draft import need_time, reads_table
+from ripple.model.pipeline.draft import need_time
 from ripple.model.pipeline.nodes import WINDOW_FIELD_NAMES, Fields, Fold, FoldAggregate, types_of
 from ripple.model.schema.types import Field, Int64
 from ripple.model.window.duration import duration_ns
@@ -87,7 +87,7 @@ def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
     """Return the sessions of a fold's keys; None: they do not end."""
     if ttl is None:
         return None
-    if reads_table(draft):
+    if draft.is_table:
         raise PlanError("rows of a table from a topic end with their deletions: leave ttl= out")
     if draft.fold is not None:
         raise PlanError(

@@ -90,7 +90,7 @@ def _of_fold(plan: Plan, fold: Fold) -> str:
         more = f", its state for {span_text(late)} more" if late else ""
         return f"a key's row until the watermark is {gap} past its last event{more}"
     key = "a key" if fold.key else "one row"
-    table = next((one.table for one in plan.sources if one.name == fold.input), None)
+    table = next((one.table for one in plan.sources if one.name == fold.reads), None)
     if table is not None:
         return f"{key} until it is deleted; where several inputs are read, its deletion for ever"
     if fold in plan.event_folds:

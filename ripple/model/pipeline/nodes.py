@@ -110,6 +110,16 @@ class Derive:
 
 
 @frozen
+class Versions(Derive):
+    """The accepted changes of a table from a topic as a stream: rows, and deletions.
+
+    deleted: the field that is true in a version that says that there is no row.
+    """
+
+    deleted: str
+
+
+@frozen
 class Filter:
     """Passes on the rows for which the condition is true: neither false nor null."""
 

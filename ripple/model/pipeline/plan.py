@@ -35,6 +35,7 @@ from ripple.model.pipeline.nodes import (
     Output,
     SourceSpec,
     Union,
+    Versions,
     Waiting,
     reads_of,
 )
@@ -168,6 +169,10 @@ class Plan:
         """The nodes of distinct rows."""
         return tuple(step for step in self.steps if isinstance(step, Distinct))
 
+    def has_versions_of(self, source: SourceSpec) -> bool:
+        """Whether the versions of a table are a stream, which every record is part of."""
+        return any(isinstance(one, Versions) and one.reads == source.name for one in self.steps)
+
     def finals_of(self, fold: str) -> tuple[Finals, ...]:
         """Return the nodes of a fold's final rows."""
         return tuple(node for node in self.finals if node.fold == fold)
@@ -185,11 +190,13 @@ class Plan:
     def _is_chain(self) -> bool:
         if len(self.sources) > 1:
             return False
-        line = [self.sources[0].name, *(step.name for step in self.steps)]
+        source = self.sources[0]
+        line = [source.name, *(step.name for step in self.steps)]
         reads = [*(step.reads for step in self.steps), *(fold.reads for fold in self.folds[:1])]
         above = [fold.input for fold in self.folds[1:]]
         return (
             reads == line
+            and (source.table is None or source.time_field is None)
             and above == [fold.name for fold in self.folds[:-1]]
             and not any(fold.expiry is not None for fold in self.folds)
             and not any(isinstance(step, FlatMap | Union | Waiting) for step in self.steps)

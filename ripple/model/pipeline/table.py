@@ -6,18 +6,21 @@ row of the greatest offset, and a filter on the results, which takes deleted row
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.aggregate.whole_rows import NewestRow
 from ripple.model.expression.expr import Operand, col
 from ripple.model.pipeline.checks import (
+    ahead_in,
     check_distinct,
     check_result_field,
     field_name,
+    idle_in,
     record_of,
+    time_field_in,
     type_text,
 )
 from ripple.model.pipeline.nodes import (
@@ -28,6 +31,7 @@ from ripple.model.pipeline.nodes import (
     FoldAggregate,
     SourceSpec,
     TableSpec,
+    Versions,
     types_of,
 )
 from ripple.model.records import checks_of
@@ -42,7 +46,15 @@ from ripple.model.schema.types import (
     Schema,
     String,
 )
+from ripple.model.window.duration import duration_ns
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ripple.model.expression.bound import Bound
+    from ripple.model.pipeline.draft import Draft
+
+VERSION_DELETED = "deleted"  # the field of a version that says that there is no row
 FORMATS = ("debezium",)
 TRUNCATIONS = ("stop", "letter")
 _KEY_TYPES = (String, Int, Int64, Bool)
@@ -59,6 +71,10 @@ def table_source(
     deleted: Operand,
     format: str | None,  # noqa: A002 - as users write it
     truncate: str,
+    time: Operand,
+    out_of_order: str | int,
+    reject_future: str | int | None,
+    idle: str | int | None,
 ) -> SourceSpec:
     """Return the source of a table's changes. Raises PlanError."""
     cls, schema = record_of(record, "record")
@@ -80,6 +96,9 @@ def table_source(
         raise PlanError(f"truncate is {shown(truncate)}: it must be 'stop' or 'letter'")
     if truncate != "stop" and format is None:
         raise PlanError("only envelopes of Debezium tell of truncations: leave truncate= out")
+    time_field = None if time is None else time_field_in(time, cls, schema)
+    if time_field is None and duration_ns(out_of_order, "out_of_order"):
+        raise PlanError("out_of_order needs an event time: name it with time=")
     members = {member.name: member for member in schema.fields}
     declared = {} if cls is None else checks_of(cls)
     checks = {field: given.fitted(members[field]) for field, given in declared.items()}
@@ -91,14 +110,15 @@ def table_source(
         name,
         replace(schema, fields=relaxed),
         topic,
-        None,
-        0,
+        time_field,
+        duration_ns(out_of_order, "out_of_order"),
         cls,
         name,
         checks,
-        None,
+        ahead_in(reject_future, time_field),
         (),
         ordinal,
+        idle_in(idle, time_field),
         table=TableSpec(names, schema.fields, mark, format or "", truncate),
     )
 
@@ -120,7 +140,7 @@ def table_fold(source: SourceSpec) -> Fold:
     bound = newest.bind(tuple(item.type for item in inputs))
     results = (*key, *(Field(field, of) for field, of in bound.results))
     row = results[:-1]
-    named, at = f"{source.name}.newest", f"{source.name}.rows"
+    named, at = f"{source.name}.newest", _rows_of(source)
     path = f"{source.name}/{source.name}.key/{named}"
     is_there = (~col(mark.name).fill_null(False)).bind(types_of(results))
     rows = Filter(at, is_there, results, row, f"{path}/{at}", named)
@@ -138,6 +158,44 @@ def table_fold(source: SourceSpec) -> Fold:
         path,
         source.name,
     )
+
+
+def versions_of(name: str, draft: Draft) -> Versions:
+    """Return the node of a ``.versions(...)`` of the draft's table. Raises PlanError."""
+    source = draft.read[0]
+    table = source.table
+    if table is None or draft.at != _rows_of(source):
+        raise PlanError(
+            "versions are those of a table from a topic: put it right after .table(...)"
+        )
+    if source.time_field is None:
+        raise PlanError(
+            f"the versions of {source.name!r} are ordered by event time, and it has none: name the "
+            "field with .table(..., time=...)"
+        )
+    taken = source.fields_taken
+    needed = (*table.key, source.time_field, table.deleted)
+    fields = tuple(
+        one if one.name in needed else replace(one, optional=True) for one in table.fields
+    )
+    exprs: tuple[tuple[str, Bound], ...] = ()
+    deleted = table.deleted
+    if deleted == DELETED:
+        deleted = VERSION_DELETED
+        if deleted in (field.name for field in fields):
+            raise PlanError(
+                f"a version has a field {deleted!r}, true in a deletion, and so has the record: "
+                f"if it means the same, say .table(..., deleted={deleted!r}), else rename it"
+            )
+        exprs = ((deleted, col(DELETED).fill_null(False).bind(types_of(taken))),)
+        fields = (*fields, Field(deleted, Bool()))
+    path = f"{source.name}/{name}"
+    return Versions(name, exprs, taken, fields, path, source.name, deleted)
+
+
+def _rows_of(source: SourceSpec) -> str:
+    """Return the name of the node with a table's rows."""
+    return f"{source.name}.rows"
 
 
 def _key_names(key: Operand | Sequence[Operand], types: Mapping[str, FieldType]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from ripple.core.arguments import shown
 from ripple.core.errors import PlanError
 from ripple.model.pipeline.builder import Pipeline, pipeline_of
 from ripple.model.pipeline.checks import blaming, check_name, type_text
-from ripple.model.pipeline.draft import AS_EVENTS, Draft, Stage, reads_table, united
+from ripple.model.pipeline.draft import AS_EVENTS, Draft, Stage, united
 from ripple.model.pipeline.nodes import Fields, Union, type_of
 from ripple.model.schema.types import Field, Int, Int64, Option
 
@@ -37,6 +37,8 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
         sources = tuple(source for source in whole.sources if source.name in read)
         roots = "+".join(source.name for source in sources)
         node = Union(name, tuple(draft.at for draft in drafts), fields, f"{roots}/{name}")
+        deleted = drafts[0].deleted
+        are_versions = all(draft.deleted == deleted for draft in drafts)
         rows = [draft.row for draft in drafts if draft.fields == fields]
         is_one = len(rows) == len(drafts) and all(row is rows[0] for row in rows)
         return pipeline_of(
@@ -48,6 +50,7 @@ def union(name: str, *branches: Pipeline) -> Pipeline:
                 fields=fields,
                 row=rows[0] if is_one else None,
                 finals=finals,
+                deleted=deleted if are_versions else "",
                 waits=any(draft.waits for draft in drafts),
                 is_settled=all(draft.is_settled for draft in drafts),
                 path=(roots, name),
@@ -64,7 +67,7 @@ def _stream(branch: Any) -> Draft:
         raise PlanError(
             "rows on their way into a fold are not united: put .partition(...) after it"
         )
-    if reads_table(draft):
+    if draft.is_table:
         raise PlanError(f"{draft.at!r} is of a table, and streams are united: {AS_EVENTS}")
     if draft.stage is Stage.RESULTS:
         raise PlanError(

@@ -29,6 +29,7 @@ from ripple.testing.reference.interpreter import (
 from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
+    give_time,
     kinds_of,
     refuse_invalid,
     refuse_nulls,
@@ -254,6 +255,7 @@ class GraphReference(Reference):
         name, offset = at
         place = (self.plan.sources.index(source), offset, given.rank)
         refuse_invalid(row, source)
+        give_time(row, source, given.watermark_ns)
         behind_ns = self._behind(row, source, given)
         branches = self._branches(source.name, row)
         time_ns = 0 if source.time_field is None else row[source.time_field]
@@ -265,8 +267,11 @@ class GraphReference(Reference):
             if rows and fold.timing is not None and behind_ns > fold.timing.lateness_ns:
                 was_late = True
                 continue
+            # The newest record of a table is that by offset.
+            is_table = source.table is not None and fold.reads == source.name
+            at_ns = 0 if is_table else time_ns
             arrived[fold.name] = [
-                self._event(fold, each, time_ns, (*place, index)) for index, each in enumerate(rows)
+                self._event(fold, each, at_ns, (*place, index)) for index, each in enumerate(rows)
             ]
         self._show(name, branches)
         shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]

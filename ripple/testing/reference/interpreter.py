@@ -30,6 +30,7 @@ from ripple.testing.reference import aggregates
 from ripple.testing.reference.aggregates import Entry
 from ripple.testing.reference.expressions import Failed, evaluate, python_type
 from ripple.testing.reference.steps import (
+    TIME_END_NS,
     FunctionFailed,
     RefusedRow,
     Row,
@@ -44,7 +45,6 @@ from ripple.testing.reference.windows import Event, Key, Window, due, windows_wi
 Table: TypeAlias = dict[Key, Row]
 
 END_NS = (1 << 63) - 1  # the watermark of an ended input
-TIME_END_NS = 1 << 62
 
 
 @dataclass(frozen=True)

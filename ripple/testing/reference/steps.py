@@ -30,6 +30,8 @@ from ripple.testing.reference.expressions import Failed, evaluate, is_int64, pyt
 
 Row: TypeAlias = dict[str, Any]
 
+TIME_END_NS = 1 << 62  # event times are below it, and at or above its negative
+
 _PASSES: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
     "ge": operator.ge,
@@ -91,6 +93,17 @@ def refuse_invalid(row: Mapping[str, Any], source: SourceSpec) -> None:
         return
     refuse_nulls(row, [one for one in source.fields_needed if not one.optional], source.name)
     refuse_unfit(row, source)
+
+
+def give_time(row: Row, source: SourceSpec, watermark_ns: int | None) -> None:
+    """Give a deletion without an event time the newest one of its input; raises RefusedRow."""
+    name = source.time_field
+    if name is None or row[name] is not None:
+        return
+    if watermark_ns is None:
+        raise RefusedRow(source.name, f"a deletion has no {name!r}, and no record before it has")
+    newest_ns = watermark_ns + source.out_of_order_ns
+    row[name] = min(max(newest_ns, -TIME_END_NS), TIME_END_NS - 1)
 
 
 def run_steps(steps: Sequence[EventNode], row: Row) -> Row | None:

@@ -45,6 +45,85 @@ def test_the_field_that_tells_a_deletion_is_none_of_a_row() -> None:
     assert "deleted where gone is true" in plan.describe()
 
 
+def versions(**options: Any) -> rp.Pipeline:
+    @rp.record(version=1)
+    class Timed:
+        currency: str
+        rate: float | None
+        gone: bool | None
+        at: int
+
+    return rp.Pipeline("fx").table(
+        "rates", Timed, **{"key": "currency", "time": "at", "out_of_order": "2s", **options}
+    )
+
+
+def test_versions_are_a_stream_with_a_field_that_tells_deletions() -> None:
+    plan = versions().versions("changes").sink("out").plan()
+    assert [node.of.name for node in plan.nodes] == ["rates", "changes", "out"]
+    text = plan.describe()
+    assert (
+        "versions changes: currency string, rate float?, gone bool?, at int, deleted bool" in text
+    )
+    assert "    time at, 2s late" in text
+    assert "    deleted where deleted is true\n    node rates/changes#" in text
+    marked = versions(deleted="gone").versions("changes").sink("out").plan()
+    fields = [field.name for field in marked.output("out").fields]
+    assert fields == ["currency", "rate", "gone", "at"]
+
+
+def test_a_table_beside_its_versions_is_as_without_them() -> None:
+    table = versions()
+    alone = table.sink("rows").plan()
+    both = table.sink("rows").also(table.versions("changes").sink("out")).plan()
+    after = table.sink("rows").versions("changes").sink("out").plan()
+    assert set(alone.node_keys) < set(both.node_keys) == set(after.node_keys)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda: rates().versions("v"),
+            "and it has none: name the field with .table(..., time=...",
+        ),
+        (
+            lambda: versions().filter("f", rp.col("rate") > 1).versions("v"),
+            "put it right after .tab",
+        ),
+        (lambda: versions().versions("v").versions("w"), "put it right after .table(...)"),
+        (
+            lambda: versions().partition("p", key="currency").fold("f", n=rp.count()).versions("v"),
+            "versions are those of a table from a topic",
+        ),
+        (lambda: rp.Pipeline("fx").versions("v"), "versions are those of a table from a topic"),
+        (lambda: versions(time="rate"), "the event time 'rate' is optional float: it must be an"),
+        (lambda: versions(time=None), "out_of_order needs an event time: name it with time="),
+        (lambda: rates(reject_future="1s"), "reject_future needs an event time"),
+        (lambda: rates(idle="1s"), "idle needs an event time"),
+    ],
+)
+def test_where_there_are_no_versions_a_remedy_is_named(wrong: Any, said: str) -> None:
+    with pytest.raises(PlanError) as error:
+        wrong()
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_record_with_a_field_of_the_name_of_the_mark_says_what_it_means() -> None:
+    @rp.record(version=1)
+    class Marked:
+        id: int
+        deleted: bool
+        at: int
+
+    table = rp.Pipeline("p").table("t", Marked, key="id", time="at")
+    with pytest.raises(PlanError, match=r"versions 'v': .* say .table\(..., deleted='de"):
+        table.versions("v")
+    told = rp.Pipeline("p").table("t", Marked, key="id", time="at", deleted="deleted")
+    assert told.versions("v").sink("out").plan().steps[0].deleted == "deleted"
+
+
 @pytest.mark.parametrize(
     "options",
     [
