@@ -242,6 +242,9 @@ TABLE: dict[str, P] = {
     "Pipeline.table(idle)": P(
         lambda v: rp.Pipeline("p").table("s", In, key="k", time="t", idle=v), "none"
     ),
+    "Pipeline.table(ttl)": P(
+        lambda v: rp.Pipeline("p").table("s", In, key="k", time="t", ttl=v), "none three np_int"
+    ),
     "Pipeline.versions(name)": P(
         lambda v: rp.Pipeline("p").table("s", In, key="k", time="t").versions(v), "digit word"
     ),
@@ -294,6 +297,9 @@ TABLE: dict[str, P] = {
         lambda v: SOURCE.distinct("d", "k", within=1, lateness=v), "none zero three np_int"
     ),
     "Pipeline.distinct(emit)": P(lambda v: SOURCE.distinct("d", "k", within=1, emit=v)),
+    "Pipeline.distinct(ttl)": P(
+        lambda v: SOURCE.distinct("d", "k", within=1, ttl=v), "none", "leave ttl= out"
+    ),
     "Pipeline.finals(name)": P(
         lambda v: KEYED.window("w", rp.Tumbling(1)).fold("f", n=rp.count()).finals(v), "digit word"
     ),

@@ -91,7 +91,7 @@ class Timed:
 
 def timed() -> rp.Pipeline:
     table = rp.Pipeline("timed").table(
-        "items", Timed, key="id", deleted="gone", time="at", out_of_order=2
+        "items", Timed, key="id", deleted="gone", time="at", out_of_order=2, ttl=8
     )
     versions = table.versions("versions")
     bars = versions.partition("by-id", key="id").window("w", rp.Tumbling(10), lateness=3)

@@ -210,7 +210,8 @@ class GraphEngine(Engine):
 
     def _table_of(self, fold: Fold) -> TableSpec | None:
         port = self._ports.get(fold.input)
-        if port is None or len(port.inputs) > 1 or fold.reads != fold.input:
+        is_newest = fold.reads == fold.input and fold.expiry is None
+        if port is None or len(port.inputs) > 1 or not is_newest:
             return None
         return port.source.table
 
@@ -313,10 +314,7 @@ class GraphEngine(Engine):
 
     def _apply(self, fold: EventFold, given: Input, rows: Rows, crossing: int) -> None:
         """Fold rows of an input, and check that new keys belong to the partition."""
-        source = self._port_of[given.name].source
-        if source.table is not None and fold.fold.reads == source.name:
-            rows.times_ns = None  # the newest record of a table is that by offset
-        known = known_keys(fold, source)
+        known = known_keys(fold, self._port_of[given.name].source)
         division = self._divisions.get(given.name)
         fold.apply(rows, crossing)
         if division is not None and len(fold.keys.index) > known:

@@ -95,7 +95,10 @@ class BestRows(RowsState):
         *columns, time_ns, offset = values
         strips = [strip(*one) for one in zip(columns, (*self._by, *self._fields), strict=True)]
         by = strips.pop(0) if self._by else None
-        self._best.add(slots, by, strips, int64s(time_ns), int64s(offset))
+        times = int64s(time_ns)
+        if self._aggregate.by_offset:
+            times = np.zeros_like(times)
+        self._best.add(slots, by, strips, times, int64s(offset))
 
     def remove(self, slots: Slots, *values: Values) -> None:
         """Raise ``AggregateError``: rows of such a state stay."""

@@ -71,6 +71,7 @@ class WholeRows(Aggregate):
     ordered = True
     last = True
     is_list: ClassVar[bool] = False  # whether the result is one list, in place of a row's fields
+    by_offset: ClassVar[bool] = False  # whether event times order nothing
 
     @property
     def by_value(self) -> bool:
@@ -146,10 +147,11 @@ class EdgeRow(OneRow):
 
 
 class NewestRow(EdgeRow):
-    """The row with the greatest offset, of a source without event time: each field as it is."""
+    """The row with the greatest offset, at any event time: each field as it is."""
 
     ends = ("newest", "newest")
     named_apart = False
+    by_offset = True
 
     def _results(
         self, fields: tuple[FieldType, ...], *, may_be_none: bool

@@ -179,6 +179,7 @@ class Pipeline:
         out_of_order: str | int = "0s",
         reject_future: str | int | None = None,
         idle: str | int | None = None,
+        ttl: str | int | None = None,
     ) -> Pipeline:
         """Read a table's changes: per key, the record with the greatest offset is the row.
 
@@ -190,7 +191,10 @@ class Pipeline:
         never read. truncate: whether a truncated table ("op": "t") stops the run, since it names no
         key, or is a dead letter. Steps and folds after it work as on the results of a fold.
         time: the field with the event time, which :meth:`versions` need; out_of_order,
-        reject_future and idle are as for a source, and need it. The table does not depend on it.
+        reject_future and idle are as for a source, and need it.
+        ttl: a span of event time, such as ``ttl="7d"``: a row is removed when the watermark is that
+        far past its key's newest time, and a record so late does not count. Records of a key that
+        are further apart replace each other by time; others by offset, as where there is no ttl.
         """
         with self._step("table", name) as draft:
             check_text(topic, "topic")
@@ -210,7 +214,7 @@ class Pipeline:
             )
             sources = (*draft.sources, source)
             check_count(sources)
-            fold = table_fold(source)
+            fold = table_fold(source, ttl)
             made = (fold.partition, fold.name, fold.steps[0].name)
             raw = {**_RAW, "is_table": True}
             return _grown(
@@ -462,6 +466,7 @@ class Pipeline:
         within: str | int | None = None,
         lateness: str | int | None = None,
         emit: Literal["final"] = "final",
+        ttl: None = None,
     ) -> Pipeline:
         """Keep a row unless an earlier one of its key is at most ``within`` before it.
 
@@ -470,9 +475,15 @@ class Pipeline:
         key: the field, or fields; never null. within: a span of event time. lateness: how far below
         the watermark a row still counts, "60s" by default; rows that come by the watermark are
         never late, and take none. emit: "final": a row is given once, when no row on time
-        can precede it any more, ``lateness`` above it by the watermark.
+        can precede it any more, ``lateness`` above it by the watermark. ttl: none, since ``within``
+        ends keys.
         """
         with self._step("distinct", name) as draft:
+            if ttl is not None:
+                raise PlanError(
+                    f"ttl is {shown(ttl)}, but a key is forgotten within= after its last row: "
+                    "leave ttl= out"
+                )
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
             return _begun(draft, "distinct", node)
 

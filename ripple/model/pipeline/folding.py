@@ -88,7 +88,10 @@ def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
     if ttl is None:
         return None
     if draft.is_table:
-        raise PlanError("rows of a table from a topic end with their deletions: leave ttl= out")
+        raise PlanError(
+            "rows of a table from a topic end with their deletions: leave ttl= out, or give it to "
+            ".table(..., time=..., ttl=...)"
+        )
     if draft.fold is not None:
         raise PlanError(
             "ttl= ends keys by event time, which rows of a table have not: give it to the fold of "
@@ -97,7 +100,11 @@ def _expiry(draft: Draft, ttl: Any) -> WindowSpec | None:
     if draft.window is not None:
         raise PlanError("the windows end already, and their rows with them: leave ttl= out")
     need_time(draft, "ttl= ends keys by event time")
-    lateness = 0 if draft.is_settled else LATENESS_DEFAULT
+    return ending_after(ttl, 0 if draft.is_settled else LATENESS_DEFAULT)
+
+
+def ending_after(ttl: str | int, lateness: str | int) -> WindowSpec:
+    """Return the sessions of keys that end so long after their last event. Raises PlanError."""
     ttl_ns = duration_ns(ttl, "ttl")
     if not ttl_ns:
         raise PlanError(f"ttl must be longer than zero, not {shown(ttl)}")

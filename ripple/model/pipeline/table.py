@@ -23,6 +23,7 @@ from ripple.model.pipeline.checks import (
     time_field_in,
     type_text,
 )
+from ripple.model.pipeline.folding import ending_after
 from ripple.model.pipeline.nodes import (
     DELETED,
     DELETED_FIELD,
@@ -123,8 +124,15 @@ def table_source(
     )
 
 
-def table_fold(source: SourceSpec) -> Fold:
-    """Return the fold of a table's rows."""
+def table_fold(source: SourceSpec, ttl: str | int | None) -> Fold:
+    """Return the fold of a table's rows. Raises PlanError.
+
+    ttl: how long after their event time rows end. A record that is as late is over when it comes,
+    so that this is the lateness, too.
+    """
+    if ttl is not None and source.time_field is None:
+        raise PlanError("ttl= ends rows by event time: name the field with time=")
+    expiry = None if ttl is None else ending_after(ttl, ttl)
     table = source.table
     assert table is not None
     mark = DELETED_FIELD
@@ -157,6 +165,7 @@ def table_fold(source: SourceSpec) -> Fold:
         fields_in,
         path,
         source.name,
+        expiry=expiry,
     )
 
 

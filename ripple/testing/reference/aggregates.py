@@ -179,6 +179,10 @@ def _ohlc(_: Ohlc, entries: Entries) -> list[Any]:
 
 
 @twin(NewestRow)
+def _newest_row(aggregate: NewestRow, entries: Entries) -> Any:
+    return _fields_of(aggregate, max(entries, key=lambda entry: entry.place[1:], default=None))
+
+
 @twin(EdgeRow)
 def _edge_row(aggregate: EdgeRow, entries: Entries) -> Any:
     in_time = sorted(entries, key=lambda entry: _place(entry, entry.values))

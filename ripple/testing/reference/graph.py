@@ -267,11 +267,8 @@ class GraphReference(Reference):
             if rows and fold.timing is not None and behind_ns > fold.timing.lateness_ns:
                 was_late = True
                 continue
-            # The newest record of a table is that by offset.
-            is_table = source.table is not None and fold.reads == source.name
-            at_ns = 0 if is_table else time_ns
             arrived[fold.name] = [
-                self._event(fold, each, at_ns, (*place, index)) for index, each in enumerate(rows)
+                self._event(fold, each, time_ns, (*place, index)) for index, each in enumerate(rows)
             ]
         self._show(name, branches)
         shown = [branches.get(output.of) for output in self.plan.outputs if output.is_stream]
