@@ -119,6 +119,10 @@ class Daemon(Generic[S]):
         if settings.end_with_stdin:
             _watch_stdin(loop, partial(end, signal.SIGTERM))
         await work(ending)
+        for number in numbers:
+            # Closed by itself, the loop would let a late signal end the process by its number.
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
         return code
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import signal
 import sys
 import tomllib
 
 import pytest
 
-from tests.cli.processes import ROOT, run
+from tests.cli.processes import ROOT, Ended, run
 
 HEAVY = (
     "pandas",
@@ -101,23 +102,70 @@ print("ripple.model.pipeline" in sys.modules, "numpy" in sys.modules)
     ]
 
 
-@pytest.mark.parametrize("command", ["coordinator", "ripple", "vwap_demo"])
-def test_interrupt_while_the_command_is_imported_ends_it_in_silence(command: str) -> None:
-    script = f"""
-import os, signal, sys
+IMPATIENT = """
+import os, sys
 from importlib.abc import MetaPathFinder
 from ripple.cli import start
 
 class Impatient(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in ("coordinator.__main__", "ripple.cli.main", "ripple.cli.run.vwap_demo"):
-            os.kill(os.getpid(), signal.SIGINT)
+        if name == "{module}":
+            os.kill(os.getpid(), {number})
 
 sys.meta_path.insert(0, Impatient())
+sys.argv[1:] = {arguments}
 start.{command}()
 """
-    ended = run([sys.executable, "-c", script])
+MODULES = {
+    "coordinator": "coordinator.__main__",
+    "gateway": "ripple.client.flight.__main__",
+    "ripple": "ripple.cli.main",
+    "vwap_demo": "ripple.cli.run.vwap_demo",
+    "worker": "worker.__main__",
+}
+
+
+def signalled(command: str, number: int, *arguments: str, module: str = "") -> Ended:
+    """Send a signal to a command while it imports a module, at first its own."""
+    module = module or MODULES[command]
+    script = IMPATIENT.format(
+        module=module, number=int(number), arguments=list(arguments), command=command
+    )
+    return run([sys.executable, "-c", script])
+
+
+@pytest.mark.parametrize("command", ["coordinator", "ripple", "vwap_demo"])
+def test_interrupt_while_the_command_is_imported_ends_it_in_silence(command: str) -> None:
+    ended = signalled(command, signal.SIGINT)
     assert (ended.code, ended.out, ended.err) == (130, "", "")
+
+
+RUN = ("run", "file.py", "--source", "log:a/b", "--checkpoint-dir", "state")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "module"),
+    [
+        ("coordinator", (), ""),
+        ("worker", (), ""),
+        ("gateway", (), ""),
+        ("ripple", RUN, ""),
+        ("ripple", RUN, "ripple.cli.run.run"),
+        ("ripple", ("cluster", "up", "file.py"), "ripple.cli.cluster.cluster"),
+    ],
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_service_that_is_told_to_end_while_it_is_imported_ends_well(
+    command: str, arguments: tuple[str, ...], module: str, number: int
+) -> None:
+    ended = signalled(command, number, *arguments, module=module)
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+def test_command_that_is_no_service_is_ended_by_a_signal() -> None:
+    module = "ripple.cli.run.run"
+    ended = signalled("ripple", signal.SIGTERM, "run", "file.py", "--sink", "-", module=module)
+    assert (ended.code, ended.err) == (143, "ripple: ended by SIGTERM\n")
 
 
 def test_installed_commands_are_those_that_can_be_interrupted_at_once() -> None:

@@ -140,7 +140,7 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     for number in _ENDING_SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _end)
+            signal.signal(number, unwind)
     try:
         return _flushed(work)
     except (ClosedPipeError, BrokenPipeError):
@@ -151,7 +151,7 @@ def exit_code(program: str, work: Callable[[], int]) -> int:
         _say_last(f"{program}: interrupted")
         return 128 + signal.SIGINT
     except SignalledError as ending:
-        signal.signal(ending.number, _end)
+        signal.signal(ending.number, unwind)
         _say_last(f"{program}: ended by {signal.Signals(ending.number).name}")
         return 128 + ending.number
     except tuple(kind for kind, _ in _CODES) as error:
@@ -238,7 +238,8 @@ def _flushed(work: Callable[[], int]) -> int:
     return code
 
 
-def _end(number: int, _: object) -> NoReturn:
+def unwind(number: int, _: object) -> NoReturn:
+    """Raise :class:`SignalledError`, as the handler of a signal."""
     signal.signal(number, signal.SIG_IGN)  # a second one must not disturb the unwinding
     raise SignalledError(number)
 

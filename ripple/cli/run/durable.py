@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from ripple.cli.cluster.dashboard import run_shown
-from ripple.cli.lib.exits import finished, say, say_meanwhile
+from ripple.cli.lib.exits import finished, say, say_meanwhile, unwind
 from ripple.cli.lib.progress import Progress
 from ripple.cli.lib.statistics import (
     by_source,
@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from ripple.task.report import Report
 
 PROGRAM = "ripple"
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# How a second signal ends the run.
+_AT_ONCE = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: unwind,
+    signal.SIGHUP: unwind,
+}
 
 
 def run(
@@ -119,12 +124,15 @@ class _Stopping:
     def __init__(self, stop: Callable[[], None]) -> None:
         self.number: int | None = None
         self._stop = stop
-        self._before = {number: signal.signal(number, self._note) for number in _STOPPING}
+        for number in _AT_ONCE:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup lets SIGHUP be
+                signal.signal(number, self._note)
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self.number = number
-        for one, before in self._before.items():
-            signal.signal(one, before)
+        for one, handler in _AT_ONCE.items():
+            if signal.getsignal(one) == self._note:
+                signal.signal(one, handler)
         self._stop()
 
 
