@@ -120,6 +120,7 @@ class RecordIntake:
             return found
         name, entry = found
         live, traces, started_ns = self._live, self._traces, self._now_ns()
+        consumed = self.engine.counters.consumed
         if traces is not None:
             traces.begin(name, entry, self._inputs)
         await self.apply(name, entry)
@@ -132,7 +133,7 @@ class RecordIntake:
             traces.end(live.outputs.rows_out - self._rows_traced)
             self._rows_traced = live.outputs.rows_out
         live.report.stabilizations += 1
-        live.report.events += entry.span if isinstance(entry, Batch) else 1
+        live.report.events += self.engine.counters.consumed - consumed
         self.watch()
         live.work_ns += self._now_ns() - started_ns
         return None

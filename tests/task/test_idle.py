@@ -281,13 +281,15 @@ def test_markers_that_a_run_without_idle_has_passed_are_removed(tmp_path: Path) 
             await held.open(1, LiveRandom())
             await held.add([IdleMarker(3, 1, "ticks", 2), IdleMarker(300, 2, "ticks", 9)])
 
-    def ran(idle: str | None) -> dict[str, int]:
+    def ran(idle: str | None) -> tuple[dict[str, int], int]:
         out = tmp_path / "out.csv"
-        return dict(rp.run(pipeline(idle), source=log, sink=out, checkpoint_dir=state).cut or {})
+        report = rp.run(pipeline(idle), source=log, sink=out, checkpoint_dir=state)
+        return dict(report.cut), report.events
 
     asyncio.run(record())
-    assert ran(None) == {"ticks": 9}
-    assert ran("1h") == ran("1h") == ran(None) == {"ticks": 9, markers_of(0): 2}
+    assert ran(None) == ({"ticks": 9}, 9)
+    # A marker is no event.
+    assert ran("1h") == ran("1h") == ran(None) == ({"ticks": 9, markers_of(0): 2}, 0)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ _WORKER = (
     _gauge("worker_partition_epoch", "Epoch (fencing number) of the owner", "partition", "slot"),
     _gauge(
         "worker_partition_events",
-        "Records and markers applied since the partition came here",
+        "Records applied since the partition came here",
         *("partition", "slot"),
     ),
     _gauge(
