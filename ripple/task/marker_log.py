@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ripple.core.errors import InputError
 from ripple.model.batch import IdleMarker
+from ripple.model.pipeline.input_names import markers_of
 from ripple.storage.checkpoint.checkpoints import prefix_of
 from ripple.storage.fenced import Journal
 from ripple.world.ports import all_guards
@@ -34,6 +35,19 @@ MARKER_OBJECTS_MAX = 256
 MARKERS_KEPT_MAX = 200_000
 # The newest are kept one by one: an output may have committed between two of them.
 MARKERS_SINGLE = 1_000
+
+
+async def problems_of(
+    store: ObjectStore, pipeline: str, partition: int, cuts: Iterable[Cut]
+) -> list[str]:
+    """Return why markers that cuts have read cannot be read again. Raises StoreError."""
+    log, name = MarkerLog(store, pipeline, partition), markers_of(partition)
+    try:
+        await log.read()
+        log.check(max((cut.get(name, 0) for cut in cuts), default=0))
+    except InputError as error:
+        return [str(error)]
+    return []
 
 
 class MarkerLog:

@@ -37,7 +37,7 @@ from ripple.testing.sim.run import run
 from ripple.testing.sim.world import SimWorld, sim_world
 from ripple.world.live import LiveClock, LiveRandom
 from ripple.world.live_disk import LiveDisk
-from tests.cli.processes import ripple
+from tests.cli.processes import Ended, ripple
 from tests.engine.machine.ticks import Tick
 from tests.examples import EXAMPLES
 from tests.patience import comes
@@ -290,6 +290,44 @@ def test_markers_that_a_run_without_idle_has_passed_are_removed(tmp_path: Path) 
     assert ran(None) == ({"ticks": 9}, 9)
     # A marker is no event.
     assert ran("1h") == ran("1h") == ran(None) == ({"ticks": 9, markers_of(0): 2}, 0)
+
+
+def test_plan_refuses_where_the_markers_that_were_read_are_gone(tmp_path: Path) -> None:
+    """As the run does: from a checkpoint, and where the outputs alone have read them."""
+    log, state, out = f"log:{tmp_path}/ticks", tmp_path / "state", tmp_path / "out.csv"
+    Topic.create(LiveDisk(tmp_path), "ticks", rp.schema_of(Tick), partitions=1)
+    (tmp_path / "idle.py").write_text(
+        "from tests.task.test_idle import pipeline as of\n\npipeline = of('1h')\n"
+    )
+
+    async def record() -> None:
+        async with open_store(str(state)) as store:
+            held = MarkerLog(store, "idle")
+            await held.open(1, LiveRandom())
+            await held.add([IdleMarker(3, 1, "ticks", 0)])
+
+    def planned(at: Path, *options: object) -> Ended:
+        return ripple("plan", tmp_path / "idle.py", "--checkpoint-dir", at, *options)
+
+    asyncio.run(record())
+    rp.run(pipeline("1h"), source=log, sink=out, checkpoint_dir=state)
+    assert planned(state, "--sink", out).code == 0
+    markers = state / "idle/00000/markers"
+    markers.rename(tmp_path / "elsewhere")
+    (tmp_path / "other").mkdir()
+    for at, options in (
+        (state, ()),
+        (state, ("--sink", out)),
+        (tmp_path / "other", ("--sink", out)),
+    ):
+        ended = planned(at, *options)
+        assert (ended.code, ended.rows[-1]) == (1, "ripple run would refuse to start.")
+        assert "markers of idle inputs were read, and their log holds 0" in ended.err
+        with pytest.raises(InputError, match="and their log holds 0"):
+            rp.run(pipeline("1h"), source=log, sink=out, checkpoint_dir=at)
+    assert planned(tmp_path / "other").code == 0
+    (tmp_path / "elsewhere").rename(markers)
+    assert planned(state, "--sink", out).code == 0
 
 
 @pytest.mark.parametrize(

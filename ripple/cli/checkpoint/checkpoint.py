@@ -17,7 +17,6 @@ from ripple.cli.lib.path_options import STORE, a_place, a_store
 from ripple.connectors.retries import read_journal, retries_path
 from ripple.control.assignment import AssignmentChain
 from ripple.core.errors import InputError, LimitError
-from ripple.model.pipeline.input_names import markers_of
 from ripple.storage.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -31,9 +30,9 @@ from ripple.storage.checkpoint.format import fold_name
 from ripple.storage.fenced import DamagedError
 from ripple.storage.store.opening import store_to_read
 from ripple.storage.store.s3_settings import is_s3
+from ripple.task import marker_log
 from ripple.task.dead_letters.hint_store import problems_of
 from ripple.task.dead_letters.notes import NoteFile, in_flight_path
-from ripple.task.marker_log import MarkerLog
 from ripple.world import LiveDisk
 from ripple.world.errors import StoreError
 
@@ -222,16 +221,11 @@ async def _verify(store: ObjectStore, options: argparse.Namespace) -> int:
 
 async def _marker_problems(store: ObjectStore, checkpoints: Checkpoints) -> list[str]:
     """Return the problems of a partition's markers of idle inputs."""
-    log = MarkerLog(store, checkpoints.pipeline, checkpoints.partition)
-    name = markers_of(checkpoints.partition)
     try:
-        await log.read()
-        log.check(max((one.cut.get(name, 0) for one in await checkpoints.list()), default=0))
-    except InputError as error:
-        return [str(error)]
-    except DamagedError:  # of the checkpoints, which have told
-        return []
-    return []
+        cuts = [one.cut for one in await checkpoints.list()]
+    except DamagedError:  # the checkpoints have told
+        cuts = []
+    return await marker_log.problems_of(store, checkpoints.pipeline, checkpoints.partition, cuts)
 
 
 async def _letter_problems(

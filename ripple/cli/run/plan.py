@@ -7,6 +7,7 @@ Nothing is written, and running processes are not disturbed.
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ripple.cli.lib.exits import EXIT_FAILURE, EXIT_UNREACHABLE, say
@@ -20,17 +21,20 @@ from ripple.engine.migration.adaptation import adapt, refusals
 from ripple.engine.migration.evolution import Comparison, Judged, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.model.pipeline.description import blind_spots, type_text
+from ripple.model.pipeline.input_names import is_markers
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import type_of
 from ripple.model.pipeline.topology import stages_of
 from ripple.storage.checkpoint import Checkpoints, partitions
 from ripple.storage.store.opening import store_to_read
+from ripple.task import marker_log
 from ripple.task.arguments import folds_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
+    from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
     from ripple.model.schema.types import Field
     from ripple.storage.checkpoint import Found
@@ -140,7 +144,7 @@ def _values(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _fields(fields: Iterable[Field]) -> list[dict[str, str]]:
+def _fields(fields: Collection[Field]) -> list[dict[str, str]]:
     return [{"name": one.name, "type": type_text(type_of(one))} for one in fields]
 
 
@@ -153,7 +157,8 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
         value |= {"checkpoint": None, "nodes": [], "starts": True, "would": would}
         if options.sink:
             value |= {"passed_over": (), "remarks": (), "problems": ()}
-            _with_outputs(plan, options.sink, value, None)
+            cuts = _with_outputs(plan, options.sink, value, None)
+            _with_markers(plan, options, value, cuts)
         write(options.format, value, lambda: _print(value) if options.sink else print(would))
         return _code(value)
     value |= {
@@ -165,7 +170,8 @@ def _compare(plan: Plan, options: argparse.Namespace) -> int:
     else:
         comparison = compare(plan, found.snapshot, options.rebuild)
         value |= _of_run(plan, found, comparison)
-        _with_outputs(plan, options.sink, value, comparison)
+        cuts = _with_outputs(plan, options.sink, value, comparison)
+        _with_markers(plan, options, value, (found.checkpoint.cut, *cuts))
     write(options.format, value, lambda: _print(value))
     return _code(value)
 
@@ -192,8 +198,8 @@ def _of_run(plan: Plan, found: Found, comparison: Comparison) -> dict[str, Any]:
 
 def _with_outputs(
     plan: Plan, given: Sequence[str] | None, value: dict[str, Any], comparison: Comparison | None
-) -> None:
-    """Add the verdict on the outputs with known URIs, or on those without."""
+) -> tuple[Cut, ...]:
+    """Add the verdict on the outputs with known URIs, or on those without; return their cuts."""
     lasting = comparison.lasting_problems if comparison else {}
     if not given:
         kept = (Verdict.KEEP.value, Verdict.DROP.value)
@@ -209,7 +215,7 @@ def _with_outputs(
                 "it is not known whether ripple run would start: it would refuse, unless the "
                 f"target of {' or '.join(unnamed)} is empty: name it with --sink."
             )
-        return
+        return ()
     seen = seen_at(plan, sinks_by_output(plan, given))
     value["remarks"] = (*value["remarks"], *seen.remarks)
     if seen.new and value["checkpoint"] is not None and not plan.migrations:
@@ -230,6 +236,24 @@ def _with_outputs(
             f"it is not known whether ripple run would resume: no answer from {silent}."
         )
     value["starts"] = not value["problems"]
+    return seen.cuts
+
+
+def _with_markers(
+    plan: Plan, options: argparse.Namespace, value: dict[str, Any], cuts: Collection[Cut]
+) -> None:
+    """Add the verdict on the markers of idle inputs that checkpoint and outputs have read."""
+    if not plan.is_idle and not any(map(is_markers, chain.from_iterable(cuts))):
+        return
+
+    async def look() -> list[str]:
+        async with store_to_read(options.checkpoint_dir, "--checkpoint-dir") as store:
+            return await marker_log.problems_of(store, plan.name, options.partition, cuts)
+
+    if problems := asyncio.run(look()):
+        value["problems"] = (*value["problems"], *problems)
+        value["would"], value["starts"] = "ripple run would refuse to start.", False
+        value.pop("silent", None)
 
 
 def _of_stage(plan: Plan, found: Found) -> dict[str, Any]:

@@ -20,19 +20,22 @@ from ripple.world.ports import INLINE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ripple.connectors.contract import Commit
+    from ripple.core.cut import Cut
     from ripple.model.pipeline.plan import Plan
 
 
 class Seen(NamedTuple):
     """Findings. new: empty outputs; problems: reasons for which a run would be refused.
 
-    silent: outputs of servers without an answer: their state is unknown.
+    silent: outputs of servers without an answer: their state is unknown. cuts: those committed.
     """
 
     new: tuple[str, ...]
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
     silent: tuple[str, ...]
+    cuts: tuple[Cut, ...]
 
 
 def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
@@ -41,18 +44,22 @@ def seen_at(plan: Plan, places: Mapping[str, str]) -> Seen:
     problems: list[str] = []
     remarks: list[str] = []
     silent: list[str] = []
+    cuts: list[Cut] = []
     for output, place in places.items():
         try:
             asyncio.run(_look(plan, output, place))
-            if _is_new(plan, output, place):
+            is_new, commit = _committed(plan, output, place)
+            if is_new:
                 new.append(output)
+            if commit is not None:
+                cuts.append(commit.cut)
         except DiskLockedError as error:  # most likely of the run to be replaced
             remarks.append(without_secrets(str(error)))
         except (RippleError, OSError) as error:
             problems.append(without_secrets(str(error)))
             if is_silence(error):
                 silent.append(output)
-    return Seen(tuple(new), tuple(problems), tuple(remarks), tuple(silent))
+    return Seen(tuple(new), tuple(problems), tuple(remarks), tuple(silent), tuple(cuts))
 
 
 async def _look(plan: Plan, output: str, place: str) -> None:
@@ -63,16 +70,19 @@ async def _look(plan: Plan, output: str, place: str) -> None:
         await group.close()
 
 
-def _is_new(plan: Plan, output: str, place: str) -> bool:
+def _committed(plan: Plan, output: str, place: str) -> tuple[bool, Commit | None]:
+    """Return whether an output is empty, and its commit, None if there is none or it is unknown."""
     asks = reached_at(place, plan, output, None)
     if asks is not None:
-        return asks() is None
+        commit = asks()
+        return commit is None, commit
     path = path_of(place, "continued_sink")
     if path is None:
-        return False
+        return False, None
     file = Path(path)
     if not file.exists():
-        return True
+        return True, None
     # A run that failed leaves a file with nothing that counts.
     record = cut_record.read(LiveDisk(file.parent, make=False), f"{file.name}.cut")
-    return record is not None and record.reached is None
+    commit = None if record is None else record.reached
+    return record is not None and commit is None, commit
