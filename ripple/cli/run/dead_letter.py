@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,8 @@ from ripple.connectors.retries import (
 from ripple.core.causes import Causes
 from ripple.core.errors import InputError
 from ripple.core.named_uris import name_and_uri
+from ripple.storage.checkpoint import Checkpoints
+from ripple.storage.fenced import DamagedError
 from ripple.storage.log import Topic
 from ripple.storage.log_uri import LogUri
 from ripple.storage.store.opening import store_to_read
@@ -122,6 +125,18 @@ class _Box(NamedTuple):
         except StoreError as error:
             return Found([], (str(error),))
 
+    def sources(self) -> set[str]:
+        """Return the sources that dead letters or a checkpoint name, if it can be read."""
+        letters = {_source_of(letter) for letter in self.letters()}
+        return letters | {name.partition("/")[0] for name in asyncio.run(self._inputs())}
+
+    async def _inputs(self) -> Collection[str]:
+        async with store_to_read(self.place, "--checkpoint-dir") as store:
+            with suppress(DamagedError, StoreError):
+                for one in await Checkpoints(store, self.pipeline, self.partition).list():
+                    return one.cut
+        return ()
+
     def retried(self) -> Collection[Name]:
         """Return the retried letters."""
         return () if self.disk is None else read_journal(self.disk, self.journal_path).retried
@@ -210,6 +225,8 @@ def _retry(options: argparse.Namespace) -> int:
         raise InputError(f"choose with --pipeline: dead letters of {', '.join(pipelines)}")
     if options.of:
         _check_source(boxes, options.of)
+    if options.input is None:
+        _check_target(boxes, options)
     holder = f"ripple dead-letter retry, process {os.getpid()} on {os.uname().nodename}"
     if place is None or topic is None:
         assert connector is not None
@@ -323,6 +340,20 @@ def _check_source(boxes: Iterable[_Box], source: str) -> None:
     if source not in names:
         raise InputError(
             f"there are no dead letters of source {source!r}: there are those of {', '.join(names)}"
+        )
+
+
+def _check_target(boxes: Iterable[_Box], options: argparse.Namespace) -> None:
+    """Raise InputError for a topic that is called like another source of the pipeline."""
+    topic = options.source.partition("?")[0].rpartition("/")[2]
+    chosen = {_source_of(letter) for box in boxes for letter in _chosen(box.letters(), options)}
+    if not chosen or topic in chosen:
+        return
+    if any(topic in box.sources() for box in boxes):
+        names = ", ".join(sorted(chosen))
+        raise InputError(
+            f"--source {options.source}: {topic} is another source of the pipeline than {names}: "
+            f"give the topic of {names}, or choose one of its inputs with --input"
         )
 
 
