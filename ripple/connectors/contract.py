@@ -7,6 +7,7 @@ so that the number of records applied, late and rejected always equals the numbe
 
 from __future__ import annotations
 
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ripple.core.errors import RippleError
     from ripple.model.batch import Batch, Marker
 
 
@@ -61,6 +63,17 @@ def is_sink(value: object) -> TypeGuard[Sink]:
 def has(value: object, *names: str) -> bool:
     """Tell whether this is no class and has all attributes."""
     return not isinstance(value, type) and all(hasattr(value, name) for name in names)
+
+
+def check_not_async(kind: str, value: Source | Sink, error: type[RippleError]) -> None:
+    """Raise ``error`` for a source or sink with an async method, which nobody would await."""
+    for name in ("batches", "write", "commit", "close"):
+        given = getattr(value, name, None)
+        if iscoroutinefunction(given) or isasyncgenfunction(given):
+            raise error(
+                f"{kind} {value.name!r}: {name} is async, and is called without await: write def "
+                f"{name}"
+            )
 
 
 class Commit(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ripple.connectors.connector import Part, Reading, Writing
-from ripple.connectors.contract import is_sink
+from ripple.connectors.contract import check_not_async, is_sink
 from ripple.connectors.cutting import check_batch_rows
 from ripple.connectors.inputs import is_inputs
 from ripple.connectors.installed import load
@@ -152,6 +152,7 @@ def open_sink(
         if is_sink(place):
             if epoch is not None and getattr(place, "epoch", None) != epoch:
                 raise _unsealed(_shown(place), epoch)
+            check_not_async("sink", place, OutputError)
             return place
         raise OutputError(
             f"cannot write to {_shown(place)}: give {forms(use)}, or a sink "
@@ -170,6 +171,7 @@ def open_sink(
             "own. Write to log:DIR/TOPIC, which has one for each"
         )
     sink: Sink = found.opened(writing, is_sink)
+    check_not_async("sink", sink, OutputError)
     return sink
 
 

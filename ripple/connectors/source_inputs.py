@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import TYPE_CHECKING, TypeGuard
 
-from ripple.connectors.contract import is_source
+from ripple.connectors.contract import check_not_async, is_source
 from ripple.connectors.inputs import Signal, is_inputs
 from ripple.core.errors import InputError
 from ripple.model.batch import Batch
@@ -53,13 +52,7 @@ class SourceInputs:
 
         Raises InputError for a source with an async method, which nobody would await.
         """
-        for method in ("batches", "close"):
-            given = getattr(source, method)
-            if iscoroutinefunction(given) or isasyncgenfunction(given):
-                raise InputError(
-                    f"source {source.name!r}: {method} is async, and is called without await: "
-                    f"write def {method}"
-                )
+        check_not_async("source", source, InputError)
         self.name = source.name
         self._name = source.name if name is None else name
         self._source = source

@@ -265,6 +265,16 @@ def test_a_source_with_an_async_method_is_refused(kind: type, method: str) -> No
     assert not sink.finished
 
 
+@pytest.mark.parametrize("method", ["write", "commit", "close"])
+def test_a_sink_with_an_async_method_is_refused(method: str) -> None:
+    async def later(self: BasicSink, *_: Any) -> None:
+        raise AssertionError("nobody calls it")
+
+    sink = type("Later", (BasicSink,), {"write": BasicSink.write, method: later})()
+    with pytest.raises(rp.OutputError, match=f"sink 'Later': {method} is async, .* write def"):
+        rp.run(PIPELINE, source=ROWS[:1], sink=sink)
+
+
 def test_inputs_that_are_refused_are_closed() -> None:
     keyed = rp.Pipeline("p").source("s", Reading).partition("by", key="name")
     window = keyed.window("w", rp.Tumbling("1s"), trigger=rp.OnCount(2))
