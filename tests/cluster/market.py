@@ -15,7 +15,7 @@ from ripple.world import LiveClock, LiveDisk
 from tests.cluster.cluster import Job, ripple
 
 PIPELINE = Path(__file__).with_name("pipeline_market.py")
-OUTPUTS = ("out", "ever", "bought")
+OUTPUTS = ("out", "ever", "bought", "whole", "venued")
 COUNTS = {"trades": 4, "quotes": 6}
 START_NS = 1_709_000_000_000_000_000
 MS = 1_000_000

@@ -1,4 +1,4 @@
-"""Bars over the prices of trades and of quotes, two sources divided by their symbol."""
+"""Bars over trades and quotes, two sources divided by their symbol, and folds of further keys."""
 
 from __future__ import annotations
 
@@ -42,8 +42,13 @@ prices = rp.union(
 )
 keyed = prices.partition("by-symbol", key="symbol")
 bars = keyed.window("1s", rp.Tumbling("1s"), lateness="1s").fold("bars", price=rp.ohlc("price"))
+times = bars.partition("by-time", key="window_start_ns", partitions=2)
+sizes = trades.partition("by-both", key=("venue", "symbol")).fold("sizes", n=rp.sum("size"))
+by_venue = sizes.partition("by-venue", key="venue", partitions=2)
 pipeline = (
     bars.sink("out")
     .also(keyed.fold("newest", price=rp.last("price"), n=rp.count()).sink("ever"))
     .also(trades.sink("bought"))
+    .also(times.fold("seconds", n=rp.count(), high=rp.max("price_high")).sink("whole"))
+    .also(by_venue.fold("venues", middle=rp.median("n"), n=rp.sum("n")).sink("venued"))
 )

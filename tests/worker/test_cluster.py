@@ -30,6 +30,7 @@ TRIALS = (
     "branched",
     "tree",
     "sources",
+    "source_stages",
     "by_watermark",
     "endings",
     "windows",
@@ -38,7 +39,7 @@ TRIALS = (
     "totals",
     "rows",
 )
-TRIALS = TRIALS[: 8 if EXAMPLES == 1 else 10]
+TRIALS = TRIALS[: 9 if EXAMPLES == 1 else 11]
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

@@ -147,8 +147,11 @@ def middle(quote: Any) -> dict[str, Any]:
     return {"symbol": quote.symbol, "price": (quote.bid + quote.ask) / 2, "t": quote.t}
 
 
-def both_sources() -> Any:
-    """Fold two sources together, in windows and for ever, one of them alone, and show events."""
+def both_sources(*, further: bool = False) -> Any:
+    """Fold two sources together, in windows and for ever, one of them alone, and show events.
+
+    further: and fold the rows of these folds by other keys, over partial and row edges.
+    """
     market = rp.Pipeline("p")
     bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
     quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
@@ -161,11 +164,24 @@ def both_sources() -> Any:
     bars = prices.window("w", rp.Tumbling(10), lateness=4).fold("bars", price=rp.ohlc("price"))
     last = prices.fold("newest", price=rp.last("price"), n=rp.count())
     venues = bought.partition("by-venue", key=("venue", "symbol")).fold("rows", n=rp.sum("size"))
-    return (
+    whole = (
         bars.sink("shown")
         .also(last.sink("last"))
         .also(venues.sink("sizes"))
         .also(quotes.sink("quoted"))
+    )
+    if not further:
+        return whole
+    times = bars.partition("by-time", key="window_start_ns", partitions=2)
+    middles = times.fold("middles", middle=rp.median("price_close"))
+    by_venue = venues.partition("venues", key="venue", partitions=2)
+    by_venue = by_venue.fold("by_venue", n=rp.sum("n"), kinds=rp.count_distinct("n"))
+    total = by_venue.partition("all", key=()).fold("total", n=rp.sum("n"), of=rp.count())
+    return (
+        whole.also(times.fold("highest", high=rp.max("price_high")).sink("high"))
+        .also(middles.sink("middles-out"))
+        .also(by_venue.sink("venues-out"))
+        .also(total.sink("total-out"))
     )
 
 
@@ -185,10 +201,12 @@ def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-# Two sources, of 12 and 8 partitions; rows that follow by the watermark, and keys that end by it.
+# Two sources, of 12 and 8 partitions, in one stage and in several; rows that follow by the
+# watermark, and keys that end by it.
 # Branches of one stage and of several, and a chain of one.
 # Then partial edges, of rows that stay and of windows that end; a row edge; both.
 sources = ClusterTrial(both_sources(), from_both("sources"))
+source_stages = ClusterTrial(both_sources(further=True), from_both("stages"))
 by_watermark = ClusterTrial(ordered(), events("ordered"))
 endings = ClusterTrial(ending(), events("endings"))
 streams = ClusterTrial(streamed(), events("streams"))

@@ -135,8 +135,6 @@ class GraphEngine(Engine):
     def _begin(
         self, plan: Plan, graph: Graph, *, staged: bool
     ) -> tuple[Sequence[EventFold], Sequence[Fold], Mapping[str, StreamRows]]:
-        if staged:
-            plan.need_one_source("a stage")
         folds = [self._first_fold(graph, fold) for fold in plan.event_folds]
         self._is_stepwise = any(fold.stepwise for fold in folds)
         shown = {output.of: output for output in plan.outputs if output.is_stream}
@@ -216,7 +214,13 @@ class GraphEngine(Engine):
         return port.source.table
 
     def _watermark_of(self, leaf: Leaf) -> int:
-        return min(given.watermark_ns for given in self._feeds[leaf.fold.name])
+        return self.watermark_under(leaf.fold.name)
+
+    def watermark_under(self, fold: str) -> int:
+        """Return the merged watermark of the inputs of a fold."""
+        while fold not in self._feeds:
+            fold = self.plan.fold(fold).input
+        return min(given.watermark_ns for given in self._feeds[fold])
 
     def _settle(self, watermark_ns: int) -> None:
         del watermark_ns

@@ -232,6 +232,11 @@ class Partition(Sending):
         del leaf
         return self.watermark_ns
 
+    def watermark_under(self, fold: str) -> int:
+        """Return the merged watermark of the inputs of a fold."""
+        del fold
+        return self.watermark_ns
+
     def _take_retracted(self) -> dict[str, pa.RecordBatch]:
         gone: dict[str, pa.RecordBatch] = {}
         for view, names in self._taking:

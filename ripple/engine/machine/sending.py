@@ -115,8 +115,8 @@ class SendingTo(Sending):
 
     @property
     def watermark_ns(self) -> int:
-        """The merged watermark of the sender."""
-        return self._partition.watermark_ns
+        """The merged watermark of all that feeds the fold whose rows are sent."""
+        return self._partition.watermark_under(self._outgoing.of)
 
     @property
     def is_stable(self) -> bool:

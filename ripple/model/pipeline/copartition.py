@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.nodes import FlatMap, Fold, Map, type_of
+from ripple.model.pipeline.stages import staying_why
 from ripple.model.schema.types import Int, Int64, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ripple.model.pipeline.nodes import Distinct, SourceSpec
     from ripple.model.pipeline.plan import Plan
@@ -21,13 +22,16 @@ if TYPE_CHECKING:
 
 
 def unlike_why(
-    plan: Plan, keyed_by: Mapping[str, tuple[str, ...] | None] | None = None
+    plan: Plan,
+    nodes: Sequence[Fold | Distinct],
+    keyed_by: Mapping[str, tuple[str, ...] | None] | None = None,
 ) -> str | None:
     """Return why several sources are not divided alike, with a remedy; None where they are.
 
-    keyed_by: per source the fields by which its input is divided, () for nothing, None where
-    nothing tells. They count before what the pipeline says, which may be more fields than decide.
-    Without it, since the inputs are not known yet, sources that say nothing are passed over.
+    nodes: of the first stage, which need all records of a key. keyed_by: per source the fields by
+    which its input is divided, () for nothing, None where nothing tells. They count before what the
+    pipeline says, which may be more fields than decide. Without it, since the inputs are not known
+    yet, sources that say nothing are passed over.
     """
     found = keyed_by or {}
     keys = {one.name: found.get(one.name) or one.key or found.get(one.name) for one in plan.sources}
@@ -37,7 +41,6 @@ def unlike_why(
                 f"{fold.name} asks for via='log', and there is no log between several sources and "
                 "a fold: leave it out"
             )
-    nodes: tuple[Fold | Distinct, ...] = (*plan.distincts, *plan.folds)
     for node in nodes:
         first: SourceSpec | None = None
         for source in plan.sources_of(node.name):
@@ -106,6 +109,9 @@ def _outside(
         remedy = f"write them to a topic that is divided by fields of the key of {node.name}"
         if isinstance(node, Fold) and not _events_of_sources(plan, node):
             remedy = f"fold the rows of {node.input} in a pipeline of its own, from their sink"
+            if key and not staying_why(plan):
+                say = f".source({source.name!r}, ..., key={list(key)!r})"
+                remedy = f"say {say}, and it gets its own stage"
         yield (
             f"records of {source.name} are divided by {', '.join(key) or 'nothing'}, and "
             f"{node.name} needs all of one {_text_of(node)}: {remedy}"

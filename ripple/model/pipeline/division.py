@@ -12,6 +12,7 @@ from ripple.model.pipeline.stages import (
     first_folds,
     key_of,
     shared_fields,
+    staying_why,
     tree_of,
 )
 
@@ -57,7 +58,7 @@ def undivided_why(
     if plan.is_chain:
         return None
     if len(plan.sources) > 1:
-        return unlike_why(plan, keyed_by)
+        return unlike_why(plan, _keyed(plan), keyed_by) or _event_edge_why(plan)
     alone, keyed = _event_edge_why(plan), _keyed(plan)
     if alone is not None or not keyed:
         return alone
@@ -90,17 +91,6 @@ def _keyed(plan: Plan) -> Sequence[Fold | Distinct]:
     return (*plan.distincts, *folds)
 
 
-def staying_why(plan: Plan) -> str | None:
-    """Return what keeps all folds in one stage, None where they may have several.
-
-    Rows that follow by the watermark of a partition are a stream inside it.
-    """
-    if plan.waiting:
-        return f"the rows of {plan.waiting[0].name} stay in their partition"
-    ending = [fold.name for fold in plan.folds if fold.expiry is not None]
-    return f"the keys of {ending[0]} end in their partition" if ending else None
-
-
 def waiting_why(plan: Plan) -> str | None:
     """Return why one task of Spark reads all inputs, None where nothing waits for the watermark."""
     names = [node.name for node in plan.waiting]
@@ -118,9 +108,10 @@ def _event_edge_why(plan: Plan) -> str | None:
     stages = tree_of(plan) if staying_why(plan) is None else ()
     for edge in (stage.edge for stage in stages):
         if edge is not None and edge.kind.transport is Transport.LOG:
+            own = f": fold the rows of {edge.of} in a pipeline of its own, from their sink"
             return (
                 f"{edge.to} needs an event edge from {edge.of} ({edge.why}), and there is no log "
-                "between branches"
+                f"between branches{own if len(plan.sources) > 1 else ''}"
             )
     return None
 

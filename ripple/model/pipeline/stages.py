@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ripple.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ripple.model.pipeline.nodes import Distinct, Fold
     from ripple.model.pipeline.plan import Plan
@@ -74,7 +74,7 @@ class Stage:
 
 
 def tree_of(plan: Plan) -> Iterator[Stage]:
-    """Yield the stages of a plan whose first folds are divided in one way."""
+    """Yield the stages of a plan whose first folds fit the partitions of their sources."""
     first = first_folds(plan)
     folds, senders, at = [first], [0], {fold.name: 0 for fold in first}
     for fold in plan.folds:
@@ -100,20 +100,57 @@ def tree_of(plan: Plan) -> Iterator[Stage]:
 def first_folds(plan: Plan) -> list[Fold]:
     """Return the folds of the first stage: of events, and those over them with the same division.
 
-    Of a chain the key of its first fold divides them. Otherwise it is what the source says, or the
-    fields that all folds have in common, or, where there are none, those that all folds of events
-    have.
+    Of a chain the key of its first fold divides them. Otherwise it is what the sources say, or, of
+    one source, the fields that all folds have in common, or, where there are none, those that all
+    folds of events have. Of several that say nothing, all folds stay.
+    """
+    found = {fold.name: fold for fold in plan.event_folds}
+    for sources, folds in _meeting(plan):
+        by = _divided_by(plan, sources, folds)
+        for fold in folds:
+            stays = by is None or (by and set(by) <= set(key_of(fold)))
+            if fold.input in found and stays:
+                found[fold.name] = fold
+    return [fold for fold in plan.folds if fold.name in found]
+
+
+def _meeting(plan: Plan) -> list[tuple[set[str], list[Fold]]]:
+    """Return sources and folds in groups, so that a source's records stay in one of them."""
+    groups: list[tuple[set[str], list[Fold]]] = []
+    for fold in plan.folds:
+        sources = {source.name for source in plan.sources_of(fold.name)}
+        own = [group for group in groups if group[0] & sources]
+        groups = [group for group in groups if group not in own]
+        sources = sources.union(*(names for names, _ in own))
+        groups.append((sources, [*(one for _, folds in own for one in folds), fold]))
+    return groups
+
+
+def _divided_by(
+    plan: Plan, sources: Collection[str], folds: Sequence[Fold]
+) -> tuple[str, ...] | None:
+    """Return the fields by which the records of a group are taken to be divided.
+
+    None where nothing tells them before the inputs are known.
     """
     if plan.is_chain:
-        by = key_of(plan.folds[0])
-    else:
-        by = plan.source.key or shared_fields(map(key_of, plan.folds))
-        by = by or shared_fields(map(key_of, plan.event_folds))
-    found = {fold.name: fold for fold in plan.event_folds}
-    for fold in plan.folds:
-        if fold.input in found and by and set(by) <= set(key_of(fold)):
-            found[fold.name] = fold
-    return [fold for fold in plan.folds if fold.name in found]
+        return key_of(plan.folds[0])
+    said = next((one.key for one in plan.sources if one.key and one.name in sources), ())
+    if said or len(plan.sources) > 1:
+        return said or None
+    events = [fold for fold in folds if fold in plan.event_folds]
+    return shared_fields(map(key_of, folds)) or shared_fields(map(key_of, events))
+
+
+def staying_why(plan: Plan) -> str | None:
+    """Return what keeps all folds in one stage, None where they may have several.
+
+    Rows that follow by the watermark of a partition are a stream inside it.
+    """
+    if plan.waiting:
+        return f"the rows of {plan.waiting[0].name} stay in their partition"
+    ending = [fold.name for fold in plan.folds if fold.expiry is not None]
+    return f"the keys of {ending[0]} end in their partition" if ending else None
 
 
 def dividing(plan: Plan, keyed: Sequence[Fold | Distinct]) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ripple.model.pipeline.division import staying_why, undivided_why
-from ripple.model.pipeline.stages import Stage, Transport, dividing, tree_of
+from ripple.model.pipeline.division import undivided_why
+from ripple.model.pipeline.stages import Stage, Transport, dividing, staying_why, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def several_stages_why(plan: Plan) -> str | None:
 
 
 def _stages(plan: Plan) -> Iterator[Stage]:
-    if undivided_why(plan) is None and len(plan.sources) == 1 and not staying_why(plan):
+    if undivided_why(plan) is None and not staying_why(plan):
         yield from tree_of(plan)
     else:
         names = tuple(fold.name for fold in plan.folds)

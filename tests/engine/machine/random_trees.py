@@ -12,22 +12,51 @@ from ripple.model.pipeline.topology import stages_of
 from tests.engine.machine.stage_plans import Trade
 
 
-def random_tree(random: Random) -> Plan:
-    """Return a plan that a cluster computes, of at least two stages and with a sink of events."""
+@rp.record(version=1)
+class Quote:
+    at: rp.Timestamp
+    symbol: str
+    bid: float
+
+
+def random_tree(random: Random, *, sources: int = 1) -> Plan:
+    """Return a plan that a cluster computes, of at least two stages and with a sink of events.
+
+    sources: 1, trades alone; or 3, with more of them and quotes.
+    """
     while True:
-        plan = _drawn(random)
-        if undivided_why(plan) is None and len(stages_of(plan)) > 1:
+        plan = _drawn(random, _one() if sources == 1 else _three())
+        is_whole = len(plan.sources) == sources
+        if is_whole and undivided_why(plan) is None and len(stages_of(plan)) > 1:
             return plan
 
 
-def _drawn(random: Random) -> Plan:
+def as_trade(quote: Any) -> dict[str, Any]:
+    """Return a quote as a trade of no size."""
+    return {"symbol": quote.symbol, "venue": "A", "price": quote.bid, "size": 0, "t": quote.at}
+
+
+def _one() -> list[Any]:
     start = rp.Pipeline("p").source("trades", Trade, time="t", out_of_order=3, key="symbol")
-    large = start.filter("large", rp.col("size") > 1)
-    whole = random.choice([start, large]).sink("events")
+    return [start, start.filter("large", rp.col("size") > 1)]
+
+
+def _three() -> list[Any]:
+    market = rp.Pipeline("p")
+    start = market.source("trades", Trade, time="t", out_of_order=3, key="symbol")
+    more = market.source("more", Trade, time="t", out_of_order=20)
+    quotes = market.source("quotes", Quote, time="at", key="symbol")
+    mapped = quotes.map("mapped", as_trade, into=Trade)
+    every = rp.union("every", start.filter("large", rp.col("size") > 1), more, mapped)
+    return [start, rp.union("both", mapped, start), every]
+
+
+def _drawn(random: Random, streams: list[Any]) -> Plan:
+    whole = random.choice(streams).sink("events")
     # By each fold, the fields that may be keys of further ones.
     folds: list[tuple[Any, list[str]]] = []
     for at in range(random.randint(1, 3)):
-        of, key = random.choice([start, large]), random.choice(["symbol", ("symbol", "venue")])
+        of, key = random.choice(streams), random.choice(["symbol", ("symbol", "venue")])
         of = of.partition(f"by{at}", key=key)
         fields = ["symbol", *(["venue"] if key != "symbol" else [])]
         if random.random() < 0.5:

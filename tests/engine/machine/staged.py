@@ -18,6 +18,7 @@ from ripple.engine.machine import Engine, Snapshot
 from ripple.engine.machine.follower import Follower
 from ripple.engine.operators.arrow_types import arrow_fields
 from ripple.model.keys.partitioner import partition_numbers
+from ripple.model.pipeline.nodes import SourceSpec
 from ripple.model.pipeline.plan import Plan
 from ripple.model.pipeline.stages import Stage, Transport
 from ripple.model.pipeline.topology import stages_of
@@ -38,6 +39,18 @@ def whole_run(plan: Plan, shares: list[list[dict[str, Any]]]) -> Engine:
     engine.close()
     engine.stabilize()
     return engine
+
+
+def shares_of(
+    events: list[dict[str, Any]], source: SourceSpec, partitions: int
+) -> list[list[dict[str, Any]]]:
+    """Return the records of each partition of a source that is divided by symbol."""
+    rows = pa.RecordBatch.from_pylist(events, pa.schema(arrow_fields(source.fields)))
+    at = partition_numbers(rows, ["symbol"], partitions)
+    shares: list[list[dict[str, Any]]] = [[] for _ in range(partitions)]
+    for event, number in zip(events, at.tolist(), strict=True):
+        shares[number].append(event)
+    return shares
 
 
 class Reader:
@@ -107,16 +120,7 @@ class Spread:
     ) -> None:
         self.plan, self.random = plan, random
         self.stages: list[Stage] = list(stages_of(plan))
-        schema = pa.schema(arrow_fields(plan.source.fields))
-        key = ["symbol"]
-        at = partition_numbers(pa.RecordBatch.from_pylist(events, schema), key, partitions)
-        shares: list[list[dict[str, Any]]] = [[] for _ in range(partitions)]
-        for event, number in zip(events, at.tolist(), strict=True):
-            shares[number].append(event)
-        self.shares = shares
-        self.nodes: list[list[Any]] = [
-            [Reader(plan, number, share) for number, share in enumerate(shares)]
-        ]
+        self.nodes: list[list[Any]] = [self.readers(events, partitions)]
         for stage in self.stages[1:]:
             assert stage.partitions is not None
             assert stage.before is not None
@@ -130,6 +134,11 @@ class Spread:
         # How often a target takes nothing, or all.
         self.skipped = self.skips = 0.3
         self.restarted = 0.03
+
+    def readers(self, events: list[Any], partitions: int) -> list[Any]:
+        """Return the partitions of the first stage, with their shares of the events."""
+        self.shares = shares_of(events, self.plan.source, partitions)
+        return [Reader(self.plan, number, share) for number, share in enumerate(self.shares)]
 
     def is_state(self, stage: int) -> bool:
         """Whether the edge into a stage is a state edge."""

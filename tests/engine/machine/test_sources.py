@@ -207,10 +207,8 @@ def test_a_snapshot_is_of_the_sources_that_it_has_read() -> None:
         Engine.restore(swapped.plan(), two.snapshot())
 
 
-def test_other_runtimes_refuse_several_sources_by_name() -> None:
+def test_the_only_source_of_several_is_asked_for_in_vain() -> None:
     plan = pipeline_of([nested]).plan()
 
-    with pytest.raises(PlanError, match=r"has the sources ticks, more, quotes, and a stage takes"):
-        Engine(plan, staged=True)
     with pytest.raises(PlanError, match=r"has the sources ticks, more, quotes, and this takes"):
         _ = plan.source
