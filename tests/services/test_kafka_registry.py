@@ -24,9 +24,13 @@ from ripple.connectors.kafka.settings import RegistrySecurity
 from ripple.model.schema.avro import to_avro
 from ripple.model.schema.json_schema import to_json_schema
 from ripple.model.schema.types import Field, Float, Int64, Schema, String
+from ripple.world.broker import Record, TopicPartition
+from tests.connectors.formats.test_avro import framed
+from tests.connectors.formats.test_table_changes import ENVELOPE, KEY
 from tests.patience import PATIENCE_S
 from tests.services.certificate import certified
 from tests.services.kafka import Broker
+from tests.services.kafka_topics import Topics
 from tests.services.missing import MissingError, skip
 from tests.services.registry import SchemaRegistry
 from tests.services.test_kafka_source import (
@@ -247,3 +251,57 @@ def test_a_registry_that_asks_for_a_password_gets_it_over_tls(
             assert "guess" not in str(told.value)
         finally:
             guard.shutdown()
+
+
+CDC = """
+import ripple as rp
+
+@rp.record(version=1)
+class Dated:
+    id: int
+    name: str
+    price: float | None
+    since: int
+
+table = rp.Pipeline("cdc").table("items", Dated, key="id", format="debezium")
+pipeline = table.sink("output")
+"""
+
+
+def test_envelopes_of_debezium_in_avro_are_a_table_before_and_after_a_restart(
+    broker: Broker, topic: str, server: SchemaRegistry, registry: Registry, folder: Path
+) -> None:
+    key = registry.register(f"{topic}-key", "AVRO", json.dumps(KEY))
+    value = registry.register(f"{topic}-value", "AVRO", json.dumps(ENVELOPE))
+    (folder / "vwap.py").write_text(CDC)
+
+    def change(op: str, at: int, name: str | None = None) -> Record:
+        row = {"id": at, "name": name, "price": 0.1, "more": [], "since": 7}
+        said = {"op": op, "after": None if name is None else row}
+        return Record(framed(KEY, {"id": at}, key), framed(ENVELOPE, said, value))
+
+    async def append(*records: Record, new: bool = False) -> None:
+        async with Topics(broker.bootstrap) as topics:
+            if new:
+                await topics.create(topic, 1)
+            await topics.append(TopicPartition(topic, 0), records)
+
+    tombstone = Record(framed(KEY, {"id": 1}, key), None)
+    first = [change("r", 1, "a"), change("c", 2, "b"), change("d", 1), tombstone]
+    asyncio.run(append(*first, new=True))
+    place, given = f"kafka:{broker.bootstrap}/{topic}", {"RIPPLE_KAFKA_REGISTRY_URL": server.url}
+    source, sink = ("--source", f"{place}?format=avro"), ("--sink", "rows.jsonl")
+    ran(folder, *source, *sink, "--checkpoint-dir", "state", **given)
+    asyncio.run(append(change("u", 2, "c"), change("c", 3, "d"), Record(b"7", None)))
+    ran(folder, *source, *sink, "--checkpoint-dir", "state", **given)
+    lines = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    rows = {line["id"]: (line["op"], line["name"], line["since"]) for line in lines}
+    assert rows == {2: ("set", "c", 7000), 3: ("set", "d", 7000)}
+    said = refused(folder, *source)
+    assert "set RIPPLE_KAFKA_REGISTRY_URL" in said
+    said = refused(folder, "--source", f"{place}?format=avro&key=id", **given)
+    assert "record keys are Avro, and lie where murmur2 puts their bytes" in said
+    registry.register(f"{topic}-value", "AVRO", json.dumps(KEY))
+    said = refused(folder, *source, **given)
+    assert f"subject '{topic}-value'" in said
+    assert "it has no record in after, as an envelope of Debezium has" in said

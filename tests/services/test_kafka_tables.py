@@ -187,13 +187,13 @@ def test_records_at_fault_are_dead_letters_with_their_reasons(
         5: "not a JSON record",
     }
     said = ran(tmp_path, "plain", "--source", f"{place}?key_format=xml", *sink, code=1)
-    assert "there is no key_format 'xml': there are bytes, json" in said
+    assert "there is no key_format 'xml': there are bytes, json, avro" in said
     said = ran(tmp_path, "plain", "--source", f"{place}?key_format=json&key=id", *sink, code=1)
     assert "leave key= out, and records stay where they are" in said
     said = ran(tmp_path, "debezium", "--source", f"{place}?key=id", *sink, code=1)
     assert "leave key= out, and records stay where they are" in said
     said = ran(tmp_path, "debezium", "--source", f"{place}?format=csv", *sink, code=1)
-    assert "envelopes of Debezium are read as JSON, not as csv" in said
+    assert "envelopes of Debezium are read as JSON or Avro, not as csv" in said
 
 
 def test_an_output_of_ripple_is_a_table_again(broker: Broker, topic: str, tmp_path: Path) -> None:

@@ -140,14 +140,11 @@ class AvroValues:
         found: list[dict[str, Any]] = []
         refused: dict[int, str] = {}
         for row in rows.tolist():
-            left = io.BytesIO(values[row].as_py()[HEAD_BYTES:])
             record: Any = {}
             try:
-                record = fastavro.schemaless_reader(left, writer.parsed)
-                if left.read(1):
-                    refused[len(found)] = LEFT_OVER
-            except Exception:  # any error of a decoder of untrusted bytes
-                refused[len(found)] = NOT_ONE
+                record = object_of(values[row].as_py(), writer.parsed)
+            except ValueError as error:
+                refused[len(found)] = str(error)
             found.append(record if isinstance(record, dict) else {})
             for name, ticks_ns in writer.ticks_ns.items():
                 if found[-1].get(name) is not None:
@@ -180,16 +177,8 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
         return Writer(f"schema {found.id}: {why}")
     document = json.loads(found.text)
     try:
-        plain: Any = without_units(document)
-        parsed = fastavro.parse_schema(plain)
-    except (
-        SchemaParseException,
-        UnknownType,
-        ValueError,
-        LookupError,
-        TypeError,
-        RecursionError,
-    ) as error:
+        plain, parsed = parsed_in(document)
+    except SchemaError as error:
         return Writer(f"schema {found.id} is no Avro schema: {error}")
     known = {member.name for member in shape.schema.fields}
     wanted = [field for field in document["fields"] if field["name"] in known]
@@ -204,6 +193,34 @@ def writer_of(found: Registered, shape: RecordShape) -> Writer:
     ]
     fields = flat if len(flat) == len(names) <= FIELDS_MAX else None
     return Writer("", fields, names, ticks_ns, parsed)
+
+
+def object_of(value: bytes, parsed: Any) -> Any:
+    """Return a framed value of a schema that fastavro has parsed. Raises ValueError."""
+    left = io.BytesIO(value[HEAD_BYTES:])
+    try:
+        found = fastavro.schemaless_reader(left, parsed)
+    except Exception:  # any error of a decoder of untrusted bytes
+        raise ValueError(NOT_ONE) from None
+    if left.read(1):
+        raise ValueError(LEFT_OVER)
+    return found
+
+
+def parsed_in(document: Any) -> tuple[Any, Any]:
+    """Return a schema without units, and as fastavro takes it. Raises SchemaError."""
+    try:
+        plain: Any = without_units(document)
+        return plain, fastavro.parse_schema(plain)
+    except (
+        SchemaParseException,
+        UnknownType,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+    ) as error:
+        raise SchemaError(str(error)) from error
 
 
 def _kind(given: Any) -> tuple[int | None, int]:

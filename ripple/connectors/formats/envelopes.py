@@ -11,6 +11,8 @@ from ripple.connectors.formats.record_keys import payload
 from ripple.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.connectors.formats.record_keys import RecordKeys
     from ripple.model.pipeline.nodes import TableSpec
     from ripple.world.broker import Read
@@ -22,9 +24,13 @@ NO_KEY = "the record has no key, by which Debezium names its row"
 
 
 class Envelopes:
-    """The content of a table's envelopes, in JSON with or without their schemas."""
+    """The content of a table's envelopes."""
 
-    def __init__(self, table: TableSpec, keys: RecordKeys) -> None:
+    def __init__(
+        self, table: TableSpec, keys: RecordKeys, read: Callable[[bytes], Any] | None = None
+    ) -> None:
+        """read: returns an envelope; by default one in JSON, with its schema or without."""
+        self._read = read or of_json
         self._fields = [member.name for member in table.fields]
         self._stops = table.truncate == "stop"
         self._keys = keys
@@ -43,7 +49,7 @@ class Envelopes:
         for number, (key, value) in enumerate(pairs):
             row = None
             try:
-                after = None if value is None else _after(value)
+                after = None if value is None else _after(self._read(value))
                 if key is None:
                     raise ValueError(NO_KEY)
                 keys[number] = self._keys.fields_of(key)
@@ -65,12 +71,16 @@ class _TruncatedError(Exception):
     """The record tells of a truncated table."""
 
 
-def _after(value: bytes) -> dict[str, Any] | None:
-    """Return the row after a change, None for a deletion; raises ValueError, with the reason."""
+def of_json(value: bytes) -> Any:
+    """Return an envelope in JSON; raises ValueError, with the reason."""
     try:
-        envelope = payload(json.loads(value))
+        return payload(json.loads(value))
     except (ValueError, RecursionError):
         raise ValueError("the value is not JSON, as an envelope of Debezium is") from None
+
+
+def _after(envelope: Any) -> dict[str, Any] | None:
+    """Return the row after a change, None for a deletion; raises ValueError, with the reason."""
     op = envelope.get("op") if isinstance(envelope, dict) else None
     if op is None:
         raise ValueError("the value has no op, as an envelope of Debezium has")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ripple.model.schema.types import Bool, String
@@ -11,8 +11,8 @@ from ripple.model.schema.types import Bool, String
 if TYPE_CHECKING:
     from ripple.model.schema.types import Field, FieldType
 
-KeyForm = Literal["bytes", "json"]
-KEY_FORMS: tuple[KeyForm, ...] = ("bytes", "json")
+KeyForm = Literal["bytes", "json", "avro"]
+KEY_FORMS: tuple[KeyForm, ...] = ("bytes", "json", "avro")
 _INTEGER_BYTES = (8, 4)  # of Kafka's LongSerializer and IntegerSerializer
 _LENGTH_BYTES = 4
 
@@ -22,32 +22,48 @@ class RecordKeys:
 
     "bytes": Kafka's own serializers, of several fields as ``ripple.model.keys.partitioner`` joins
     them. "json": a JSON object of the fields, in the envelope of Kafka Connect or without it, or
-    the value of the only field.
+    the value of the only field. "avro": the same as an Avro record of a registry's schema.
     """
 
-    def __init__(self, members: Sequence[Field], names: Sequence[str], form: KeyForm) -> None:
-        """members: the fields. names: theirs, in the order of the key."""
+    def __init__(
+        self,
+        members: Sequence[Field],
+        names: Sequence[str],
+        form: KeyForm,
+        avro: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        """members: the fields. names: theirs, in the order of the key. avro: reads Avro."""
         types = {member.name: member.type for member in members}
         self._types = {name: types[name] for name in names}
         self._form = form
+        self._avro = avro
 
     def fields_of(self, key: bytes) -> dict[str, Any]:
         """Return the fields of a record key. Raises ValueError, with a reason for people."""
-        values = self._of_json(key) if self._form == "json" else self._of_bytes(key)
+        values = self._of_bytes(key) if self._form == "bytes" else self._of_object(key)
         for name, value in values.items():
             if not _fits(value, self._types[name]):
                 raise ValueError(f"the record key has no {_word(self._types[name])} as {name}")
         return values
 
-    def _of_json(self, key: bytes) -> dict[str, Any]:
+    def _object(self, key: bytes) -> Any:
+        if self._avro is None:
+            try:
+                return payload(json.loads(key))
+            except (ValueError, RecursionError):
+                raise ValueError("the record key is not JSON") from None
         try:
-            found = payload(json.loads(key))
-        except (ValueError, RecursionError):
-            raise ValueError("the record key is not JSON") from None
+            return self._avro(key)
+        except ValueError as error:
+            raise ValueError(f"the record key: {error}") from None
+
+    def _of_object(self, key: bytes) -> dict[str, Any]:
+        found = self._object(key)
         if not isinstance(found, dict) and len(self._types) == 1:
             return dict.fromkeys(self._types, found)
         if not isinstance(found, dict):
-            raise ValueError(f"the record key is no JSON object of {', '.join(self._types)}")
+            kind = "JSON object" if self._avro is None else "Avro record"
+            raise ValueError(f"the record key is no {kind} of {', '.join(self._types)}")
         for name in self._types:
             if name not in found:
                 raise ValueError(f"the record key has no field {name}")

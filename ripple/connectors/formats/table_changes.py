@@ -14,6 +14,8 @@ from ripple.model.batch import RAW_BYTES_MAX, Batch, Rejected
 from ripple.model.pipeline.nodes import DELETED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.formats.record_keys import KeyForm
     from ripple.connectors.record_shape import RecordShape
@@ -26,18 +28,31 @@ NO_KEY = "the value is null, and there is no record key: it names no row to dele
 class TableValues:
     """A format of a table's values, in a system whose records have keys too."""
 
-    def __init__(self, rows: Values, table: TableSpec, form: KeyForm) -> None:
-        """rows: the format of row values. form: of the record keys."""
+    def __init__(
+        self,
+        rows: Values,
+        table: TableSpec,
+        form: KeyForm,
+        *,
+        keys: Callable[[bytes], Any] | None = None,
+        envelopes: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        """rows: the format of row values. form: of the record keys.
+
+        keys, envelopes: read those that are not in JSON; see AvroObjects.
+        """
         self._rows = rows
         self._table = table
         names = set(table.key)
-        self._keys = RecordKeys([one for one in table.fields if one.name in names], table.key, form)
-        self._envelopes = Envelopes(table, self._keys) if table.format else None
+        members = [one for one in table.fields if one.name in names]
+        self._keys = RecordKeys(members, table.key, form, keys)
+        self._asks = keys is not None
+        self._envelopes = Envelopes(table, self._keys, envelopes) if table.format else None
 
     @property
     def at_once(self) -> bool:
         """Whether it needs no object per record, nor I/O; see Values."""
-        return self._rows.at_once and not self._table.format
+        return self._rows.at_once and not self._table.format and not self._asks
 
     @property
     def shape(self) -> RecordShape:

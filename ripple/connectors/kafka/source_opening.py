@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from ripple.connectors.formats.contract import Values
     from ripple.connectors.formats.record_keys import KeyForm
     from ripple.connectors.kafka.settings import Security
+    from ripple.connectors.record_shape import RecordShape
 
 T = TypeVar("T")
 
 KEY_FORMAT = "key_format"
 OPTIONS = ("format", "key", KEY_FORMAT, PARTITION, PARTITIONS, SUBJECT)
+_AVRO, _WORDS = "avro", {"json": "JSON", "avro": "Avro"}
 OF_PROTOBUF = ("message", "descriptors")
 
 _log = logging.getLogger("ripple.kafka")
@@ -125,13 +127,33 @@ def _opened(path: str, reading: Reading) -> tuple[KafkaUri, Security, Values]:
     except InputError as error:
         raise InputError(f"cannot read {place}: {error}") from error
     try:
-        values = values_of(form, reading.shape, registry_given, place.subject, place.options)
+        if key_form is None:
+            values = values_of(form, reading.shape, registry_given, place.subject, place.options)
+        else:
+            values = _table_values(form, key_form, place, reading.shape)
     except SettingsError as error:
         raise InputError(f"cannot read {place}: {error}") from error
-    table = reading.shape.table
-    if table is not None and key_form is not None:
-        values = TableValues(values, table, key_form)
     return place, security, values
+
+
+def _table_values(form: str, key_form: KeyForm, place: KafkaUri, shape: RecordShape) -> Values:
+    """Return the format of a table's records: values, and keys."""
+    assert shape.table is not None, "events have no keys"
+    keys = envelopes = None
+    is_avro = bool(shape.table.format) and form == _AVRO
+    if is_avro or key_form == _AVRO:
+        from ripple.connectors.formats.avro_objects import AvroObjects  # noqa: PLC0415 - needs an extra
+
+        registry = registry_given()
+        if is_avro:
+            rows = AvroObjects(registry, shape)
+            rows.check(place.subject)
+            envelopes = rows.read
+        if key_form == _AVRO:
+            keys = AvroObjects(registry).read
+    form = DEFAULT if is_avro else form
+    values = values_of(form, shape, registry_given, place.subject, place.options)
+    return TableValues(values, shape.table, key_form, keys=keys, envelopes=envelopes)
 
 
 def _key_form(place: KafkaUri, reading: Reading, form: str) -> KeyForm | None:
@@ -144,17 +166,18 @@ def _key_form(place: KafkaUri, reading: Reading, form: str) -> KeyForm | None:
                 f"{reading.name} are events, of which no keys are read: leave it out"
             )
         return None
-    if table.format and form != DEFAULT:
+    if table.format and form not in (DEFAULT, _AVRO):
         raise InputError(
-            f"envelopes of Debezium are read as JSON, not as {form}: let Debezium write JSON "
-            "(JsonConverter), and leave format= out"
+            f"envelopes of Debezium are read as JSON or Avro, not as {form}: let Debezium write "
+            "JSON (JsonConverter), and leave format= out, or Avro (AvroConverter), for format=avro"
         )
     if said is None:
-        said = "json" if table.format else "bytes"
-    if said == "json" and "key" in place.options:
+        said = ("avro" if form == _AVRO else "json") if table.format else "bytes"
+    if said in ("json", _AVRO) and "key" in place.options:
         raise InputError(
-            "record keys are JSON, and lie where murmur2 puts their JSON, not where it puts the "
-            f"fields in key={place.options['key']}: leave key= out, and records stay where they are"
+            f"record keys are {_WORDS[said]}, and lie where murmur2 puts their bytes, not where it "
+            f"puts the fields in key={place.options['key']}: leave key= out, and records stay "
+            "where they are"
         )
     for known in KEY_FORMS:
         if said == known:

@@ -14,7 +14,9 @@ from msgspec import msgpack
 
 import ripple as rp
 from ripple.connectors.formats.avro import AvroValues
+from ripple.connectors.formats.avro_objects import AvroObjects
 from ripple.connectors.formats.csv import CsvValues
+from ripple.connectors.formats.framed import head_of
 from ripple.connectors.formats.json import JsonValues
 from ripple.connectors.formats.msgpack import MsgpackValues
 from ripple.connectors.formats.record_keys import RecordKeys
@@ -161,6 +163,124 @@ def test_envelopes_are_rows_and_deletions_of_their_record_keys(wrapped: bool) ->
 def test_an_envelope_that_is_none_is_a_dead_letter(key: Any, value: Any, reason: str) -> None:
     rows, refused = told(table("json", format="debezium"), read((key, value)))
     assert (rows, refused) == ({}, {10: reason})
+
+
+VALUE = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "name", "type": ["null", "string"], "default": None},
+        {"name": "price", "type": ["null", "double"], "default": None},
+        {"name": "more", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "since",
+            "type": ["null", {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}],
+        },
+    ],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop.public.items",
+    "fields": [
+        {"name": "before", "type": ["null", VALUE], "default": None},
+        {"name": "after", "type": ["null", "Value"], "default": None},
+        {"name": "op", "type": "string"},
+        {"name": "ts_ms", "type": ["null", "long"], "default": None},
+    ],
+}
+KEY = {
+    "type": "record",
+    "name": "Key",
+    "namespace": "shop.public.items",
+    "fields": [{"name": "id", "type": "int"}],
+}
+
+
+@rp.record(version=1)
+class Dated:
+    id: int
+    name: str
+    price: float | None
+    since: int
+
+
+def in_avro(*documents: Any) -> TableValues:
+    source = rp.Pipeline("p").table("items", Dated, key="id", format="debezium")
+    shape = RecordShape.of(source.sink("o").plan().source)
+    assert shape.table is not None
+    registry: Any = Held(*documents)
+    keys, envelopes = AvroObjects(registry).read, AvroObjects(registry, shape).read
+    return TableValues(JsonValues(shape), shape.table, "avro", keys=keys, envelopes=envelopes)
+
+
+def changed(op: str, key: int, after: dict[str, Any] | None = None) -> tuple[bytes, bytes]:
+    said = {"before": None, "after": after, "op": op, "ts_ms": 5}
+    return framed(KEY, {"id": key}, 2), framed(ENVELOPE, said)
+
+
+def test_envelopes_in_avro_are_rows_and_deletions_of_their_record_keys() -> None:
+    row = {"id": 7, "name": "x", "price": None, "more": ["a"], "since": 5}
+    changes = in_avro(ENVELOPE, KEY).changes(
+        read(
+            changed("r", 7, row),
+            changed("u", 8, {**row, "id": 8, "price": 0.1}),
+            changed("d", 7),
+            (framed(KEY, {"id": 8}, 2), None),
+        ),
+        "items/0",
+    )
+    assert not changes.rejected
+    assert changes.records.to_pylist() == [
+        {"id": 7, "name": "x", "price": None, "since": 5000, DELETED: False},
+        {"id": 8, "name": "x", "price": 0.1, "since": 5000, DELETED: False},
+        {"id": 7, "name": None, "price": None, "since": None, DELETED: True},
+        {"id": 8, "name": None, "price": None, "since": None, DELETED: True},
+    ]
+
+
+def test_what_is_no_envelope_in_avro_is_a_dead_letter_with_its_reason() -> None:
+    row = {"id": 7, "name": "x", "price": None, "more": [], "since": 5}
+    key, whole = changed("c", 7, row)
+    units = {"name": "since", "type": {"type": "long", "logicalType": "time-micros"}}
+    wrong = {**ENVELOPE, "fields": [{"name": "after", "type": {**VALUE, "fields": [units]}}]}
+    other: Any = {"type": "record", "name": "Other", "fields": [{"name": "no", "type": "int"}]}
+    alone = {**ENVELOPE, "fields": ENVELOPE["fields"][2:]}
+    pairs = [
+        (key, b"{}"),
+        (key, whole[:-3]),
+        (key, whole + b"x"),
+        (key, framed(ENVELOPE, {"op": "c"}, 9)),
+        (key, framed(other, {"no": 1}, 3)),
+        (key, framed(alone, {"op": "c"}, 4)),
+        (key, head_of(5) + b"x"),
+        (key, framed(ENVELOPE, {"op": "x"})),
+        (key, framed(ENVELOPE, {"op": "c"})),
+        (b"7", whole),
+        (framed(other, {"no": 1}, 3), whole),
+        (None, whole),
+    ]
+    changes = in_avro(ENVELOPE, KEY, other, alone, wrong).changes(read(*pairs), "items/0")
+    assert changes.records.num_rows == 0
+    reasons = [bad.reason for bad in changes.rejected]
+    assert reasons[:4] == [
+        "it does not begin with a zero and the id of a schema",
+        "not a record of its schema",
+        "bytes are left over after the record",
+        "the registry has no schema 9",
+    ]
+    assert "schema 3: it has no record in after, as an envelope of Debezium has" in reasons[4]
+    assert "schema 4: it has no record in after, as an envelope of Debezium has" in reasons[5]
+    assert "schema 5: " in reasons[6]
+    assert "time-micros" in reasons[6]
+    assert reasons[7:] == [
+        "the op 'x' of the envelope is none of c, r, u, d and t",
+        "the envelope has op 'c' and no row in after",
+        "the record key: it does not begin with a zero and the id of a schema",
+        "the record key has no field id",
+        "the record has no key, by which Debezium names its row",
+    ]
 
 
 def test_a_truncated_table_stops_the_run_or_is_a_dead_letter() -> None:
