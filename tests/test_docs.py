@@ -88,6 +88,18 @@ def test_pipelines_document_runs(folder: Path, capfd: pytest.CaptureFixture[str]
     assert names["engine"].cut == {"trades": 1}
 
 
+def test_joins_document_runs(folder: Path) -> None:
+    (code,) = _python("docs/joins.md")
+    (folder / "orders.csv").write_text("a,1,2.5,1\nb,2,3.5,2\na,1,4.5,3\n")
+    (folder / "customers.jsonl").write_text('{"customer":1,"name":"Ann","closed":false}\n')
+    (folder / "shop.py").write_text(code)
+    runpy.run_path("shop.py", run_name="shop")
+    rows = [json.loads(line) for line in (folder / "named.jsonl").read_text().splitlines()]
+    newest = {row["order"]: (row["price"], row["changes"], row["name"]) for row in rows}
+    assert json.loads((folder / "worth.jsonl").read_text().splitlines()[-1])["price"] == 8.0
+    assert newest == {"a": (4.5, 2, "Ann"), "b": (3.5, 1, None)}
+
+
 def test_sources_document_names_the_clock_as_a_source(folder: Path) -> None:
     (readme,), (code,) = _python("README.md"), _python("docs/sources.md")
     (folder / "beats.py").write_text(readme + code)

@@ -50,7 +50,7 @@ REFERENCE = {
 }
 NAV = {
     "Start": "index tutorial",
-    "How to": "pipelines sources sinks connectors kafka kafka-reading clients spark testing "
+    "How to": "pipelines joins sources sinks connectors kafka kafka-reading clients spark testing "
     "changing dead-letters extending deployment",
     "Operations": "operations dashboard metrics cluster recovery checkpoints",
     "Reference": "commands reference reference-connectors reference-aggregates reference-client "

@@ -31,6 +31,7 @@ TRIALS = (
     "tree",
     "sources",
     "source_stages",
+    "joined",
     "by_watermark",
     "endings",
     "windows",
@@ -39,7 +40,7 @@ TRIALS = (
     "totals",
     "rows",
 )
-TRIALS = TRIALS[: 9 if EXAMPLES == 1 else 11]
+TRIALS = TRIALS[: 10 if EXAMPLES == 1 else 12]
 
 
 def test_rolling_restart_moves_everything_away_and_back() -> None:

@@ -185,6 +185,32 @@ def both_sources(*, further: bool = False) -> Any:
     )
 
 
+def tables_joined() -> Any:
+    """Join tables of two sources by their key, by one of its fields, and windows of one source."""
+    market = rp.Pipeline("p")
+    bought = market.source("trades", Trade, time="t", key="symbol", out_of_order=3)
+    quotes = market.source("quotes", Quote, time="t", key="symbol", out_of_order=5)
+    last = quotes.partition("of-quote", key="symbol").fold("last", bid=rp.last("bid"))
+    newest = bought.partition("of-trade", key="symbol").fold("newest", price=rp.last("price"))
+    venues = bought.partition("by-venue", key=("venue", "symbol")).fold("venues", n=rp.sum("size"))
+    beside = newest.join("beside", last, on="symbol", how="full")
+    named = venues.join("named", last, on="symbol", how="left").filter("even", rp.col("n") % 2 == 0)
+    large, every = (
+        some.partition(f"p-{name}", key="symbol")
+        .window(f"w-{name}", rp.Tumbling(10), lateness=4)
+        .fold(name, n=rp.count(), high=rp.max("price"))
+        for name, some in (("large", bought.filter("l", rp.col("size") > 1)), ("every", bought))
+    )
+    windows = every.join("windows", large, on=["symbol", "window_start_ns"], how="left")
+    sums = named.partition("by-symbol", key="symbol").fold("sums", bids=rp.sum("bid"))
+    return (
+        beside.sink("shown")
+        .also(named.sink("names"))
+        .also(windows.sink("pairs"))
+        .also(sums.sink("last-out"))
+    )
+
+
 def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     """Return trades and quotes in a random order, in which quotes lag more and more."""
     random = Random(name)
@@ -201,12 +227,13 @@ def from_both(name: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-# Two sources, of 12 and 8 partitions, in one stage and in several; rows that follow by the
-# watermark, and keys that end by it.
+# Two sources, of 12 and 8 partitions, in one stage and in several; tables of both that are joined.
+# Rows that follow by the watermark, and keys that end by it.
 # Branches of one stage and of several, and a chain of one.
 # Then partial edges, of rows that stay and of windows that end; a row edge; both.
 sources = ClusterTrial(both_sources(), from_both("sources"))
 source_stages = ClusterTrial(both_sources(further=True), from_both("stages"))
+joined = ClusterTrial(tables_joined(), from_both("joined"))
 by_watermark = ClusterTrial(ordered(), events("ordered"))
 endings = ClusterTrial(ending(), events("endings"))
 streams = ClusterTrial(streamed(), events("streams"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.description import fields_text, window_text
+from ripple.model.pipeline.description import fields_text, join_text, window_text
 from ripple.model.pipeline.keeping import keeping
 from ripple.model.pipeline.nodes import (
     Derive,
@@ -15,6 +15,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     SourceSpec,
+    TableJoin,
     Union,
     Versions,
 )
@@ -57,6 +58,9 @@ def drawing(plan: Plan) -> dict[str, Any]:
             edge = into.get(node.name)
             about = {"of": node.input} if edge is None else edge.as_values()
             last[node.name] = add(_fold(node, stage_of[node.name]), above[0], **about)
+            if isinstance(node, TableJoin):
+                other = {"from": above[1], "to": node.name, "kind": "rows", "why": ""}
+                edges.append(other | {"of": node.right})
         elif isinstance(node, Output):
             add(_output(node, stage_of.get(node.of, 0)), above[0])
         else:
@@ -124,10 +128,12 @@ def _fold(fold: Fold, stage: int) -> dict[str, Any]:
     return {
         "id": fold.name,
         "name": fold.name,
-        "kind": "fold",
+        "kind": "join" if isinstance(fold, TableJoin) else "fold",
         "stage": stage,
         "fields": fields_text(fold.row),
-        "about": ", ".join(one.name for one in fold.aggregates),
+        "about": join_text(fold)
+        if isinstance(fold, TableJoin)
+        else ", ".join(one.name for one in fold.aggregates),
         "key": [member.name for member in fold.key],
         "window": None if fold.window is None else window_text(fold.window),
         "aggregates": [

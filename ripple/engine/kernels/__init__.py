@@ -3,6 +3,6 @@
 columns     columns of a batch, read in place; screen: whether all of its rows pass the checks
 keyed       keys found, events added and noted; key_fields: keys, their hashes, their order
 states      a fold's accumulators, compiled from its aggregates: a record a slot
-feed        rows on their way from fold to fold
+feed        rows on their way from fold to fold; postings: which rows name which other row
 view        changes, digests, and their export by Arrow's C data interface
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ripple.model.pipeline.nodes import Finals
+from ripple.model.pipeline.nodes import Finals, TableJoin, tables_below
 from ripple.model.window import watermark
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ripple.engine.machine.counters import Counters
     from ripple.engine.machine.partition import Partition
     from ripple.engine.operators.waiting import Waiting
-    from ripple.model.pipeline.nodes import Distinct
+    from ripple.model.pipeline.nodes import Distinct, Fold
 
 VERSION = 1
 
@@ -22,13 +22,14 @@ VERSION = 1
 def inspected(partition: Partition) -> dict[str, Any]:
     """Return the live graph of a partition as values of JSON.
 
-    Per node: name, kind (source, senders, finals, distinct, fold, output, edge), rows_in, rows_out,
-    very_late, future and refused (a source's records that came too late to count, are ahead of the
-    time, or do not have its schema), recomputed (results that were computed again), cutoffs (of
-    these, those that were as before), uncomputable (rows that cannot be computed, and are absent),
-    keys (of each window that is held; an output's: its rows), bytes, watermark_ns (of finals and
-    distinct: no row below it follows); null where a kind has no such number. Rows are counted since
-    the partition was restored here, events since its first. edges: pairs of numbers of nodes.
+    Per node: name, kind (source, senders, finals, distinct, fold, join, output, edge), rows_in,
+    rows_out, very_late, future and refused (a source's records that came too late to count, are
+    ahead of the time, or do not have its schema), recomputed (results that were computed again),
+    cutoffs (of these, those that were as before), uncomputable (rows that cannot be computed, and
+    are absent), keys (of each window that is held; an output's: its rows), bytes, watermark_ns (of
+    finals and distinct: no row below it follows); null where a kind has no such number. Rows are
+    counted since the partition was restored here, events since its first. edges: pairs of numbers
+    of nodes.
     """
     plan = partition.plan
     nodes = [_node("senders", "senders")]
@@ -55,15 +56,15 @@ def inspected(partition: Partition) -> dict[str, Any]:
 
     rows_of: dict[str, int] = {}
     for fold, column, length_bytes in partition.inspected_folds():
-        is_above = fold.input in numbers
-        below = [numbers[fold.input]] if is_above else roots_of(fold.name)
+        below = [numbers[name] for name in dict.fromkeys(tables_below(fold)) if name in numbers]
+        below = below or roots_of(fold.name)
         edges += ((one, len(nodes)) for one in below)
         numbers[fold.name] = len(nodes)
         rows_of[fold.name] = column.row_count
         counts = [nodes[one]["rows_out"] for one in below]
         rows_in = None if None in counts else sum(counts)
         nodes.append(
-            _fold(fold.name, column, rows_in, length_bytes, uncomputable[fold.name])
+            _fold(fold, column, rows_in, length_bytes, uncomputable[fold.name])
             | {"key": fold.node_key}
         )
     here = partition.digests  # other stages show the other outputs
@@ -122,11 +123,11 @@ def _source(name: str, counters: Counters) -> dict[str, Any]:
 
 
 def _fold(
-    name: str, column: Column, rows_in: int | None, length_bytes: int, uncomputable: int
+    fold: Fold, column: Column, rows_in: int | None, length_bytes: int, uncomputable: int
 ) -> dict[str, Any]:
     return _node(
-        name,
-        "fold",
+        fold.name,
+        "join" if isinstance(fold, TableJoin) else "fold",
         rows_in=rows_in,
         rows_out=column.rows_out,
         recomputed=column.rows_in,

@@ -31,6 +31,7 @@ from ripple.engine.snapshots.snapshot import (
     SnapshotError,
     uncomputable_counter,
 )
+from ripple.model.pipeline.nodes import TableJoin, tables_below
 from ripple.model.pipeline.topology import stages_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ripple.engine.graph.node import Graph
     from ripple.engine.machine.output_stream import OutputStream
     from ripple.engine.operators.groups import Groups
+    from ripple.engine.operators.joined_rows import JoinedRows
     from ripple.engine.operators.waiting import Waiting
     from ripple.engine.snapshots.ledger import Ledger
     from ripple.model.pipeline.nodes import Fold
@@ -95,6 +97,17 @@ class Position(TypedDict):
     epochs: dict[str, int]
 
 
+def _table_of(graph: Graph, fold: Fold, below: Sequence[Column]) -> TableFold | JoinedRows:
+    """Return the rows of a fold, or of a join, over the tables below it."""
+    if isinstance(fold, TableJoin):
+        # Few plans have joins.
+        from ripple.engine.operators.joined_rows import joined_rows  # noqa: PLC0415
+
+        left, right = below
+        return joined_rows(graph, fold, left, right)
+    return TableFold(graph, fold, below[0])
+
+
 class Partition(Sending):
     """Leaves, the folds above them, their views, and the changes for the stages that follow.
 
@@ -139,13 +152,13 @@ class Partition(Sending):
         """Rows of windows that were shown before and were corrected, or withdrawn, by the last
         stabilize."""
         self._finals = finals
-        self._table_folds: list[TableFold] = []
+        self._table_folds: list[TableFold | JoinedRows] = []
         columns: dict[str, tuple[Column, tuple[Field, ...]]] = {
             leaf.fold.name: (leaf.column, leaf.fields) for leaf in leaves
         }
         ordered = {leaf.fold.name for leaf in leaves if in_order and leaf.fold.timing is None}
         for fold in above:
-            below = TableFold(graph, fold, columns[fold.input][0])
+            below = _table_of(graph, fold, [columns[name][0] for name in tables_below(fold)])
             self._table_folds.append(below)
             columns[fold.name] = (below, below.result_rows.fields)
         # The rows of the leaf may be copies of others', who show them.
@@ -175,7 +188,7 @@ class Partition(Sending):
         }
         self._showings: dict[tuple[str, bool], OutputStream] = {}
         self._columns = {name: column for name, (column, _) in columns.items()}
-        self._folds: list[Leaf | TableFold] = [*leaves, *self._table_folds]
+        self._folds: list[Leaf | TableFold | JoinedRows] = [*leaves, *self._table_folds]
         self._frees = any(leaf.frees for leaf in leaves) or finals or bool(self._outgoing)
         self._correcting = [
             leaf
@@ -275,12 +288,9 @@ class Partition(Sending):
         final: dict[str, pa.RecordBatch] = {}
         retired: dict[str, Ints] = {}
         for fold in self._folds:
-            if isinstance(fold, TableFold):
-                below = retired[fold.fold.input]
-                expired = fold.expired(below) if len(below) else below
-            else:
-                expired = fold.expired()
             name = fold.fold.name
+            below = [retired[one] for one in tables_below(fold.fold) if one in retired]
+            expired = fold.expired(*below) if not below or any(map(len, below)) else below[0]
             view = self._views.get(name)
             if isinstance(view, View) and names:
                 final[name] = view.rows(expired[self._columns[name].has_rows(expired)])
@@ -302,7 +312,8 @@ class Partition(Sending):
 
     def _unfolded(self, name: str) -> list[UncomputableRows]:
         """Return the records of a fold's rows that the folds above it cannot take in."""
-        above = [*self._table_folds, *self._groups_for_others()]
+        folds = [fold for fold in self._table_folds if isinstance(fold, TableFold)]
+        above = [*folds, *self._groups_for_others()]
         return [fold.unfolded for fold in above if fold.fold.input == name]
 
     def _groups_for_others(self) -> list[Groups]:
@@ -496,7 +507,7 @@ class Partition(Sending):
             raise SnapshotError(
                 "stabilize before a snapshot: there are changes that no stabilize has shown"
             )
-        stateful: list[Leaf | Groups] = [*self._folds, *self._groups_for_others()]
+        stateful: list[Leaf | Groups | JoinedRows] = [*self._folds, *self._groups_for_others()]
         whole = self._whole_tables()
         if whole or not all(one.ledger.can_tell_since(since) for one in stateful):
             since = None

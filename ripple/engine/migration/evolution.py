@@ -26,7 +26,7 @@ from ripple.engine.migration.lineage import (
 )
 from ripple.engine.snapshots.fitting import reads_alike
 from ripple.model.pipeline.node_keys import unknown_folds
-from ripple.model.pipeline.nodes import Distinct, Fold
+from ripple.model.pipeline.nodes import Distinct, Fold, tables_below
 from ripple.model.pipeline.plan import inputs_first
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ class _Judge:
     def _folds(self) -> dict[str, Judged]:
         folds: dict[str, Judged] = {}
         for fold in self.plan.folds:
-            folds[fold.name] = self._fold(fold, folds.get(fold.input))
+            below = [folds[name] for name in tables_below(fold) if name in folds]
+            folds[fold.name] = self._fold(fold, below)
         rebuilt = [name for name, one in folds.items() if one.verdict is Verdict.REBUILD]
         for name, one in folds.items():
             if rebuilt and one.verdict is Verdict.MIGRATE:
@@ -229,7 +230,7 @@ class _Judge:
 
     # --- folds ---
 
-    def _fold(self, fold: Fold, below: Judged | None) -> Judged:
+    def _fold(self, fold: Fold, below: Sequence[Judged]) -> Judged:
         node = Node("fold", fold.node_key)
         old = self.old.get(node)
         judged = Judged(Verdict.KEEP, "fold", node.key, old.key if old else None)
@@ -253,12 +254,13 @@ class _Judge:
             return replace(judged, verdict=Verdict.MIGRATE, old_key=key, migration=migration)
         if self._follows(fold, below):
             verdict = Verdict.NEW if old is None else Verdict.CHANGED
-            cause = f"{why}; computed from the rows of {fold.input!r}"
+            names = " and ".join(repr(name) for name in dict.fromkeys(tables_below(fold)))
+            cause = f"{why}; computed from the rows of {names}"
             return replace(judged, verdict=verdict, cause=cause)
         refused = self._refusal(fold, old, why)
         return replace(judged, verdict=Verdict.REBUILD, refused=refused)
 
-    def _why_not_kept(self, fold: Fold, node: Node, below: Judged | None) -> str | None:
+    def _why_not_kept(self, fold: Fold, node: Node, below: Sequence[Judged]) -> str | None:
         """Return why a fold's state in the checkpoint does not fit, None if it does."""
         old = self.old.get(node)
         if self.source_change is not None:
@@ -267,8 +269,9 @@ class _Judge:
             return "it is new"
         if old.digest != node.digest:
             return self._change(node, old)
-        if below is not None and below.verdict is not Verdict.KEEP and not below.same_rows:
-            return f"fold {fold.input!r} below it does not keep its state"
+        for one in below:
+            if one.verdict is not Verdict.KEEP and not one.same_rows:
+                return f"fold {Node('fold', one.key).name!r} below it does not keep its state"
         if self.plan.frees(fold):
             gone = "and rows of windows that are over are not there any more"
             if not self._has_same_steps(node):
@@ -314,11 +317,11 @@ class _Judge:
         fitting = (m for m in self.plan.migrations if m.fold == fold.name)
         return next((m for m in fitting if m.from_digest in digests), None)
 
-    def _follows(self, fold: Fold, below: Judged | None) -> bool:
-        """Tell whether the fold follows from the rows of the fold below, all of which are there."""
-        if below is None or below.verdict is Verdict.REBUILD:
+    def _follows(self, fold: Fold, below: Sequence[Judged]) -> bool:
+        """Tell whether it follows from the rows of the folds below, all of which are there."""
+        if not below or any(one.verdict is Verdict.REBUILD for one in below):
             return False
-        return not self.plan.frees(self.plan.fold(fold.input))
+        return not any(self.plan.frees(self.plan.fold(name)) for name in tables_below(fold))
 
     def _refusal(self, fold: Fold, old: Node | None, why: str) -> str:
         again = _again(Node("fold", fold.node_key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,13 @@ _NO_BOUNDS: dict[str, Any] = {}
 SHOWN = internal("shown")
 
 COLUMN_KINDS = {Kind.FLOAT: "float", Kind.INT: "int", Kind.BOOL: "bool"}
+
+
+class Results(Protocol):
+    """State by slot, of which rows are made."""
+
+    def results(self, slots: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
+        """Return (slots with results, those by field, why there are none by slot)."""
 
 
 class ResultRows:
@@ -106,7 +113,7 @@ class ResultRows:
             return False
 
     def computed(
-        self, column: Column, states: States, slots: Ints, bounds: Bounds | None = None
+        self, column: Column, states: Results, slots: Ints, bounds: Bounds | None = None
     ) -> tuple[Ints, list[Any], list[Any], dict[int, Failure]]:
         """Return (slots that have a row, values per field, masks per field, failures by slot).
 

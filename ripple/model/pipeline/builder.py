@@ -487,6 +487,57 @@ class Pipeline:
             node = distinct_of(name, draft, key, within=within, lateness=lateness, emit=emit)
             return _begun(draft, "distinct", node)
 
+    def join(
+        self,
+        name: str,
+        right: Pipeline,
+        /,
+        *,
+        on: Key | Sequence[Key] = None,
+        left_on: Key | Sequence[Key] = None,
+        right_on: Key | Sequence[Key] = None,
+        how: Literal["inner", "left", "right", "full"] = "inner",
+        suffix: str = "_right",
+    ) -> Pipeline:
+        """Join the rows of two tables: results of folds, or tables from topics, of one pipeline.
+
+        on: the fields of both sides that must be equal, or left_on and right_on where they are
+        called otherwise. On the right they are the whole key. Where they are the key on the left,
+        too, each row has at most one partner, and ``how`` says whose rows without one are there,
+        with nulls in the fields of the other side. Otherwise rows of the left name one of the
+        right, ``how`` is "inner" or "left", and a row has the key of the left. Null is never
+        equal. A row has the key, the other fields of the left, then those of the right, with
+        ``suffix`` where there is a field of that name.
+        """
+        # Few pipelines have joins.
+        from ripple.model.pipeline.table_join import joined_draft, table_join_of  # noqa: PLC0415
+
+        with self._step("join", name) as draft:
+            other = joined_draft(right)
+            join = table_join_of(
+                name,
+                draft,
+                other,
+                on=on,
+                left_on=left_on,
+                right_on=right_on,
+                how=how,
+                suffix=suffix,
+            )
+            whole = united(draft, other)
+            read = {source.name for source in (*draft.read, *other.read)}
+            return _grown(
+                whole,
+                "join",
+                read=tuple(source for source in whole.sources if source.name in read),
+                folds=(*whole.folds, join),
+                fold=join,
+                fields=join.row,
+                row=None,
+                path=(*draft.path, name),
+                at=name,
+            )
+
     def finals(self, name: str, /) -> Pipeline:
         """Make a stream of a fold's final rows: each enters it once its window is over.
 

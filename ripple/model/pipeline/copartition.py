@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ripple.model.pipeline.nodes import FlatMap, Fold, Map, type_of
-from ripple.model.pipeline.stages import staying_why
+from ripple.model.pipeline.stages import key_of, staying_why
 from ripple.model.schema.types import Int, Int64, Option
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _outside(
     plan: Plan, node: Fold | Distinct, source: SourceSpec, key: tuple[str, ...]
 ) -> Iterator[str]:
     """Yield why a source that is divided by a key does not fit a node, once at most."""
-    of_node = {field.name: field for field in node.key}
+    of_node = {field.name: field for field in node.key if field.name in key_of(node)}
     of_source = {field.name: field for field in source.fields}
     if not key or not set(key) <= of_node.keys():
         remedy = f"write them to a topic that is divided by fields of the key of {node.name}"
@@ -142,4 +142,4 @@ def _kind(field: Field) -> str:
 
 
 def _text_of(node: Fold | Distinct) -> str:
-    return ", ".join(field.name for field in node.key) or "total"
+    return ", ".join(key_of(node)) or "total"

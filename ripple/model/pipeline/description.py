@@ -17,6 +17,7 @@ from ripple.model.pipeline.nodes import (
     Fold,
     Map,
     SourceSpec,
+    TableJoin,
     TableSpec,
     Union,
     Versions,
@@ -169,6 +170,13 @@ def _stage_lines(plan: Plan, stage: Stage, *, divided: bool) -> Iterator[str]:
 
 def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     key = ", ".join(member.name for member in fold.key) or "() (one total)"
+    if isinstance(fold, TableJoin):
+        yield f"join {fold.name}: {fields_text(fold.row)}"
+        yield from _details(
+            ("left", fold.reads), ("right", fold.reads_right), ("how", join_text(fold))
+        )
+        yield from _results_lines(plan, fold)
+        return
     yield f"fold {fold.name}: {fields_text(fold.row)}"
     yield from _details(
         ("key", f"{key} (partition {fold.partition})"),
@@ -180,11 +188,22 @@ def _fold_lines(plan: Plan, fold: Fold) -> Iterator[str]:
         arguments = ", ".join([*inputs, *member.aggregate.parameters])
         yield f"    {member.name} = {member.aggregate.name}({arguments})"
     yield from _code_lines(plan, fold.name)
+    yield from _results_lines(plan, fold)
+    if not plan.is_chain:
+        yield from _details(("reads", fold.reads))
+
+
+def _results_lines(plan: Plan, fold: Fold) -> Iterator[str]:
     yield from _details(("node", fold.node_key))
     for step in fold.steps:
         yield from _step_lines(plan, step)
-    if not plan.is_chain:
-        yield from _details(("reads", fold.reads))
+
+
+def join_text(join: TableJoin) -> str:
+    """Return how a join finds the partners of a row, in a line."""
+    pairs = ", ".join(f"{left} = {right}" for left, right in join.pairs)
+    by = "the key of both" if join.is_by_key else f"the key of {join.reads_right}"
+    return f"{join.how}, {pairs}: {by}"
 
 
 def _ttl_text(fold: Fold) -> str | None:

@@ -57,8 +57,9 @@ def undivided_why(
     """
     if plan.is_chain:
         return None
-    if len(plan.sources) > 1:
-        return unlike_why(plan, _keyed(plan), keyed_by) or _event_edge_why(plan)
+    apart = _apart_why(plan)
+    if apart is not None or len(plan.sources) > 1:
+        return apart or unlike_why(plan, _keyed(plan), keyed_by) or _event_edge_why(plan)
     alone, keyed = _event_edge_why(plan), _keyed(plan)
     if alone is not None or not keyed:
         return alone
@@ -100,6 +101,17 @@ def waiting_why(plan: Plan) -> str | None:
     return f"the keys of {ending[0]} end by ttl= in one process" if ending else None
 
 
+def _apart_why(plan: Plan) -> str | None:
+    """Return which join looks for rows in all partitions, None where none does."""
+    for join in plan.table_joins:
+        if not key_of(join):
+            return (
+                f"rows of {join.right}, which {join.name} looks for, may be in any of them: let "
+                "one field divide both sides, be in the key of both, and be named by the join"
+            )
+    return None
+
+
 def _event_edge_why(plan: Plan) -> str | None:
     """Return which fold of a plan with branches needs an event edge, None where none does."""
     through = [fold.name for fold in plan.folds if fold.via_log]
@@ -134,7 +146,8 @@ def need_one_division(
     if why is not None:
         parts, own = "branches", "make a pipeline of each branch"
         if staying_why(plan) is not None:
-            parts, own = "rows by the watermark", "divide it by a field of all these keys"
+            parts = "tables that are joined" if plan.table_joins else "rows by the watermark"
+            own = "divide it by a field of all these keys"
         raise PlanError(
             f"pipeline {plan.name!r} has {parts}, which {where} computes in the partitions of its "
             f"source, and {why}: run it in one process, with ripple run or rp.run, or {own}"

@@ -62,6 +62,7 @@ TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     (Stage.RESULTS, "map"): Stage.RESULTS,
     (Stage.RESULTS, "finals"): Stage.EVENTS,
     (Stage.RESULTS, "versions"): Stage.EVENTS,
+    (Stage.RESULTS, "join"): Stage.RESULTS,
     (Stage.RESULTS, "partition"): Stage.REKEYED,
     (Stage.RESULTS, "sink"): Stage.RESULTS,
     (Stage.REKEYED, "fold"): Stage.RESULTS,
@@ -89,6 +90,10 @@ _NOT_BETWEEN = (
 )
 _NOTHING_YET = "there is nothing to read yet: start with .source(...)"
 _NO_WINDOW_YET = "final rows are those of windows: put it after .window(...) and .fold(...)"
+_TABLES_ALONE = (
+    "tables are joined, and these are events: fold them by their key first, or read the topic as a "
+    "table, with .table(...)"
+)
 _ONE_ROW_A_KEY = (
     "a fold has one row a key, and none may become several: put .flat_map(...) before the fold"
 )
@@ -114,6 +119,12 @@ REFUSALS: dict[tuple[Stage, str], str] = {
         )
         for stage in Stage
         if stage is not Stage.RESULTS
+    },
+    (Stage.EMPTY, "join"): _NOTHING_YET,
+    (Stage.EVENTS, "join"): _TABLES_ALONE,
+    **{
+        (stage, "join"): "rows on their way into a fold are not joined: add .fold(...) first"
+        for stage in (Stage.KEYED, Stage.WINDOWED, Stage.REKEYED)
     },
     (Stage.EMPTY, "distinct"): _NOTHING_YET,
     **{(stage, "distinct"): _BEFORE_PARTITION for stage in (Stage.KEYED, Stage.WINDOWED)},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ripple.core.frozen import frozen
 from ripple.model.pipeline.description import span_text
-from ripple.model.pipeline.nodes import Distinct, Finals, Fold
+from ripple.model.pipeline.nodes import Distinct, Finals, Fold, TableJoin
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.spec import Session
 
@@ -65,6 +65,8 @@ def keeping(plan: Plan) -> Iterator[Keeping]:
         elif isinstance(node, Finals):
             keeps = f"nothing: a row is kept by {node.fold!r} until it is final"
             yield Keeping("finals", node.name, None, None, keeps)
+        elif isinstance(node, TableJoin):
+            yield Keeping("join", node.name, None, None, _of_join(node))
         elif isinstance(node, Fold):
             lateness_ns, ttl_ns = None, None
             if node.timing is not None:
@@ -78,6 +80,13 @@ def _lateness_ns(plan: Plan, stream: str, lateness_ns: int) -> int | None:
     """Return how late rows of a stream may be: those that come by the watermark never are."""
     waiting = {node.name for node in plan.waiting}
     return None if waiting.issuperset(plan.roots_of(stream)) else lateness_ns
+
+
+def _of_join(join: TableJoin) -> str:
+    keeps = f"a row as long as {join.input!r} and {join.right!r} have those that it is made of"
+    if join.is_by_key:
+        return keeps
+    return f"{keeps}; a change of one row of {join.right!r} changes all rows that name it"
 
 
 def _of_fold(plan: Plan, fold: Fold) -> str:

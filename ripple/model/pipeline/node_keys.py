@@ -28,6 +28,7 @@ from ripple.model.pipeline.nodes import (
     Map,
     Output,
     SourceSpec,
+    TableJoin,
     Union,
     type_of,
 )
@@ -117,6 +118,8 @@ def _keys(plan: Plan, forms: _Forms) -> Iterator[tuple[str, str]]:
             # Ties are decided by the order of the sources, and rows numbered by that of the nodes.
             ranked: list[Sexp] = [digests[source.name] for source in plan.sources_of(node.name)]
             meaning = ["union", [digests[name] for name in inputs], ranked]
+        elif isinstance(node, TableJoin):
+            meaning = [*_join_meaning(node), digests[node.reads_right]]
         elif isinstance(node, SourceSpec) and node is not plan.sources[0]:
             # Sources with equal declarations have different records; the first is as an only one.
             meaning = ["named", node.name, meaning]
@@ -143,6 +146,8 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
         case FlatMap():
             shapes = (_shape(node.fields_in), _shape(node.fields_out))
             return ["flat-map", forms.of_map(node), *shapes]
+        case TableJoin():
+            return _join_meaning(node)
         case Fold():
             with blaming("fold", node.name):
                 window = None if node.window is None else replace(node.window, name="")
@@ -152,6 +157,12 @@ def _meaning(node: NodeOf, forms: _Forms) -> Sexp:
         case Output():
             by: list[Sexp] = [["key", *(one.name for one in node.key)]] if node.key else []
             return ["sink", node.topic or "", *by]
+
+
+def _join_meaning(join: TableJoin) -> list[Sexp]:
+    pairs: list[Sexp] = [list(pair) for pair in join.pairs]
+    # Which fields there are follows from both sides, but not what the suffix makes of their names.
+    return ["join", join.how, pairs, _shape(join.fields_in)]
 
 
 def _ends(fold: Fold) -> list[Sexp]:

@@ -1,6 +1,6 @@
 """The nodes of a plan: sources, steps, folds and outputs, checked. Only data.
 
-Each names its input nodes: a union several, any other step, a fold or an output one.
+Each names its input nodes: a union several, a join of tables two, any other node one.
 """
 
 from __future__ import annotations
@@ -316,6 +316,35 @@ class Fold:
 WINDOW_FIELD_NAMES = ("window_start_ns", "window_end_ns")
 
 
+# Invariants: no window, aggregates or expiry; ``input`` is the fold or join on the left, ``key``
+# the left key. ``pairs`` covers the right key, and its right names are in the order of that.
+# ``fields_in`` are those of the rows before ``steps``: the key, the other fields of the left, then
+# those of the right that no pair has, under the names that they get. With ``is_by_key`` the left
+# names of ``pairs`` are the left key, in any order.
+@frozen
+class TableJoin(Fold):
+    """A keyed view of two tables: rows of the left with the row of the right that they name.
+
+    reads_right: the name of its second input node. right: the fold or join of the rows there.
+    pairs: of names of equal fields, of the left and of the right. how: "inner", "left", and by key
+    also "right" and "full": the sides of which a row without a partner is there, with nulls.
+    """
+
+    right: str = ""
+    reads_right: str = ""
+    right_key: Fields = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    how: str = "inner"
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether both sides have the same key, rather than that the left names one of the right.
+
+        Then a row of the right has at most one of the left.
+        """
+        return {left for left, _ in self.pairs} == {field.name for field in self.key}
+
+
 @frozen
 class Output:
     """A sink: the rows of a fold or of a stream, under a name and perhaps a topic.
@@ -355,9 +384,16 @@ class Migration:
     function: Callable[[pa.Table], pa.Table]
 
 
-def reads_of(step: EventNode) -> tuple[str, ...]:
-    """Return the names of the input nodes of a step on events."""
+def reads_of(step: EventNode | Fold) -> tuple[str, ...]:
+    """Return the names of the input nodes of a step on events, or of a fold."""
+    if isinstance(step, TableJoin):
+        return (step.reads, step.reads_right)
     return step.reads if isinstance(step, Union) else (step.reads,)
+
+
+def tables_below(fold: Fold) -> tuple[str, ...]:
+    """Return the names of the inputs of a fold: of a join two, of any other one."""
+    return (fold.input, fold.right) if isinstance(fold, TableJoin) else (fold.input,)
 
 
 def type_of(member: Field) -> FieldType:

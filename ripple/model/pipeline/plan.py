@@ -1,6 +1,6 @@
 """The validated plan of a pipeline: an acyclic graph of sources, computations and outputs.
 
-Each node names its input nodes: a union several, any other step, a fold or an output one. Rows of
+Each node names its input nodes: a union several, a join of tables two, any other node one. Rows of
 sources, and of steps on them, are a stream: they never change. Those of a fold are a table. In a
 chain there is a source, steps on its events, a first fold by key (and window), steps on its result
 rows, and any number of further folds, each over the result rows of the one before. Everything in a
@@ -34,6 +34,7 @@ from ripple.model.pipeline.nodes import (
     Node,
     Output,
     SourceSpec,
+    TableJoin,
     Union,
     Versions,
     Waiting,
@@ -173,6 +174,11 @@ class Plan:
         """Whether the versions of a table are a stream, which every record is part of."""
         return any(isinstance(one, Versions) and one.reads == source.name for one in self.steps)
 
+    @property
+    def table_joins(self) -> tuple[TableJoin, ...]:
+        """The joins of tables, which stand among the folds."""
+        return tuple(fold for fold in self.folds if isinstance(fold, TableJoin))
+
     def finals_of(self, fold: str) -> tuple[Finals, ...]:
         """Return the nodes of a fold's final rows."""
         return tuple(node for node in self.finals if node.fold == fold)
@@ -199,6 +205,7 @@ class Plan:
             and (source.table is None or source.time_field is None)
             and above == [fold.name for fold in self.folds[:-1]]
             and not any(fold.expiry is not None for fold in self.folds)
+            and not self.table_joins
             and not any(isinstance(step, FlatMap | Union | Waiting) for step in self.steps)
             and not any(output.is_stream for output in self.outputs)
         )
@@ -244,14 +251,15 @@ class Plan:
     def reads(self) -> dict[str, str | list[str]]:
         """Return per node the key of its input: a list of keys alone lacks it.
 
-        Of a union a list.
+        Of a union and of a join of tables a list.
         """
         keys = {node.of.name: node.of.node_key for node in self.nodes}
         found: dict[str, str | list[str]] = {}
         for node, inputs in self.nodes:
             read = [keys[name] for name in inputs]
             if read:
-                found[node.node_key] = read if isinstance(node, Union) else read[0]
+                has_several = isinstance(node, Union | TableJoin)
+                found[node.node_key] = read if has_several else read[0]
         return found
 
     def _code_notes(self) -> dict[str, str]:
@@ -297,7 +305,7 @@ class Plan:
         found += [Node(step, reads_of(step)) for step in self.steps]
         ends = {node.of.name: node.of.name for node in found}
         for fold in self.folds:
-            found += [Node(node, (node.reads,)) for node in (fold, *fold.steps)]
+            found += [Node(node, reads_of(node)) for node in (fold, *fold.steps)]
             ends[fold.name] = found[-1].of.name
         found += [Node(output, (ends[output.of],)) for output in self.outputs]
         return tuple(found)

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ripple.core.frozen import frozen
+from ripple.model.pipeline.nodes import TableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -145,12 +146,16 @@ def _divided_by(
 def staying_why(plan: Plan) -> str | None:
     """Return what keeps all folds in one stage, None where they may have several.
 
-    Rows that follow by the watermark of a partition are a stream inside it.
+    Rows that follow by the watermark of a partition are a stream inside it. The tables of a join
+    have no edge to it.
     """
     if plan.waiting:
         return f"the rows of {plan.waiting[0].name} stay in their partition"
     ending = [fold.name for fold in plan.folds if fold.expiry is not None]
-    return f"the keys of {ending[0]} end in their partition" if ending else None
+    if ending:
+        return f"the keys of {ending[0]} end in their partition"
+    joins = [join.name for join in plan.table_joins]
+    return f"the rows that {joins[0]} joins meet in their partition" if joins else None
 
 
 def dividing(plan: Plan, keyed: Sequence[Fold | Distinct]) -> tuple[str, ...]:
@@ -167,7 +172,13 @@ def shared_fields(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def key_of(node: Fold | Distinct) -> tuple[str, ...]:
-    """Return the names of the fields of a node's key."""
+    """Return the names of the fields of a node's key by which its rows may be divided.
+
+    Of a join of tables those that both sides call alike, so that rows which meet are together.
+    """
+    if isinstance(node, TableJoin):
+        alike = {left for left, right in node.pairs if left == right}
+        return tuple(member.name for member in node.key if member.name in alike)
     return tuple(member.name for member in node.key)
 
 

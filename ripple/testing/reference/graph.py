@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ripple.model.pipeline.input_names import inputs_by_source, source_of
-from ripple.model.pipeline.nodes import Distinct, Finals, Fold
+from ripple.model.pipeline.nodes import Distinct, Finals, Fold, TableJoin
 from ripple.model.pipeline.plan import inputs_first
 from ripple.model.window.duration import duration_ns
 from ripple.model.window.spec import FUTURE_TOLERANCE_DEFAULT
@@ -26,6 +26,7 @@ from ripple.testing.reference.interpreter import (
     latest,
     typed,
 )
+from ripple.testing.reference.joins import joined_view
 from ripple.testing.reference.steps import (
     RefusedRow,
     Row,
@@ -327,7 +328,9 @@ class GraphReference(Reference):
         views = {fold.fold.name: fold.view for fold in self._event_folds}
         unfolded: dict[str, dict[Any, RefusedRow]] = {}
         for fold in self.plan.folds:
-            if fold.name not in views:
+            if isinstance(fold, TableJoin):
+                views[fold.name] = joined_view(fold, views[fold.input], views[fold.right])
+            elif fold.name not in views:
                 below = views[fold.input]
                 views[fold.name] = folded_view(fold, below)
                 unfolded.setdefault(fold.input, {}).update(below.unfolded)

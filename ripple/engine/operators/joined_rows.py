@@ -1,0 +1,369 @@
+"""Two tables to one: the rows of a join, computed again where either side changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ripple.engine.graph.column import Column, DerivedColumn
+from ripple.engine.kernels.postings import Postings
+from ripple.engine.operators.result_rows import SHOWN, ResultRows
+from ripple.engine.operators.uncomputable import UncomputableRows
+from ripple.engine.snapshots.ledger import Ledger
+from ripple.engine.snapshots.slot_arrays import grown
+from ripple.model.expression.bound import Values
+from ripple.model.keys.slots import SlotSet
+from ripple.model.keys.space import key_space
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from ripple.engine.graph.node import Graph, Node
+    from ripple.engine.operators.uncomputable import Failure
+    from ripple.model.pipeline.nodes import TableJoin
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+
+_NONE = np.empty(0, np.int64)
+
+
+class JoinedRows(DerivedColumn):
+    """A keyed view of two keyed views, by the key of both: the rows on either side, side by side.
+
+    Invariants between stabilizes: row_of[s] is the row of the present row at slot s of the left,
+    or -1, and left_at[r] its slot; link_of[s] and right_at[k] say the same of the right, where a
+    link is what its key is found by: here a row as well. A row that neither side has, nor a
+    reference, has no slot.
+    """
+
+    def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
+        """Join the rows of ``left`` and ``right``, which may be the same."""
+        self.fold = join
+        self.result_rows = ResultRows(join)
+        fields = self.result_rows.column_fields
+        parents = [left] if left is right else [left, right]
+        super().__init__(graph, parents, key_space(join.key), fields, join.name)
+        self.uncomputable = UncomputableRows(self.keys)
+        # Its rows follow from those of both sides: a table without rows says that it was there.
+        self.ledger = Ledger(key_space(join.key), self)
+        self._left, self._right = left, right
+        names = [one.name for one in join.fields_in[len(join.key) :]]
+        self._names = names[: len(left.names)], names[len(left.names) :]
+        self._touched = SlotSet()
+        self._row_of = self._left_at = self._link_of = self._right_at = _NONE
+        self._empty: list[Ints] = []
+
+    # --- what changed ---
+
+    def parent_changed_now(self, parent: Node) -> None:
+        """Note where the changed rows of a side belong, and the rows to compute again."""
+        if parent is self._left:
+            self._take_left(*self._left.changes())
+        if parent is self._right:
+            self._take_right(*self._right.changes())
+
+    def _take_left(self, slots: Ints, was: Any, now: Any) -> None:
+        del was
+        self._row_of = grown(self._row_of, self._left.keys.capacity, -1)
+        is_there = now != 0
+        gone, come = slots[~is_there], slots[is_there]
+        if len(gone):
+            self._touch(self._part(gone))
+        if len(come):
+            rows = self._row_of[come]
+            new = come[rows < 0]
+            if len(new):
+                found = self.keys.slots(self._left.keys.arrays(new) or [new])
+                self.keys.adopt(found)
+                self._left_at = grown(self._left_at, self.keys.capacity, -1)
+                self._row_of[new], self._left_at[found] = found, new
+                rows = self._row_of[come]
+            self._refer(come, rows)
+            self._touch(rows)
+
+    def _take_right(self, slots: Ints, was: Any, now: Any) -> None:
+        del was
+        self._link_of = grown(self._link_of, self._right.keys.capacity, -1)
+        is_there = now != 0
+        gone, come = slots[~is_there], slots[is_there]
+        if len(gone):
+            links = self._link_of[gone]
+            self._touch(self._rows_with(links[links >= 0]))
+            self._unlink(gone)
+        if len(come):
+            links = self._link_of[come]
+            new = come[links < 0]
+            if len(new):
+                found = self._links(self._right.keys.arrays(new))
+                self._link_of[new], self._right_at[found] = found, new
+                links = self._link_of[come]
+            self._touch(self._rows_with(links))
+
+    def _touch(self, rows: Ints) -> None:
+        self._touched.add(rows, self.keys.capacity)
+
+    def _part(self, slots: Ints) -> Ints:
+        """Return the rows of slots of the left, which are not there any more."""
+        rows = self._row_of[slots]
+        rows = rows[rows >= 0]
+        self._row_of[slots] = self._left_at[rows] = -1
+        return rows
+
+    def _unlink(self, slots: Ints) -> None:
+        """Take notice that slots of the right are not there any more."""
+        links = self._link_of[slots]
+        self._link_of[slots] = self._right_at[links[links >= 0]] = -1
+
+    # --- rows and links: here the same ---
+
+    def _links(self, keys: Sequence[pa.Array]) -> Ints:
+        """Return the link of each key of the right, given field by field."""
+        at = {left: place for place, (left, _) in enumerate(self.fold.pairs)}
+        found = self.keys.slots([keys[at[field.name]] for field in self.fold.key])
+        self.keys.adopt(found)
+        self._left_at = grown(self._left_at, self.keys.capacity, -1)
+        self._right_at = grown(self._right_at, self.keys.capacity, -1)
+        return found
+
+    def _refer(self, slots: Ints, rows: Ints) -> None:
+        """Note which row of the right is named by rows of the left."""
+        del slots, rows
+        self._right_at = grown(self._right_at, self.keys.capacity, -1)
+
+    def _rows_with(self, links: Ints) -> Ints:
+        """Return the rows of which the right side is found by these links."""
+        return links
+
+    def _partners(self, rows: Ints) -> Ints:
+        """Return the slots of the right that belong to rows, -1 for none."""
+        return self._right_at[rows]
+
+    # --- rows as they are ---
+
+    def recompute_now(self) -> None:
+        """Show the rows of which a side changed."""
+        rows = self._touched.take()
+        left, right = self._left_at[rows] >= 0, self._partners(rows) >= 0
+        empty = rows[~left & self._has_no(rows)]
+        if len(empty):
+            self._empty.append(empty)
+        match self.fold.how:
+            case "inner":
+                there = left & right
+            case "left":
+                there = left
+            case "right":
+                there = right
+            case _:
+                there = left | right
+        shown, kept = rows[there], _NONE
+        failed: dict[int, Failure] = {}
+        if len(shown):
+            # It is its own source of results.
+            kept, values, valid, failed = self.result_rows.computed(self, self, shown)
+            self.put(kept, values, valid)
+        if len(kept) < len(rows):
+            self.drop(np.setdiff1d(rows, kept))
+        if failed or self.uncomputable.failures:
+            self.uncomputable.note(rows, failed)
+
+    def _has_no(self, rows: Ints) -> Mask:
+        """Return whether rows are not kept for their right side."""
+        none: Mask = self._right_at[rows] < 0
+        return none
+
+    def results(self, rows: Ints) -> tuple[Ints, dict[str, Any], dict[int, str]]:
+        """Return rows, their fields by name, and those without: none."""
+        named: dict[str, Any] = {}
+        sides = (self._left, self._left_at[rows]), (self._right, self._partners(rows))
+        for (column, slots), names in zip(sides, self._names, strict=True):
+            named |= zip(names, _fields_at(column, slots), strict=True)
+        return rows, named, {}
+
+    # --- rows that leave ---
+
+    @property
+    def left_empty(self) -> bool:
+        """Whether there are rows to free."""
+        return bool(self._empty)
+
+    def expired(self, left: Ints, right: Ints) -> Ints:
+        """Return the rows of windows that are over on both sides, whose final slots are given."""
+        left = left[left < len(self._row_of)]
+        right = right[right < len(self._link_of)]
+        links = self._link_of[right]
+        rows = np.union1d(self._part(left), self._rows_with(links[links >= 0]))
+        self._unlink(right)
+        return rows if self.fold.ends_with_window else rows[:0]
+
+    def free(self, expired: Ints) -> None:
+        """Free these rows, and those that neither side has any more."""
+        if not self._empty and not len(expired):
+            return
+        gone = np.unique(np.concatenate([expired, *self._empty]))
+        self._empty.clear()
+        gone = gone[(self._left_at[gone] < 0) & self._has_no(gone)]
+        if len(gone):
+            self.uncomputable.finalize(expired)
+            self.retire(gone)
+            self.keys.release(gone)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        arrays = (self._row_of, self._left_at, self._link_of, self._right_at)
+        return super().nbytes + sum(array.nbytes for array in arrays)
+
+    # --- snapshots: of the sides alone ---
+
+    def dump_rows(self, rows: Ints) -> dict[str, pa.Array]:
+        """Return no rows, as Arrow columns."""
+        del rows
+        space = key_space(self.fold.key)
+        keys = zip(space.fields, space.arrays(_NONE), strict=True)
+        return {**{field.name: array for field, array in keys}, SHOWN: pa.array([], pa.bool_())}
+
+    def dump_marks(self, rows: Ints) -> dict[str, pa.Array]:
+        """Return further columns of rows: none."""
+        del rows
+        return {}
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of dumped columns."""
+        return list(self.dump_rows(_NONE))
+
+    def load(self, table: pa.Table) -> None:
+        """Load dumped state: there is none."""
+
+
+class ReferringRows(JoinedRows):
+    """The rows of the left, each with the row of the right whose key it names.
+
+    Invariants between stabilizes: ``_named`` has a link for each row of the left without a null in
+    the fields that name one; a link that no row has, and no row of the right, has no slot.
+    """
+
+    def __init__(self, graph: Graph, join: TableJoin, left: Column, right: Column) -> None:
+        super().__init__(graph, join, left, right)
+        self._link_keys = key_space(join.right_key)
+        self._named = Postings()
+        self._loose: list[Ints] = []
+
+    def _links(self, keys: Sequence[pa.Array]) -> Ints:
+        found = self._link_keys.slots(keys)
+        self._link_keys.adopt(found)
+        self._right_at = grown(self._right_at, self._link_keys.capacity, -1)
+        return found
+
+    def _refer(self, slots: Ints, rows: Ints) -> None:
+        columns, there = self._references(slots)
+        links = np.full(len(slots), -1, np.int64)
+        if there.any():
+            links[there] = self._links(columns)
+        self._named.reserve(self.keys.capacity, self._link_keys.capacity)
+        self._loosen(self._named.put(rows, links))
+
+    def _references(self, slots: Ints) -> tuple[list[pa.Array], Mask]:
+        """Return the fields that name a row of the right, where none is null, and where that is."""
+        keys = {field.name: at for at, field in enumerate(self._left.keys.fields)}
+        own = {name: at for at, name in enumerate(self._left.names)}
+        arrays, fields = self._left.keys.arrays(slots), self._left.rows(slots)
+        there, found = np.ones(len(slots), np.bool_), []
+        for name, _ in self.fold.pairs:
+            values, valid = (arrays[keys[name]], None) if name in keys else fields[own[name]]
+            if valid is not None:
+                there &= valid.view(np.bool_)
+            found.append(values)
+        return [pa.array(values).filter(pa.array(there)) for values in found], there
+
+    def _part(self, slots: Ints) -> Ints:
+        rows = super()._part(slots)
+        self._loosen(self._named.put(rows, np.full(len(rows), -1, np.int64)))
+        return rows
+
+    def _unlink(self, slots: Ints) -> None:
+        links = self._link_of[slots]
+        super()._unlink(slots)
+        self._loosen(links[links >= 0])
+
+    def _loosen(self, links: Ints) -> None:
+        """Take notice that links may not be needed any more."""
+        if len(links):
+            self._loose.append(links)
+
+    def _rows_with(self, links: Ints) -> Ints:
+        self._named.reserve(self.keys.capacity, self._link_keys.capacity)
+        return self._named.rows_of(links)
+
+    def _partners(self, rows: Ints) -> Ints:
+        links = self._named.links_of(rows)
+        slots = np.full(len(rows), -1, np.int64)
+        slots[links >= 0] = self._right_at[links[links >= 0]]
+        return slots
+
+    def _has_no(self, rows: Ints) -> Mask:
+        return np.ones(len(rows), np.bool_)
+
+    @property
+    def left_empty(self) -> bool:
+        """Whether there are rows or links to free."""
+        return bool(self._empty or self._loose)
+
+    def free(self, expired: Ints) -> None:
+        """Free these rows, those of rows of the left that are gone, and links without a use."""
+        super().free(expired)
+        if self._loose:
+            links = np.unique(np.concatenate(self._loose))
+            self._loose.clear()
+            unused = (self._right_at[links] < 0) & (self._named.counts_of(links) == 0)
+            self._link_keys.release(links[unused])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return super().nbytes + self._named.nbytes
+
+
+def joined_rows(graph: Graph, join: TableJoin, left: Column, right: Column) -> JoinedRows:
+    """Return the column of a join of tables."""
+    kind = JoinedRows if join.is_by_key else ReferringRows
+    return kind(graph, join, left, right)
+
+
+def _fields_at(column: Column, slots: Ints) -> list[Values]:
+    """Return the fields of the rows at ``slots``, null where one is -1."""
+    there = slots >= 0
+    if there.all():
+        return [Values(values, _mask(valid)) for values, valid in column.rows(slots)]
+    at = np.flatnonzero(there)
+    found = []
+    for values, valid in column.rows(slots[at]):
+        present = there if valid is None else there.copy()
+        if valid is not None:
+            present[at] = valid.view(np.bool_)
+        found.append(Values(_spread(values, at, len(slots)), present))
+    return found
+
+
+def _mask(valid: Any) -> Mask | None:
+    return None if valid is None else valid.view(np.bool_)
+
+
+def _spread(values: Any, at: Ints, count: int) -> Any:
+    """Return ``values`` at their places among ``count``, anything elsewhere."""
+    if isinstance(values, np.ndarray):
+        spread = np.zeros(count, values.dtype)
+        spread[at] = values
+        return spread
+    places = np.full(count, -1, np.int64)
+    places[at] = np.arange(len(at))
+    if isinstance(values, pa.Array):
+        return values.take(pa.array(places, mask=places < 0))
+    return [values[place] if place >= 0 else None for place in places.tolist()]

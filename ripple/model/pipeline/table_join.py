@@ -1,0 +1,225 @@
+"""The join of two tables, checked: by the key of both, or by fields that are the other's key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ripple.core.arguments import need_text, shown
+from ripple.core.errors import PlanError
+from ripple.model.pipeline.checks import (
+    check_distinct,
+    check_new_field,
+    check_result_field,
+    field_name,
+    type_text,
+)
+from ripple.model.pipeline.draft import REFUSALS, TRANSITIONS, Draft
+from ripple.model.pipeline.nodes import Fields, Fold, TableJoin, type_of, types_of
+from ripple.model.schema.types import Bool, Field, FieldType, Float, Int, Int64, Option, String
+from ripple.model.window.spec import Session
+
+if TYPE_CHECKING:
+    from ripple.model.expression.expr import Operand
+
+    Keys = Operand | Sequence[Operand]
+
+HOWS = ("inner", "left", "right", "full")
+_KEY_TYPES = (String, Int, Int64, Bool)
+
+
+def joined_draft(right: Any) -> Draft:
+    """Return the draft of the table on the right of a join. Raises PlanError for what is none."""
+    draft: Draft | None = getattr(right, "_draft", None)
+    if not isinstance(draft, Draft):
+        raise PlanError(f"it joins another branch of the pipeline, not {shown(right)}")
+    if (draft.stage, "join") not in TRANSITIONS:
+        raise PlanError(f"on the right, {REFUSALS[draft.stage, 'join']}")
+    return draft
+
+
+def table_join_of(
+    name: str,
+    left: Draft,
+    right: Draft,
+    *,
+    on: Keys,
+    left_on: Keys,
+    right_on: Keys,
+    how: Any,
+    suffix: Any,
+) -> TableJoin:
+    """Return the join of the tables of two drafts. Raises PlanError, naming field and remedy."""
+    if not isinstance(how, str) or how not in HOWS:
+        raise PlanError(f"how is {shown(how)}: it must be one of {', '.join(HOWS)}")
+    need_text("suffix", suffix)
+    mine, theirs = left.fold, right.fold
+    assert mine is not None, "there are results"
+    assert theirs is not None, "there are results"
+    pairs = _pairs(left, right, on, left_on, right_on)
+    for pair in pairs:
+        _check_alike(pair, left, right)
+    names = [one for one, _ in pairs]
+    is_by_key = set(names) == {field.name for field in mine.row_key}
+    _check_ends(left, right, pairs)
+    if not is_by_key and how not in ("inner", "left"):
+        raise PlanError(
+            f"how={how!r} needs the key of both, and a row of {right.at!r} may be named by several "
+            f"of {left.at!r}: take 'inner' or 'left', or fold {left.at!r} by {', '.join(names)} "
+            "first"
+        )
+    fields = _fields(left, right, pairs, how, suffix)
+    return TableJoin(
+        name,
+        mine.name,
+        "",
+        mine.row_key,
+        None,
+        (),
+        (),
+        fields,
+        fields,
+        left.below(name),
+        left.at,
+        right=theirs.name,
+        reads_right=right.at,
+        right_key=theirs.row_key,
+        pairs=pairs,
+        how=how,
+    )
+
+
+def _pairs(
+    left: Draft, right: Draft, on: Keys, left_on: Keys, right_on: Keys
+) -> tuple[tuple[str, str], ...]:
+    """Return the names of the fields that are compared, in the order of the right key."""
+    if on is not None:
+        if left_on is not None or right_on is not None:
+            raise PlanError("on= names the fields of both sides: leave left_on= and right_on= out")
+        left_on = right_on = on
+    mine, theirs = _names(left_on, left, "left_on"), _names(right_on, right, "right_on")
+    if not mine or not theirs:
+        raise PlanError(
+            "it says not by which fields rows belong together: name them with on=, or with "
+            "left_on= and right_on=; tables are not crossed"
+        )
+    if len(mine) != len(theirs):
+        raise PlanError(
+            f"left_on= names {len(mine)} fields and right_on= {len(theirs)}: name them in pairs"
+        )
+    by_right = dict(zip(theirs, mine, strict=True))
+    assert right.fold is not None, "there are results"
+    key = [field.name for field in right.fold.row_key]
+    if set(theirs) != set(key):
+        raise PlanError(
+            f"the key of {right.at!r} is {', '.join(key) or '()'}, and the join names "
+            f"{', '.join(theirs)}: name the whole key on the right, change sides if the fields on "
+            f"the left are its key, or fold {right.at!r} by {', '.join(theirs)} first"
+        )
+    return tuple((by_right[one], one) for one in key)
+
+
+def _names(keys: Keys, draft: Draft, what: str) -> list[str]:
+    chosen = keys if isinstance(keys, (tuple, list)) else () if keys is None else (keys,)
+    types = types_of(draft.fields)
+    names = [field_name(one, types, f"{what} of {draft.at!r}") for one in chosen]
+    check_distinct(names, what)
+    return names
+
+
+def _check_alike(pair: tuple[str, str], left: Draft, right: Draft) -> None:
+    """Raise PlanError for fields of other types, or of types that are not compared."""
+    sides = zip((left, right), pair, strict=True)
+    types = [_inner(types_of(side.fields)[name]) for side, name in sides]
+    for of, name in zip(types, pair, strict=True):
+        if isinstance(of, Float):
+            raise PlanError(
+                f"{name!r} is a float, and floats are compared bit by bit here, and NaN with NaN: "
+                "use text or integers"
+            )
+        if not isinstance(of, _KEY_TYPES):
+            raise PlanError(f"{name!r} is {type_text(of)}: use text, integers or bools")
+    if types[0] != types[1] and not all(isinstance(of, Int | Int64) for of in types):
+        one, other = (f"{name!r} is {type_text(of)}" for of, name in zip(types, pair, strict=True))
+        raise PlanError(
+            f"{one} in {left.at!r} and {other} in {right.at!r}, and they are never equal: .cast "
+            "one of them"
+        )
+
+
+def _fields(
+    left: Draft, right: Draft, pairs: Sequence[tuple[str, str]], how: str, suffix: str
+) -> Fields:
+    """Return the fields of a row: the key, what else the left has, and what else the right has."""
+    assert left.fold is not None, "there are results"
+    names = [field.name for field in left.fold.row_key]
+    key = tuple(replace(field, optional=False) for field in left.fold.row_key)
+    others = [field for field in left.fields if field.name not in names]
+    fields = [*key, *(_side(field, maybe=how in ("right", "full")) for field in others)]
+    matched = {name for _, name in pairs}
+    for field in right.fields:
+        if field.name in matched:
+            continue
+        taken = [one.name for one in fields]
+        name = f"{field.name}{suffix}" if field.name in taken else field.name
+        try:
+            check_new_field(name, taken)
+        except PlanError as error:
+            raise PlanError(f"{error}: suffix= ends the names of fields of the right") from error
+        check_result_field(name)
+        fields.append(_side(replace(field, name=name), maybe=how in ("left", "full")))
+    return tuple(fields)
+
+
+def _side(field: Field, *, maybe: bool) -> Field:
+    """Return a field of one side, null where that side has no row."""
+    if maybe and not isinstance(type_of(field), Option):
+        return replace(field, optional=True)
+    return field
+
+
+def _check_ends(left: Draft, right: Draft, pairs: Sequence[tuple[str, str]]) -> None:
+    """Raise PlanError unless rows of both sides leave with one window, or none by windows."""
+    ending = [_window_below(side) for side in (left, right)]
+    if ending[0] is None and ending[1] is None:
+        return
+    if ending[0] is None or ending[1] is None:
+        goes, stays = (left, right) if ending[1] is None else (right, left)
+        raise PlanError(
+            f"rows of {goes.at!r} leave when their windows are over, those of {stays.at!r} do not: "
+            "fold both in the same windows, and name window_start_ns in on=; or have the final "
+            f"rows of {goes.at!r} as events, with .finals(...), and fold those into a table"
+        )
+    for side, fold in zip((left, right), ending, strict=True):
+        assert fold.window is not None, "it has windows"
+        if isinstance(fold.window.assigner, Session):
+            raise PlanError(
+                f"the sessions of {side.at!r} move when they merge: use Tumbling or Sliding windows"
+            )
+    one, other = ending
+    if ("window_start_ns", "window_start_ns") not in pairs:
+        raise PlanError(
+            f"rows of {left.at!r} and {right.at!r} leave when their windows are over, so that they "
+            "must be of one window: name window_start_ns in on=, too"
+        )
+    spans = [(each.input, each.window.assigner, each.window.lateness_ns) for each in ending]
+    if spans[0] != spans[1]:
+        raise PlanError(
+            f"the windows of {one.name!r} and {other.name!r} are over at other times, and rows "
+            "would leave one side before the other: fold the same stream, as of rp.union(...), in "
+            "windows of the same size and lateness"
+        )
+
+
+def _window_below(draft: Draft) -> Any:
+    """Return the fold in whose windows the rows of a table leave; None where they stay."""
+    folds = {fold.name: fold for fold in draft.folds}
+    fold: Fold | None = draft.fold
+    while fold is not None and fold.window is None:
+        fold = folds.get(fold.input) if fold.ends_with_window else None
+    return fold
+
+
+def _inner(of: FieldType) -> FieldType:
+    return of.of if isinstance(of, Option) else of

@@ -1,0 +1,61 @@
+"""The reference of joins: every row of one table beside every row of the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ripple.testing.reference.interpreter import View
+from ripple.testing.reference.steps import FunctionFailed, RefusedRow, Row, run_steps
+
+if TYPE_CHECKING:
+    from ripple.model.pipeline.nodes import TableJoin
+    from ripple.testing.reference.windows import Key
+
+
+def joined_view(join: TableJoin, left: View, right: View) -> View:
+    """Return the view of a join of two tables, by the definition in relational algebra."""
+    found: list[tuple[Row | None, Row | None]] = []
+    partners: set[Key] = set()
+    for row in left.rows.values():
+        matches = [key for key, theirs in right.rows.items() if _match(join, row, theirs)]
+        partners.update(matches)
+        found += [(row, right.rows[key]) for key in matches]
+        if not matches and join.how in ("left", "full"):
+            found.append((row, None))
+    if join.how in ("right", "full"):
+        found += [(None, theirs) for key, theirs in right.rows.items() if key not in partners]
+    view = View()
+    for mine, theirs in found:
+        row = _beside(join, mine, theirs)
+        key = tuple(row[field.name] for field in join.key)
+        try:
+            stepped = run_steps(join.steps, row)
+        except RefusedRow as refused:
+            view.put(key, refused)
+        except FunctionFailed as failed:
+            view.put(key, RefusedRow(failed.step, failed.reason))
+        else:
+            shown = stepped and {field.name: stepped[field.name] for field in join.row}
+            view.put(key, shown)
+    return view
+
+
+def _match(join: TableJoin, mine: Row, theirs: Row) -> bool:
+    """Return whether all fields are equal: null is equal to nothing."""
+    pairs = [(mine[left], theirs[right]) for left, right in join.pairs]
+    return all(one is not None and other is not None and one == other for one, other in pairs)
+
+
+def _beside(join: TableJoin, mine: Row | None, theirs: Row | None) -> Row:
+    """Return the fields of two rows: the key, the rest of the left, the rest of the right."""
+    row: Row = {field.name: None for field in join.fields_in}
+    for left, right in join.pairs:
+        if theirs is not None and left in (field.name for field in join.key):
+            row[left] = theirs[right]
+    row |= mine or {}
+    matched = {right for _, right in join.pairs}
+    others = [name for name in theirs or {} if name not in matched]
+    if theirs is not None:
+        places = [field.name for field in join.fields_in][-len(others) :] if others else []
+        row |= {place: theirs[name] for place, name in zip(places, others, strict=True)}
+    return row

@@ -1,0 +1,318 @@
+"""Joins of tables against the reference, against other readings, and against DuckDB."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ripple as rp
+from ripple.engine.machine import Engine
+from ripple.engine.migration.adaptation import decide
+from ripple.engine.migration.evolution import Verdict
+from ripple.engine.operators.joined_rows import JoinedRows, ReferringRows
+from ripple.engine.snapshots.increment import applied
+from ripple.model.pipeline.builder import Pipeline
+from ripple.model.pipeline.input_names import source_of
+from ripple.model.pipeline.nodes import DELETED
+from ripple.model.schema.columns import records_of
+from ripple.testing import Divergence, check_pipeline, crash_test
+from tests.engine.machine.random_joins import INPUTS, Rate, Region, Trade, happened, random_joins
+from tests.examples import EXAMPLES
+
+NONE = np.empty(0, np.int64)
+
+
+@rp.record(version=1)
+class Placed:
+    venue: str
+    region: int
+    rate: float
+
+
+@settings(max_examples=60 * EXAMPLES)
+@given(seed=st.integers(0, 10**9), count=st.integers(1, 60), restart=st.integers(0, 60))
+def test_joins_equal_their_evaluation_from_scratch(seed: int, count: int, restart: int) -> None:
+    random = Random(seed)
+    pipeline = random_joins(random)
+    names = names_of(pipeline)
+    events = [one for one in happened(random, count) if one[0] in names]
+    check_pipeline(pipeline, events, inputs=names, restarts=[min(restart, len(events))])
+
+
+def names_of(pipeline: Pipeline) -> list[str]:
+    plan = pipeline.plan()
+    sources = {source.name for source in plan.sources}
+    return [name for name in INPUTS if name.partition("/")[0] in sources]
+
+
+def read_in(pipeline: Pipeline, lanes: dict[str, list[Any]], seed: int) -> Any:
+    """Return what an engine shows that reads its inputs in a random order, with restores."""
+    plan, chance = pipeline.plan(), Random(seed)
+    engine, left = Engine(plan, inputs=list(lanes)), {name: [*rows] for name, rows in lanes.items()}
+    stored = None
+    while any(left.values()):
+        name = chance.choice([name for name, rows in left.items() if rows])
+        size = chance.randint(1, 9)
+        rows, left[name] = left[name][:size], left[name][size:]
+        fields = source_of(plan, name).fields_taken
+        engine.apply(name, records_of(rows, fields), engine.cut[name] + len(rows))
+        if chance.random() < 0.5:
+            engine.stabilize()
+            engine.check_invariants()
+            if chance.random() < 0.4:
+                pending = engine.begin_snapshot(None if stored is None else stored.number)
+                while not pending.step(3):
+                    pass
+                made = pending.finish()
+                stored = made if made.since is None else applied(stored, made)
+                if chance.random() < 0.3:
+                    engine, stored = Engine.restore(plan, stored), None
+    engine.stabilize()
+    tables = {
+        one.name: sorted(map(repr, engine.table(one.name).to_pylist())) for one in plan.outputs
+    }
+    return engine.cut, engine.digests, engine.live_digests, engine.uncomputable_counts, tables
+
+
+@settings(max_examples=40 * EXAMPLES)
+@given(seed=st.integers(0, 10**9), orders=st.tuples(st.integers(), st.integers()))
+def test_a_cut_does_not_tell_how_its_inputs_interleaved(seed: int, orders: tuple[int, int]) -> None:
+    random = Random(seed)
+    pipeline = random_joins(random)
+    lanes: dict[str, list[Any]] = {name: [] for name in names_of(pipeline)}
+    for name, row in happened(random, 50):
+        if name in lanes:
+            lanes[name].append(row)
+    assert read_in(pipeline, lanes, orders[0]) == read_in(pipeline, lanes, orders[1])
+
+
+def priced() -> Pipeline:
+    """Return trades by symbol with the rate of their newest venue, all of them in one table."""
+    p = rp.Pipeline("priced")
+    trades = p.source("trades", Trade, time="t").partition("by", key="symbol")
+    newest = trades.fold("newest", venue=rp.last("venue"), size=rp.sum("size"))
+    rates = p.table("rates", Rate, key="venue")
+    return newest.join("rated", rates, on="venue", how="left").sink("out")
+
+
+def both(how: Any) -> Pipeline:
+    p = rp.Pipeline("both")
+    rates = p.table("rates", Placed, key="region")
+    regions = p.table("regions", Region, key="region")
+    return rates.join("both", regions, on="region", how=how).sink("out")
+
+
+TRADE = {"symbol": "a", "venue": "x", "price": 1.0, "size": 1, "t": 1}
+RATE = {"venue": "x", "region": 1, "rate": 2.0}
+
+
+def changes_after(engine: Engine, name: str, row: Any) -> list[Any]:
+    fields = source_of(engine.plan, name).fields_taken
+    assert engine.apply(name, records_of([row], fields), engine.cut[name] + 1) == []
+    changes: list[Any] = engine.stabilize().outputs["out"].to_pylist()
+    return changes
+
+
+def test_a_change_of_a_row_changes_all_that_name_it_once() -> None:
+    engine = Engine(priced().plan())
+    for symbol in ("a", "b", "c"):
+        venue = None if symbol == "c" else "x"
+        (row,) = changes_after(engine, "trades", {**TRADE, "symbol": symbol, "venue": venue})
+        assert row["rate"] is None
+    rows = changes_after(engine, "rates", RATE)
+    assert {(row["symbol"], row["op"], row["rate"]) for row in rows} == {
+        ("a", 0, 2.0),
+        ("b", 0, 2.0),
+    }
+    assert changes_after(engine, "rates", RATE) == []  # bit for bit the same is no change
+    (moved,) = changes_after(engine, "trades", {**TRADE, "venue": "y"})
+    assert (moved["symbol"], moved["rate"]) == ("a", None)
+    gone = changes_after(engine, "rates", {**RATE, DELETED: True})
+    assert [(row["symbol"], row["op"], row["rate"]) for row in gone] == [("b", 0, None)]
+    join = next(one for one in engine.inspected()["nodes"] if one["name"] == "rated")
+    assert (join["kind"], join["keys"], join["rows_out"]) == ("join", 3, 7)
+
+
+def test_rows_and_links_that_nothing_has_are_freed() -> None:
+    engine = Engine(both("inner").plan())
+    for region in range(200):
+        (name, row), other = ("rates", {**RATE, "region": region}), {"region": region}
+        changes_after(engine, name, row)
+        changes_after(engine, "regions", other | {"owner": None, "symbol": None, "t": 0})
+        changes_after(engine, name, {**row, DELETED: True})
+        changes_after(engine, "regions", other | {DELETED: True})
+    assert engine.keys_held == 0
+    assert engine.nbytes < 40_000
+
+
+def _kept_at_left(self: Any, slots: Any) -> Any:
+    self._row_of[slots] = -1
+    return NONE
+
+
+def _one_row(self: Any, links: Any) -> Any:
+    return LINKED(self, links)[:1]
+
+
+def _null_is_a_key(self: Any, slots: Any) -> Any:
+    arrays, there = REFERENCES(self, slots)
+    if there.all():
+        return arrays, there
+    (values, _) = self._left.rows(slots)[self._left.names.index(self.fold.pairs[0][0])]
+    return [pa.array(values).fill_null("x")], np.ones(len(slots), np.bool_)
+
+
+LINKED, REFERENCES = ReferringRows._rows_with, ReferringRows._references
+
+ABLATIONS = {
+    "rows of a key that is gone stay": (JoinedRows, "_part", _kept_at_left),
+    "a change reaches the first row alone": (ReferringRows, "_rows_with", _one_row),
+    "null equals a value": (ReferringRows, "_references", _null_is_a_key),
+}
+
+
+@pytest.mark.parametrize("ablation", ABLATIONS)
+def test_a_join_without_one_of_its_rules_is_found(
+    ablation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*ABLATIONS[ablation])
+    for seed in range(100):
+        random = Random(seed)
+        chosen = both("full") if ablation.startswith("rows") else priced()
+        names = names_of(chosen)
+        names = [name.partition("/")[0] for name in names]
+        events = [(name.partition("/")[0], row) for name, row in happened(random, 40)]
+        try:
+            check_pipeline(chosen, [one for one in events if one[0] in names])
+        except (Divergence, AssertionError, IndexError):
+            return
+    pytest.fail("no seed finds it")
+
+
+def beside(*joins: str) -> Pipeline:
+    """Return two tables with sinks, and those of these joins of them."""
+    p = rp.Pipeline("grown")
+    rates, regions = (
+        p.table("rates", Placed, key="region"),
+        p.table("regions", Region, key="region"),
+    )
+    whole = rates.sink("rates-out").also(regions.sink("regions-out"))
+    for how in joins:
+        join = rates.join(how, regions, on="region", how=how).sink(f"{how}-out")
+        total = join.partition(f"{how}-all", key=()).fold(f"{how}-total", n=rp.count())
+        whole = whole.also(join).also(total.sink(f"{how}-total-out"))
+    return whole
+
+
+def test_a_join_beside_what_runs_is_new_and_all_else_is_kept() -> None:
+    random = Random(1)
+    events = [one for one in happened(random, 80) if one[0] in ("rates", "regions")]
+
+    def run(engine: Engine, some: list[Any]) -> Engine:
+        for name, row in some:
+            fields = source_of(engine.plan, name).fields_taken
+            engine.apply(name, records_of([row], fields), engine.cut[name] + 1)
+        engine.stabilize()
+        return engine
+
+    plan, halfway = beside("left", "full").plan(), len(events) // 2
+    fresh = run(Engine(plan), events)
+    snapshot = run(Engine(beside("left").plan()), events[:halfway]).snapshot()
+    decided = decide(plan, snapshot)
+    verdicts = {one.key.partition("#")[0]: one.verdict for one in decided.comparison.folds}
+    path = "rates/rates.key/rates.newest"
+    assert {one for name, one in verdicts.items() if "full" not in name} == {Verdict.KEEP}
+    assert verdicts[f"{path}/full"] is verdicts[f"{path}/full/full-all/full-total"] is Verdict.NEW
+    assert decided.snapshot is not None
+    grown = run(Engine.restore(plan, decided.snapshot), events[halfway:])
+    assert grown.digests == fresh.digests
+    assert grown.uncomputable_counts == fresh.uncomputable_counts
+
+
+HOWS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_rows_are_those_of_sql(how: str) -> None:
+    chance = np.random.default_rng(7)
+    count = 20_000
+    rates = [
+        {"venue": f"v{v}", "region": r, "rate": float(x)}
+        for v, r, x in zip(*(chance.integers(0, 3_000, (3, count)).tolist()), strict=True)
+    ]
+    regions = [
+        {"region": r, "owner": None if o % 7 == 0 else f"o{o}", "symbol": f"v{s}", "t": 0}
+        for r, o, s in zip(*(chance.integers(0, 3_000, (3, count)).tolist()), strict=True)
+    ]
+    p = rp.Pipeline("sql")
+    first, second = p.table("rates", Placed, key="region"), p.table("regions", Region, key="region")
+    by_key = first.join("by-key", second, on="region", how=how)
+    third = p.table("venues", Placed, key="venue")
+    named = second.join("named", third, left_on="symbol", right_on="venue", how="left")
+    plan = by_key.sink("by-key-out").also(named.sink("named-out")).plan()
+    engine = Engine(plan)
+    for name, rows in (("regions", regions), ("rates", rates), ("venues", rates)):
+        engine.apply(name, records_of(rows, source_of(plan, name).fields_taken), count)
+    engine.stabilize()
+    newest = "select * from {} qualify row_number() over (partition by {} order by place desc) = 1"
+    with duckdb.connect() as sql:
+        for name, rows in (("a", rates), ("b", regions)):
+            at = pa.array(np.arange(count))
+            sql.register(name, pa.Table.from_pylist(rows).append_column("place", at))
+        sql.execute(f"create temp view l as {newest.format('a', 'region')}")
+        sql.execute(f"create temp view r as {newest.format('b', 'region')}")
+        sql.execute(f"create temp view v as {newest.format('a', 'venue')}")
+        by_key_rows = sql.execute(
+            "select coalesce(l.region, r.region) region, l.venue, l.rate, r.owner, r.symbol, r.t "
+            f"from l {HOWS[how]} r on l.region = r.region"
+        ).fetchall()
+        named_rows = sql.execute(
+            "select r.region, r.owner, r.symbol, r.t, v.region, v.rate "
+            "from r left join v on symbol = venue"
+        ).fetchall()
+    for name, theirs in (("by-key", by_key_rows), ("named", named_rows)):
+        ours = engine.table(f"{name}-out")
+        rows = (dict(zip(ours.column_names, row, strict=True)) for row in theirs)
+        assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows))
+
+
+@rp.record(version=1)
+class Priced:
+    venue: str
+    rate: float
+    gone: bool
+
+
+def durable() -> Pipeline:
+    """Return a join by reference, and one of windows."""
+    p = rp.Pipeline("durable")
+    trades = p.source("trades", Trade, time="t")
+    newest = trades.partition("by", key="symbol").fold("newest", venue=rp.last("venue"))
+    rates = p.table("rates", Priced, key="venue", deleted="gone")
+    rated = newest.join("rated", rates, on="venue", how="left").sink("rated-out")
+    bars = [
+        trades.filter(f"f{at}", rp.col("size") > at)
+        .partition(f"p{at}", key="symbol")
+        .window(f"w{at}", rp.Tumbling(4), lateness=0)
+        .fold(f"bars{at}", n=rp.count())
+        for at in (0, 1)
+    ]
+    beside = bars[0].join("beside", bars[1], on=["symbol", "window_start_ns"], how="full")
+    return rated.also(beside.sink("beside-out"))
+
+
+def test_joins_do_not_tell_of_crashes() -> None:
+    events: list[Any] = []
+    for at in range(16):
+        rate = {"venue": "xy"[at % 2], "rate": float(at), "gone": at % 5 == 3}
+        trade = {**TRADE, "symbol": "ab"[at // 2 % 2], "venue": "xyz"[at % 3], "size": at % 3}
+        events.append(("rates", rate) if at % 3 == 2 else ("trades", {**trade, "t": at}))
+    report = crash_test(durable(), events, seeds=range(2 * EXAMPLES), pairs=1, every=13)
+    assert report.lives > report.runs
