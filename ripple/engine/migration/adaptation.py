@@ -13,7 +13,12 @@ from ripple.engine.migration.evolution import Comparison, Verdict, compare
 from ripple.engine.migration.lineage import Node
 from ripple.engine.migration.migration import check_accepted, migrated, wrong
 from ripple.engine.migration.staying import staying
-from ripple.engine.snapshots.snapshot import HELD, held_key, uncomputable_counter
+from ripple.engine.snapshots.snapshot import (
+    HELD,
+    held_key,
+    source_counter,
+    uncomputable_counter,
+)
 from ripple.model.canonical import digest_of
 from ripple.model.pipeline.topology import stages_of
 
@@ -132,7 +137,7 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
     taken = _taken(snapshot, plan, comparison)
     names = {judged.key: judged for judged in comparison.folds}
     digests: dict[str, tuple[int, int]] = {}
-    counters = {name: n for name, n in snapshot.counters.items() if name in Counters.__slots__}
+    counters = _of_records(snapshot, plan)
     freed: dict[str, int] = {}
     for fold in plan.folds:
         judged = names[fold.node_key]
@@ -162,6 +167,13 @@ def adapt(snapshot: Snapshot, plan: Plan, comparison: Comparison) -> Snapshot | 
         nodes=plan.node_keys,
     )
     return _adopted(plan, given, freed, comparison)
+
+
+def _of_records(snapshot: Snapshot, plan: Plan) -> dict[str, int]:
+    """Return the counts of records: of all, and of several sources also of each."""
+    names = set(Counters.__slots__)
+    names |= {source_counter(one.name, of) for one in plan.sources for of in Counters.__slots__}
+    return {name: n for name, n in snapshot.counters.items() if name in names}
 
 
 def _of_streams(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[int, int]]:
